@@ -1,0 +1,173 @@
+"""Frozen dataclasses <-> YAML, with dotted overrides. An unknown key is an error.
+
+A configuration is a closed schema: it can hold numbers, strings, lists and nested dataclasses, and it
+never names code. Every error says which field it is about, and what was found there.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from dragoman.errors import UserError
+
+T = TypeVar("T")
+
+
+def from_dict(cls: type[T], data: object, where: str = "") -> T:
+    """Build the dataclass `cls` from plain data, checking every key and every type."""
+    label = where or cls.__name__
+    if not isinstance(data, Mapping):
+        raise UserError(f"{label}: expected a mapping of fields, found {_show(data)}")
+    known = typing.get_type_hints(cls)
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    for key in data:
+        if key not in fields:
+            raise UserError(f"{_dotted(where, str(key))}: unknown field{_suggest(str(key), fields)}")
+    values = {key: _convert(known[key], value, _dotted(where, str(key))) for key, value in data.items()}
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in values:
+            raise UserError(f"{_dotted(where, name)}: this field is required")
+    try:
+        return cls(**values)
+    except UserError as error:
+        raise UserError(f"{_dotted(where, str(error))}") from None
+
+
+def to_dict(config: object) -> dict[str, Any]:
+    """The plain data of a dataclass: what `from_dict` takes and YAML and JSON can hold."""
+    return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config) if f.init}  # type: ignore[arg-type]
+
+
+def dump_yaml(data: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=100)
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping; errors name the file and, where YAML tells it, the line."""
+    try:
+        data = yaml.safe_load(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{path}{line}: not valid YAML ({error.problem})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid YAML ({error})") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: expected a mapping of fields, found {_show(data)}")
+    return data
+
+
+def apply_overrides(data: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Return `data` with `a.b.c=value` assignments applied; values are read as YAML."""
+    result = _deep_copy(data)
+    for assignment in assignments:
+        dotted, sign, text = assignment.partition("=")
+        if not sign or not dotted:
+            raise UserError(f"override '{assignment}': expected the form field.name=value")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UserError(f"override '{assignment}': the value is not valid YAML") from None
+        *parents, last = dotted.split(".")
+        node = result
+        for key in parents:
+            node = node.setdefault(key, {})
+            if not isinstance(node, dict):
+                raise UserError(f"override '{assignment}': '{key}' has no fields of its own")
+        node[last] = value
+    return result
+
+
+def _deep_copy(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: _deep_copy(v) if isinstance(v, Mapping) else v for k, v in data.items()}
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_dict(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _convert(hint: Any, value: object, where: str) -> Any:
+    """Check `value` against the type `hint` and turn lists into tuples, mappings into dataclasses."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return value if isinstance(value, hint) else from_dict(hint, value, where)
+    if origin in (typing.Union, types.UnionType):
+        return _convert_union(args, value, where)
+    if origin is typing.Literal:
+        if value not in args:
+            options = ", ".join(str(a) for a in args)
+            raise UserError(f"{where}: expected one of {options}, found {_show(value)}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{where}: expected a list, found {_show(value)}")
+        return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin in (dict, Mapping) or hint is dict:
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where}: expected a mapping, found {_show(value)}")
+        return dict(value)
+    return _convert_scalar(hint, value, where)
+
+
+def _convert_union(args: tuple[Any, ...], value: object, where: str) -> Any:
+    if value is None and type(None) in args:
+        return None
+    options = [a for a in args if a is not type(None)]
+    for option in options[:-1]:
+        try:
+            return _convert(option, value, where)
+        except UserError:
+            continue
+    return _convert(options[-1], value, where)
+
+
+def _convert_scalar(hint: type, value: object, where: str) -> Any:
+    if hint is float and isinstance(value, str):  # YAML 1.1 reads 3e-4 as a string
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
+        return value
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    raise UserError(f"{where}: expected {names.get(hint, hint.__name__)}, found {_show(value)}")
+
+
+def _dotted(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _suggest(key: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(key, list(known), n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known fields are {', '.join(known)}"

@@ -1,0 +1,139 @@
+"""Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from dragoman.data.batch import collate, pad_sources
+from dragoman.decode.hypothesis import Hypothesis, normalised, total
+from dragoman.decode.search import Ended, SearchConfig, log_probs, search
+from dragoman.models.base import EncoderDecoder
+from dragoman.text.tokenizer import Tokenizer
+
+DEFAULT_BATCH_TOKENS = 2048
+
+Progress = Callable[[int, int], None]
+"""Told how many sentences are done, of how many."""
+
+
+class Translator:
+    """A model with its tokenizers and its way of searching.
+
+    A text without anything but white space is translated as the empty text, without asking the model.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        search: SearchConfig | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.model = model.to(device).eval()
+        self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
+        self.search = search or SearchConfig()
+        self.device = torch.device(device)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> list[str]:
+        """The best translation of each text."""
+        return [found[0].text for found in self.hypotheses(texts, search=search, batch_tokens=batch_tokens)]
+
+    def hypotheses(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        progress: Progress | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The n best translations of each text, best first, with their scores."""
+        self._refuse_string(texts)
+        settings = search or self.search
+        sources = self.src_tokenizer.encode_batch(texts)
+        results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
+        asked = [index for index, text in enumerate(texts) if text.strip()]
+        done = len(texts) - len(asked)
+        for batch in _by_length(asked, [len(sources[index]) + 1 for index in asked], batch_tokens):
+            for index, found in zip(batch, self._search([sources[i] for i in batch], settings), strict=True):
+                results[index] = [self._hypothesis(ended, settings.alpha) for ended in found]
+            done += len(batch)
+            if progress:
+                progress(done, len(texts))
+        return results
+
+    def score(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        alpha: float | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> list[Hypothesis]:
+        """How probable the model finds the given translations, token by token."""
+        alpha = self.search.alpha if alpha is None else alpha
+        sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
+        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
+        return self.score_ids(
+            list(zip(sources, targets, strict=True)), alpha=alpha, batch_tokens=batch_tokens
+        )
+
+    def score_ids(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, alpha: float, batch_tokens: int
+    ) -> list[Hypothesis]:
+        """The same for pairs of ids: a search may segment a text in another way than the tokenizer."""
+        results: dict[int, Hypothesis] = {}
+        lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
+        eos = self.model.vocab.eos_id
+        for batch in _by_length(range(len(pairs)), lengths, batch_tokens):
+            chosen = [pairs[index] for index in batch]
+            for index, (_, tgt), scores in zip(batch, chosen, self._token_scores(chosen), strict=True):
+                results[index] = self._hypothesis(Ended((*tgt, eos), tuple(scores), "stop"), alpha)
+        return [results[index] for index in range(len(pairs))]
+
+    def _search(self, sources: Sequence[Sequence[int]], settings: SearchConfig) -> list[list[Ended]]:
+        return search(self.model, *pad_sources(sources, self.device), settings)
+
+    def _token_scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[float]]:
+        batch = collate(pairs, self.device)
+        with torch.inference_mode():
+            hidden = self.model(batch.src_ids, batch.src_mask, batch.tgt_in)
+            for row, (_, tgt) in enumerate(pairs):  # row by row: B T V logits at once would be large
+                scores = log_probs(self.model, hidden[row, : len(tgt) + 1])
+                target = batch.tgt_out[row, : len(tgt) + 1, None]
+                yield scores.gather(1, target)[:, 0].tolist()
+
+    def _hypothesis(self, ended: Ended, alpha: float) -> Hypothesis:
+        tokens, log_prob = ended.tokens[:-1], total(ended.token_scores)
+        return Hypothesis(
+            text=self.tgt_tokenizer.decode(tokens),
+            score=normalised(log_prob, len(ended.tokens), alpha),
+            log_prob=log_prob,
+            tokens=tokens,
+            pieces=tuple(self.tgt_tokenizer.pieces(tokens)),
+            token_scores=ended.token_scores,
+            finish_reason=ended.reason,
+        )
+
+    @staticmethod
+    def _refuse_string(texts: Sequence[str]) -> None:
+        if isinstance(texts, str):
+            raise TypeError("texts: expected a list of sentences, found one string; write [text]")
+
+
+_EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")
+
+
+def _by_length(items: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Batches of neighbours in length, longest first, so that running out of memory shows at once."""
+    order = sorted(range(len(items)), key=lambda place: -lengths[place])
+    first = 0
+    while first < len(order):
+        count = max(1, batch_tokens // lengths[order[first]])
+        yield [items[place] for place in order[first : first + count]]
+        first += count

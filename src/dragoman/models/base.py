@@ -1,0 +1,89 @@
+"""The contract that every sequence-to-sequence model keeps, and the memory that joins its halves.
+
+    encode(src_ids, src_mask) -> Memory            read the source
+    decode(tgt_in, memory)    -> hidden  B T D     all target positions at once (teacher forcing)
+    start(memory)             -> State             before the first target position
+    step(last_ids, state)     -> hidden  N D       one further position for every row
+    project(hidden)           -> logits  ... V     apart, so that a loss can go in chunks
+
+Training, search, scoring and looking inside use these five and never ask which model it is. `step` after
+`step` gives what `decode` gives at once; a test holds every model to it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import nn
+
+from dragoman.errors import UserError
+from dragoman.nn.embedding import Projection
+from dragoman.nn.state import State
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class Vocab:
+    """What a model has to know of its tokenizers: sizes and the ids of the control pieces."""
+
+    src_size: int
+    tgt_size: int
+    shared: bool
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self) -> None:
+        if self.shared and self.src_size != self.tgt_size:
+            raise UserError(
+                f"vocab: a shared vocabulary has one size, not {self.src_size} and {self.tgt_size}"
+            )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder read: one vector a source position, and which positions hold tokens."""
+
+    hidden: Float[Tensor, "B S D"]
+    mask: Bool[Tensor, "B S"]
+
+
+class Encoder(Protocol):
+    def __call__(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory: ...
+
+
+class Decoder(Protocol):
+    def __call__(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]: ...
+    def start(self, memory: Memory) -> State: ...
+    def step(self, last_ids: Int[Tensor, "N"], state: Any) -> tuple[Float[Tensor, "N D"], State]: ...
+
+
+class EncoderDecoder(nn.Module):
+    """Any encoder with any decoder: they meet in `Memory` alone."""
+
+    def __init__(self, vocab: Vocab, encoder: Encoder, decoder: Decoder, projection: Projection) -> None:
+        super().__init__()
+        self.vocab = vocab
+        self.encoder = encoder
+        self.decoder = decoder
+        self.projection = projection
+
+    def encode(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        return self.encoder(src_ids, src_mask)
+
+    def decode(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        return self.decoder(tgt_in, memory)
+
+    def start(self, memory: Memory) -> State:
+        return self.decoder.start(memory)
+
+    def step(self, last_ids: Int[Tensor, "N"], state: State) -> tuple[Float[Tensor, "N D"], State]:
+        return self.decoder.step(last_ids, state)
+
+    def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        return self.projection(hidden)
+
+    def forward(
+        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        """Teacher forcing from end to end; the projection is left to the loss."""
+        return self.decode(tgt_in, self.encode(src_ids, src_mask))

@@ -1,0 +1,42 @@
+"""Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
+
+from collections.abc import Callable
+
+from dragoman.errors import UserError
+from dragoman.models.transformer import TransformerConfig
+
+
+def transformer_tiny() -> TransformerConfig:
+    """For a few ten thousand pairs (Wu et al. 2021, text-only Multi30k): 2.6 M parameters."""
+    return TransformerConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=256, dropout=0.3)
+
+
+def transformer_small() -> TransformerConfig:
+    """For two CPU cores and up to some hundred thousand pairs."""
+    return TransformerConfig(num_layers=3, model_dim=256, num_heads=4, ff_dim=1024, dropout=0.1)
+
+
+def transformer_base() -> TransformerConfig:
+    """The paper's base model (Vaswani et al. 2017, table 3)."""
+    return TransformerConfig(num_layers=6, model_dim=512, num_heads=8, ff_dim=2048, dropout=0.1)
+
+
+def transformer_big() -> TransformerConfig:
+    """The paper's big model (Vaswani et al. 2017, table 3)."""
+    return TransformerConfig(num_layers=6, model_dim=1024, num_heads=16, ff_dim=4096, dropout=0.3)
+
+
+PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig]]] = {
+    "transformer-tiny": ("transformer", transformer_tiny),
+    "transformer-small": ("transformer", transformer_small),
+    "transformer-base": ("transformer", transformer_base),
+    "transformer-big": ("transformer", transformer_big),
+}
+
+
+def preset(name: str) -> tuple[str, TransformerConfig]:
+    """The model's kind and its config."""
+    if name not in PRESETS:
+        raise UserError(f"model.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")
+    kind, make = PRESETS[name]
+    return kind, make()

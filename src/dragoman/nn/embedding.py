@@ -1,0 +1,36 @@
+"""Ids to vectors, and vectors back to scores over the vocabulary."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.nn.init import embedding_weight
+from dragoman.shapes import Float, Int, Tensor
+
+
+class TokenEmbedding(nn.Module):
+    """One row of a matrix for every id, times √D where `scale` is set. Padding is the zero vector."""
+
+    def __init__(self, size: int, dim: int, pad_id: int, scale: bool = True) -> None:
+        super().__init__()
+        self.weight = embedding_weight(size, dim)
+        self.pad_id = pad_id
+        self.scale = math.sqrt(dim) if scale else 1.0
+
+    def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        vectors = F.embedding(ids, self.weight) * self.scale
+        return vectors.masked_fill((ids == self.pad_id)[..., None], 0.0)
+
+
+class Projection(nn.Module):
+    """Scores for every piece of the vocabulary; the matrix may be an embedding's (Press & Wolf 2017)."""
+
+    def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
+        super().__init__()
+        self.weight = weight
+        self.bias = nn.Parameter(torch.zeros(len(weight))) if bias else None
+
+    def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        return F.linear(hidden, self.weight, self.bias)

@@ -1,0 +1,115 @@
+"""Cross-entropy of a projection over the vocabulary, without ever holding all logits at once.
+
+The logits of B·T positions over V pieces are by far the largest tensor of training. Here they come into
+being a few rows at a time: each chunk gives its loss and, while it is still warm in the cache, its gradients;
+then it is dropped. The backward pass only scales what the forward pass has found.
+
+With label smoothing ε (Szegedy et al. 2016) the target distribution is q = (1 − ε)·one-hot + ε/V, so that
+
+    loss = lse(z) − (1 − ε)·z_target − ε·mean(z)          d loss / d z = softmax(z) − q
+"""
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from dragoman.shapes import Float, Int, Tensor
+
+_CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 28}  # logits at a time: fits the cache, fills the card
+
+
+def projected_cross_entropy(
+    hidden: Float[Tensor, "R D"],
+    weight: Float[Tensor, "V D"],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "R"],
+    ignore_id: int,
+    smoothing: float = 0.0,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The summed (smoothed) loss, and the summed negative log-likelihood beside it without a gradient.
+
+    Rows whose target is `ignore_id` count for nothing.
+    """
+    device = hidden.device.type
+    if torch.is_autocast_enabled(device):
+        hidden = hidden.to(torch.get_autocast_dtype(device))
+    loss, nll = _ProjectedCrossEntropy.apply(hidden, weight, bias, target, ignore_id, smoothing)  # type: ignore[misc]
+    return loss, nll
+
+
+class _ProjectedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        ignore_id: int,
+        smoothing: float,
+    ) -> tuple[Tensor, Tensor]:
+        wanted = any(ctx.needs_input_grad[:3])
+        compute_weight = weight.to(hidden.dtype)  # a copy in bf16 under autocast, itself otherwise
+        wide = torch.float64 if hidden.dtype == torch.float64 else torch.float32
+        loss = hidden.new_zeros((), dtype=wide)
+        nll = hidden.new_zeros((), dtype=wide)
+        grad_hidden = torch.empty_like(hidden) if wanted else None
+        grad_weight = torch.zeros_like(weight) if wanted else None
+        grad_bias = torch.zeros_like(bias) if wanted and bias is not None else None
+        rows = max(1, _CHUNK_ELEMENTS.get(hidden.device.type, 1 << 24) // len(weight))
+        with torch.autocast(hidden.device.type, enabled=False):
+            for first in range(0, len(hidden), rows):
+                part, expected = hidden[first : first + rows], target[first : first + rows]
+                logits = (part @ compute_weight.t()).to(wide)  # rows V
+                if bias is not None:
+                    logits += bias
+                chunk_loss, chunk_nll = _chunk_losses(logits, expected, ignore_id, smoothing)
+                loss += chunk_loss
+                nll += chunk_nll
+                if grad_hidden is None or grad_weight is None:
+                    continue
+                slope = _slope(logits, expected, ignore_id, smoothing)  # overwrites the logits
+                if grad_bias is not None:
+                    grad_bias += slope.sum(0)
+                slope = slope.to(hidden.dtype)
+                torch.mm(slope, compute_weight, out=grad_hidden[first : first + rows])
+                if grad_weight.dtype == slope.dtype:
+                    grad_weight.addmm_(slope.t(), part)
+                else:
+                    grad_weight += slope.t() @ part
+        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        grad_loss = grad_outputs[0]
+
+        def scaled(gradient: Tensor | None) -> Tensor | None:
+            return None if gradient is None else gradient * grad_loss.to(gradient.dtype)
+
+        return (*(scaled(gradient) for gradient in ctx.saved_tensors), None, None, None)
+
+
+def _chunk_losses(
+    logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    counted = target != ignore_id
+    lse = logits.logsumexp(dim=1)
+    nll = (lse - logits.gather(1, target[:, None])[:, 0]).where(counted, 0)
+    if not smoothing:
+        return nll.sum(), nll.sum()
+    spread = (lse - logits.mean(dim=1)).where(counted, 0)
+    return (1 - smoothing) * nll.sum() + smoothing * spread.sum(), nll.sum()
+
+
+def _slope(
+    logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
+) -> Float[Tensor, "R V"]:
+    slope = torch.softmax(logits, dim=1, out=logits)
+    if smoothing:
+        slope -= smoothing / slope.size(1)
+    slope.scatter_add_(1, target[:, None], slope.new_full((len(target), 1), smoothing - 1))
+    return slope.masked_fill_((target == ignore_id)[:, None], 0)

@@ -1,0 +1,22 @@
+"""The axis alphabet. Batch comes first everywhere.
+
+    B batch   K beams   N = B·K rows of a search   S source positions   T target positions
+    Q, M query and memory positions inside attention   H heads   D model width   E head width
+    F feed-forward width   V vocabulary   L layers
+
+Signatures carry these letters as jaxtyping shapes; the test run checks them, `src/` never does.
+"""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Ids = Int[Tensor, "B S"]
+"""Token ids, padded at the end."""
+
+Visible = Bool[Tensor, "B S"]
+"""True where a position holds a token, False where it is padding."""
+
+Hidden = Float[Tensor, "B S D"]
+"""One vector a position."""
+
+__all__ = ["Bool", "Float", "Hidden", "Ids", "Int", "Tensor", "Visible"]

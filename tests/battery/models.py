@@ -1,0 +1,52 @@
+"""Every model, small and random, once per option that changes its wiring. A new model costs a line here."""
+
+import torch
+
+from dragoman.models import MODELS, build
+from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.transformer import TransformerConfig
+
+VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
+SEPARATE = Vocab(src_size=19, tgt_size=23, shared=False)
+_SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 4, "ff_dim": 24}
+
+CASES: dict[str, tuple[str, object, Vocab]] = {
+    "transformer": ("transformer", TransformerConfig(**_SMALL), VOCAB),
+    "transformer-pre": ("transformer", TransformerConfig(**_SMALL, norm="pre", activation="gelu"), VOCAB),
+    "transformer-separate": (
+        "transformer",
+        TransformerConfig(**_SMALL, tie_embeddings=False, output_bias=True, scale_embeddings=False),
+        SEPARATE,
+    ),
+    "transformer-dk-dv": (
+        "transformer",
+        TransformerConfig(**_SMALL, head_dim=3, value_dim=5, num_decoder_layers=1, position_layout="halves"),
+        SEPARATE,
+    ),
+}
+assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
+
+
+def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> EncoderDecoder:
+    """A model ready to be asked: random weights (biases and gains too), no dropout."""
+    torch.manual_seed(seed)
+    model = build(*CASES[name]).to(dtype).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def random_batch(
+    vocab: Vocab, src_lengths: list[int], tgt_length: int, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Source ids padded to the longest, their mask, and target ids that all have the same length."""
+    generator = torch.Generator().manual_seed(seed)
+    count, width = len(src_lengths), max(src_lengths)
+    mask = torch.arange(width)[None] < torch.tensor(src_lengths)[:, None]
+    src = torch.randint(3, vocab.src_size, (count, width), generator=generator).masked_fill(
+        ~mask, vocab.pad_id
+    )
+    tgt = torch.randint(3, vocab.tgt_size, (count, tgt_length), generator=generator)
+    return src, mask, tgt

@@ -1,0 +1,216 @@
+"""Search against brute force and against a slow beam search written out for one sentence."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from battery.models import make, random_batch
+from dragoman.decode import search as search_module
+from dragoman.decode.search import Ended, SearchConfig, search
+from dragoman.errors import UserError
+from dragoman.models import build
+from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.transformer import TransformerConfig
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+def wild_model(
+    size: int, seed: int, dtype: torch.dtype = torch.float64, eos_bias: float = 0.0
+) -> EncoderDecoder:
+    """Random weights large enough for sharp, various distributions."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=16, output_bias=True)
+    model = build("transformer", config, Vocab(size, size, shared=True)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)
+        model.projection.bias[EOS] += eos_bias
+    return model.to(dtype)
+
+
+def token_log_probs(model: EncoderDecoder, src: torch.Tensor, tokens: tuple[int, ...]) -> list[float]:
+    tgt_in = torch.tensor([[BOS, *tokens[:-1]]])
+    with torch.no_grad():
+        logits = model.project(model(src[None], torch.ones_like(src[None], dtype=torch.bool), tgt_in))
+    return logits[0].log_softmax(-1).gather(1, torch.tensor(tokens)[:, None])[:, 0].tolist()
+
+
+def brute_force(
+    model: EncoderDecoder, src: torch.Tensor, limit: int, alpha: float
+) -> list[tuple[float, tuple]]:
+    ordinary = range(3, model.vocab.tgt_size)
+    everything = []
+    for length in range(limit):
+        for body in itertools.product(ordinary, repeat=length):
+            tokens = (*body, EOS)
+            everything.append((math.fsum(token_log_probs(model, src, tokens)) / len(tokens) ** alpha, tokens))
+    return sorted(everything, reverse=True)
+
+
+def slow_beam(
+    model: EncoderDecoder, src: torch.Tensor, limit: int, config: SearchConfig, stop_early: bool = True
+) -> list[tuple[float, tuple[int, ...]]]:
+    """The rules of the search, for one sentence, in lists; every score from a full forward pass."""
+    live, ended = [(0.0, ())], []
+    for length in range(1, limit + 1):
+        if length == limit:
+            for _, tokens in live:
+                full = (*tokens, EOS)
+                ended.append((math.fsum(token_log_probs(model, src, full)) / length**config.alpha, full))
+            break
+        extended = []
+        for _, tokens in live:
+            for piece in range(model.vocab.tgt_size):
+                if piece in (PAD, BOS) or (piece == EOS and length <= config.min_length):
+                    continue
+                full = (*tokens, piece)
+                extended.append((math.fsum(token_log_probs(model, src, full)), full))
+        extended.sort(reverse=True)
+        for total, tokens in extended[: config.beam]:
+            if tokens[-1] == EOS:
+                ended.append((total / length**config.alpha, tokens))
+        live = [(total, tokens) for total, tokens in extended if tokens[-1] != EOS][: config.beam]
+        ended.sort(reverse=True)
+        if stop_early and len(ended) >= config.n_best:
+            hopeless = ended[config.n_best - 1][0] >= live[0][0] / limit**config.alpha
+            if hopeless or (config.stop == "complete" and len(ended) >= config.beam):
+                break
+    return sorted(ended, reverse=True)[: config.n_best]
+
+
+def same(found: list[Ended], expected: list[tuple[float, tuple]], alpha: float) -> None:
+    assert [hypothesis.tokens for hypothesis in found] == [tokens for _, tokens in expected]
+    for hypothesis, (score, _) in zip(found, expected, strict=True):
+        assert hypothesis.score(alpha) == pytest.approx(score, abs=1e-5)
+
+
+def one(length: int, size: int, seed: int) -> torch.Tensor:
+    return torch.randint(3, size, (length,), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_huge_beam_finds_what_brute_force_finds(seed: int, alpha: float) -> None:
+    model, src = wild_model(6, seed), one(3, 6, seed)
+    config = SearchConfig(beam=81, n_best=5, alpha=alpha, max_ratio=0, max_extra=5, stop="bound")
+    found = search(model, src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
+    same(found, brute_force(model, src, limit=5, alpha=alpha)[:5], alpha)
+
+
+@pytest.mark.parametrize("stop", ["complete", "bound"])
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_to_a_slow_beam_in_any_batch(seed: int, stop: str) -> None:
+    model = wild_model(9, seed, eos_bias=1.0)
+    lengths = [4, 1, 6, 2, 3]
+    config = SearchConfig(beam=3, n_best=2, max_ratio=1, max_extra=3, min_length=seed % 2, stop=stop)  # type: ignore[arg-type]
+    src, mask, _ = random_batch(model.vocab, lengths, 1, seed)
+    together = search(model, src, mask, config)
+    for row, n in enumerate(lengths):
+        alone = search(model, src[row : row + 1, :n], mask[row : row + 1, :n], config)[0]
+        assert [h.tokens for h in alone] == [h.tokens for h in together[row]]
+        same(together[row], slow_beam(model, src[row, :n], n + 3, config), config.alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_the_bound_never_changes_the_result(alpha: float) -> None:
+    model = wild_model(8, 5, eos_bias=2.0)
+    config = SearchConfig(beam=3, alpha=alpha, max_ratio=1, max_extra=4, stop="bound")
+    for seed in range(10):
+        src = one(3, 8, seed)
+        found = search(model, src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
+        same(found, slow_beam(model, src, 7, config, stop_early=False), alpha)
+
+
+@pytest.mark.parametrize("name", ["transformer", "transformer-pre"])
+def test_beam_one_is_greedy(name: str) -> None:
+    model = make(name, torch.float32)
+    src, mask, _ = random_batch(model.vocab, [3, 8, 5, 1] * 8, 1)
+    config = SearchConfig(beam=1, max_ratio=1.5, max_extra=5)
+    greedy = search(model, src, mask, config)
+    limits = (mask.sum(1) * 1.5 + 5).long()
+    with torch.inference_mode():
+        beam = search_module._Beam(model, model.start(model.encode(src, mask)), limits, config).run()
+    assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_batch_of_64_equals_batches_of_one(beam: int) -> None:
+    model = make("transformer", torch.float32, seed=2)
+    with torch.no_grad():
+        model.projection.weight[EOS] *= 2
+    lengths = [1 + i % 12 for i in range(64)]
+    src, mask, _ = random_batch(model.vocab, lengths, 1)
+    config = SearchConfig(beam=beam)
+    together = search(model, src, mask, config)
+    for row, n in enumerate(lengths):
+        alone = search(model, src[row : row + 1, :n], mask[row : row + 1, :n], config)[0][0]
+        assert alone.tokens == together[row][0].tokens
+        assert alone.score(1.0) == pytest.approx(together[row][0].score(1.0), abs=1e-5)
+
+
+def test_printed_scores_are_the_models_scores() -> None:
+    model = make("transformer", torch.float32, seed=4)
+    lengths = [5, 2, 9]
+    src, mask, _ = random_batch(model.vocab, lengths, 1)
+    for row, found in enumerate(search(model, src, mask, SearchConfig(beam=4, n_best=4))):
+        scores = [hypothesis.score(1.0) for hypothesis in found]
+        assert scores == sorted(scores, reverse=True)
+        assert len({hypothesis.tokens for hypothesis in found}) == len(found) == 4
+        for hypothesis in found:
+            again = token_log_probs(model, src[row, : lengths[row]], hypothesis.tokens)
+            assert hypothesis.token_scores == pytest.approx(again, abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_length_limits_are_per_sentence_and_end_with_eos(beam: int) -> None:
+    model = wild_model(30, 1, torch.float32, eos_bias=-100.0)
+    src, mask, _ = random_batch(model.vocab, [2, 5, 3], 1)
+    found = search(model, src, mask, SearchConfig(beam=beam, max_ratio=2, max_extra=1))
+    assert [len(h[0].tokens) for h in found] == [5, 11, 7]
+    assert all(h[0].tokens[-1] == EOS and h[0].reason == "length" for h in found)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_least_length(beam: int) -> None:
+    model = wild_model(30, 1, torch.float32, eos_bias=100.0)
+    src, mask, _ = random_batch(model.vocab, [2, 5], 1)
+    found = search(model, src, mask, SearchConfig(beam=beam, min_length=4))
+    assert [len(h[0].tokens) for h in found] == [5, 5]
+    assert all(h[0].reason == "stop" for h in found)
+
+
+@pytest.mark.parametrize("size", [40, 1000, 1061])
+def test_best_pieces_by_blocks_are_the_best_pieces(size: int) -> None:
+    scores = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
+    values, places = search_module._best(scores, 3)
+    expected = scores.topk(3, dim=1)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(places, expected.indices)
+
+
+def test_children_take_their_parents_places_where_they_can() -> None:
+    for parents in itertools.product(range(4), repeat=4):
+        places = search_module._places(torch.tensor([parents]))[0].tolist()
+        assert sorted(places) == [0, 1, 2, 3]
+        for parent in set(parents):
+            assert places[parents.index(parent)] == parent
+
+
+def test_a_beam_wider_than_the_vocabulary_still_works() -> None:
+    model = wild_model(5, 0)
+    src = one(2, 5, 0)
+    config = SearchConfig(beam=20, n_best=20, max_ratio=0, max_extra=4, alpha=0.0, stop="bound")
+    found = search(model, src[None], torch.ones(1, 2, dtype=torch.bool), config)[0]
+    same(found, brute_force(model, src, 4, 0.0)[:20], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("beam", 0), ("n_best", 9), ("alpha", -1.0), ("max_ratio", -1.0), ("max_extra", -2)]
+)
+def test_impossible_settings_are_refused_by_name(field: str, value: float) -> None:
+    with pytest.raises(UserError, match=field):
+        replace(SearchConfig(), **{field: value})

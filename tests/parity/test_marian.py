@@ -1,0 +1,144 @@
+"""Hugging Face's MarianMT with our weights: the same logits, and the same greedy and beam translations."""
+
+import pytest
+import torch
+
+from dragoman.data.batch import collate
+from dragoman.decode.search import SearchConfig, search
+from dragoman.models import build
+from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.transformer import TransformerConfig
+from dragoman.objectives import CrossEntropy
+
+transformers = pytest.importorskip("transformers")
+
+DIM, HEADS, FF, LAYERS, SIZE = 32, 4, 64, 2, 97
+PAD, BOS, EOS = 0, 1, 2
+
+
+@pytest.fixture(scope="module")
+def ours() -> EncoderDecoder:
+    torch.manual_seed(3)
+    config = TransformerConfig(
+        num_layers=LAYERS,
+        model_dim=DIM,
+        num_heads=HEADS,
+        ff_dim=FF,
+        activation="silu",
+        position_layout="halves",
+        output_bias=True,
+    )
+    model = build("transformer", config, Vocab(SIZE, SIZE, shared=True)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    teach_lengths(model)
+    return model
+
+
+def teach_lengths(model: EncoderDecoder) -> None:
+    """Random weights end at once or never; a little practice in copying makes ends as various as sources."""
+    optimizer, objective = torch.optim.Adam(model.parameters(), lr=3e-3), CrossEntropy()
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(400):
+        lengths = torch.randint(1, 19, (32,), generator=generator).tolist()
+        rows = [torch.randint(3, SIZE, (n,), generator=generator).tolist() for n in lengths]
+        loss = objective(model, collate([(row, row) for row in rows]))
+        optimizer.zero_grad()
+        (loss.total / loss.count).backward()
+        optimizer.step()
+
+
+@pytest.fixture(scope="module")
+def marian(ours: EncoderDecoder):
+    config = transformers.MarianConfig(
+        vocab_size=SIZE,
+        d_model=DIM,
+        encoder_layers=LAYERS,
+        decoder_layers=LAYERS,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=FF,
+        decoder_ffn_dim=FF,
+        activation_function="silu",
+        scale_embedding=True,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        forced_eos_token_id=None,
+        decoder_start_token_id=BOS,
+        max_position_embeddings=512,
+    )
+    theirs = transformers.MarianMTModel(config).eval()
+    names = dict(theirs.named_parameters()) | dict(theirs.named_buffers())
+    with torch.no_grad():
+        names["model.shared.weight"].copy_(ours.decoder.embedding.weight)
+        names["final_logits_bias"].copy_(ours.projection.bias[None])
+        for side, half in (("encoder", ours.encoder), ("decoder", ours.decoder)):
+            for number, layer in enumerate(half.layers):
+                for name, value in marian_layer(layer).items():
+                    names[f"model.{side}.layers.{number}.{name}"].copy_(value)
+    return theirs
+
+
+def marian_layer(layer) -> dict[str, torch.Tensor]:
+    parts = {"fc1": layer.feedforward.widen, "fc2": layer.feedforward.narrow}
+    parts["final_layer_norm"] = layer.ff_residual.norm
+    parts["self_attn_layer_norm"] = layer.self_residual.norm
+    parts["self_attn.out_proj"] = layer.self_attention.out
+    named = {
+        f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")
+    }
+    for kind in ("weight", "bias"):
+        packed = getattr(layer.self_attention.query_key_value, kind)
+        for name, block in zip("qkv", packed.chunk(3), strict=True):
+            named[f"self_attn.{name}_proj.{kind}"] = block
+        if hasattr(layer, "cross_attention"):
+            cross = layer.cross_attention
+            key, value = getattr(cross.key_value, kind).chunk(2)
+            named[f"encoder_attn.q_proj.{kind}"] = getattr(cross.query, kind)
+            named[f"encoder_attn.k_proj.{kind}"] = key
+            named[f"encoder_attn.v_proj.{kind}"] = value
+            named[f"encoder_attn.out_proj.{kind}"] = getattr(cross.out, kind)
+            named[f"encoder_attn_layer_norm.{kind}"] = getattr(layer.cross_residual.norm, kind)
+    return named
+
+
+def sentences(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(14)
+    lengths = torch.randint(2, 20, (count,), generator=generator)
+    mask = torch.arange(20)[None] < lengths[:, None]
+    src = torch.randint(3, SIZE, (count, 20), generator=generator)
+    src[torch.arange(count), lengths - 1] = EOS
+    return src.masked_fill(~mask, PAD), mask
+
+
+def test_same_logits(ours: EncoderDecoder, marian) -> None:
+    src, mask = sentences(16)
+    tgt = torch.randint(3, SIZE, (16, 15), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        theirs = marian(input_ids=src, attention_mask=mask.long(), decoder_input_ids=tgt).logits
+        torch.testing.assert_close(ours.project(ours(src, mask, tgt)), theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_same_200_translations(ours: EncoderDecoder, marian, beam: int) -> None:
+    src, mask = sentences(200)
+    theirs = marian.generate(
+        input_ids=src,
+        attention_mask=mask.long(),
+        num_beams=beam,
+        do_sample=False,
+        early_stopping=beam > 1,
+        length_penalty=1.0,
+        max_new_tokens=60,
+        bad_words_ids=[[PAD], [BOS]],
+    )[:, 1:].tolist()
+    config = SearchConfig(beam=beam, alpha=1.0, max_ratio=0, max_extra=60, stop="complete")
+    found = search(ours, src, mask, config)
+    expected = [tuple(row[: row.index(EOS) + 1]) if EOS in row else tuple(row) for row in theirs]
+    ended = [index for index, row in enumerate(expected) if row[-1] == EOS]
+    assert len(ended) == 200
+    assert len({len(row) for row in expected}) > 10
+    for index in ended:
+        assert found[index][0].tokens == expected[index], index

@@ -141,7 +141,7 @@ def _convert_union(args: tuple[Any, ...], value: object, where: str) -> Any:
     return _convert(options[-1], value, where)
 
 
-def _convert_scalar(hint: type, value: object, where: str) -> Any:
+def _convert_scalar(hint: Any, value: object, where: str) -> Any:
     if hint is float and isinstance(value, str):  # YAML 1.1 reads 3e-4 as a string
         try:
             return float(value)

@@ -84,7 +84,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
         grad_loss = grad_outputs[0]
 
         def scaled(gradient: Tensor | None) -> Tensor | None:

@@ -1,0 +1,121 @@
+"""`dragoman evaluate`: BLEU, chrF and TER of a run on a test set, with signatures and intervals."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.evaluate.testset import Evaluation
+    from dragoman.train.run import Run
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Test files; without any, the test set of the run's configuration.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, none.")] = "13a",
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
+    bootstrap: Annotated[int, typer.Option(help="Resamplings for the 95% intervals; 0 is none.")] = 1000,
+    name: Annotated[str | None, typer.Option(help="Name of the results; by default the test file's.")] = None,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run."""
+    from dragoman.cli.translate import with_changes
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.formats import read_pairs
+    from dragoman.errors import UserError
+    from dragoman.evaluate.testset import evaluate as evaluate_on
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    data = opened.config.data
+    tests = [SourceConfig(tuple(files))] if files else list(data.test)
+    if not tests:
+        raise UserError(f"{run}: its configuration names no test set; give the test files after the run")
+    for test in tests:
+        pairs = list(read_pairs(test, data.src_lang, data.tgt_lang))
+        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        translator = opened.translator(checkpoint, device)
+        with _progress(len(sources)) as progress:
+            found = evaluate_on(
+                translator,
+                sources,
+                references,
+                search=with_changes(translator.search, beam=beam, alpha=alpha),
+                batch_tokens=batch_tokens,
+                tokenize=tokenize,
+                lowercase=lowercase,
+                bootstrap=bootstrap,
+                progress=progress,
+            )
+        title = name or Path(test.files[0]).name
+        directory = _write(opened, title, found, list(test.files))
+        _print(title, found, directory)
+        _warn_of_overlap(opened, sources, references)
+
+
+def _progress(total: int) -> Any:
+    """A bar on a terminal; nothing in a pipe."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    @contextmanager
+    def bar() -> Any:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as display:
+            task = display.add_task("translating", total=total)
+            yield lambda done, _total: display.update(task, completed=done)
+
+    return bar()
+
+
+def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Path:
+    """The translations and the figures, so that nobody has to translate again to look closer."""
+    import json
+
+    directory = run.directory / "evaluation" / title
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = (text.replace("\n", " ") for text in found.hypotheses)
+    (directory / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    report = {"files": files, **found.report()}
+    (directory / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+    return directory
+
+
+def _print(title: str, found: "Evaluation", directory: Path) -> None:
+    speed = len(found.hypotheses) / max(found.seconds, 1e-9)
+    typer.echo(f"{title}: {len(found.hypotheses)} sentences in {found.seconds:.1f} s ({speed:.1f} a second)")
+    for metric in found.metrics:
+        interval = "" if metric.half_width is None else f" ± {metric.half_width:.2f}"
+        typer.echo(f"  {metric.name:6} {metric.value:6.2f}{interval}   {metric.signature}")
+    typer.echo(f"  exact  {found.exact:6.2f}%")
+    if found.cut_off:
+        typer.echo(f"  {found.cut_off} translations were ended by the length limit")
+    typer.echo(f"  written to {directory}")
+
+
+def _warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
+    """Sentences that were seen in training make a test too easy."""
+    from dragoman.data.corpus import overlap
+
+    if not (run.directory / "data").is_dir():
+        typer.echo("  the training data are not with the run, so overlap with them is not checked", err=True)
+        return
+    for side, texts in (("src", sources), ("tgt", references)):
+        seen = sum(overlap(run.directory / "data", texts, side))
+        if seen:
+            label = "source" if side == "src" else "target"
+            share = 100 * seen / len(texts)
+            typer.echo(
+                f"  warning: {seen} of {len(texts)} {label} sentences ({share:.1f}%) are in the training data "
+                "(case and punctuation aside)",
+                err=True,
+            )

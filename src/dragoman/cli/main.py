@@ -1,0 +1,86 @@
+"""The `dragoman` command.
+
+Every command has a file of its own. Those files import only the standard library and typer at the top;
+what is heavy is imported when a command is called, so that `dragoman --help` answers at once.
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from dragoman import __version__
+from dragoman.cli.corpus import corpus
+from dragoman.cli.demo import demo
+from dragoman.cli.evaluate import evaluate
+from dragoman.cli.resume import resume
+from dragoman.cli.score import score
+from dragoman.cli.tokenize import tokenize
+from dragoman.cli.train import train
+from dragoman.cli.translate import translate
+from dragoman.errors import UserError, missing_extra
+
+EXTRA_OF = {"torch": "train", "jaxtyping": "train", "babel": "demo", "pyarrow": "parquet"}
+
+app = typer.Typer(
+    name="dragoman",
+    help="From parallel text to a translator you own.",
+    epilog="Start with:  dragoman demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # what is not a UserError is a bug, and keeps its plain traceback
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
+)
+for command in (demo, train, resume, translate, score, evaluate, corpus, tokenize):
+    app.command()(command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """From parallel text to a translator you own."""
+
+
+def main() -> None:
+    """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
+    _wait_without_spinning()
+    try:
+        app()
+    except UserError as error:
+        _fail(error)
+    except ModuleNotFoundError as error:
+        extra = EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _fail(missing_extra(str(error.name), extra, "this command"))
+    except BrokenPipeError:  # the reader of our output has gone, as in  dragoman translate … | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _wait_without_spinning() -> None:
+    """Tell OpenMP's threads to sleep soon when they wait for each other, unless it has been told something.
+
+    By default they spin, and on a machine that has other work to do this slows training down several times;
+    on an idle one it gains nothing. It is read when torch is loaded, which is later than this.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def _fail(error: UserError) -> None:
+    print(f"dragoman: {error}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,22 @@
+"""`dragoman resume`: go on with a run that was stopped."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[field=value]...", help="Fields to change, such as train.max_updates=20000."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+) -> None:
+    """Go on with a run from its newest checkpoint, as if it had never stopped."""
+    from dragoman.train.api import resume as resume_run
+
+    outcome = resume_run(run, overrides or [], quiet).outcome
+    if outcome is not None and outcome.exit_status:
+        raise typer.Exit(outcome.exit_status)

@@ -1,0 +1,38 @@
+"""`dragoman score`: how probable a model finds given translations."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    files: Annotated[list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Length normalisation of the score.")] = None,
+    json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with the score of every piece.")] = False,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Print log p(target | source) for every pair: score, log-probability, tokens."""
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+    from dragoman.cli.translate import as_json
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.formats import read_pairs
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    languages = opened.config.data.src_lang, opened.config.data.tgt_lang
+    pairs = read_pairs(SourceConfig(tuple(files)), *languages)
+    translator = opened.translator(checkpoint, device)
+    with open_output(output) as write:
+        for chunk in chunks(pairs):
+            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=batch_tokens)
+            for pair, scored in zip(chunk, found, strict=True):
+                if json_lines:
+                    write(as_json(pair.src, [scored]))
+                else:
+                    write(f"{scored.score:.5f}\t{scored.log_prob:.5f}\t{len(scored.token_scores)}")

@@ -1,0 +1,48 @@
+"""Sentences from the command line, a file or standard input, in pieces that fit into memory."""
+
+import itertools
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from dragoman.errors import UserError
+
+T = TypeVar("T")
+CHUNK = 4096
+"""Sentences that are sorted by length and translated together."""
+
+
+def input_lines(texts: list[str] | None, file: Path | None) -> Iterator[str]:
+    """The texts given as arguments, else the lines of the file, else of standard input."""
+    if texts and file:
+        raise UserError(f"--input {file}: give either a file or texts, not both")
+    if texts:
+        return iter(texts)
+    if file:
+        from dragoman.data.formats import read_lines
+
+        return read_lines(file)
+    return _stdin_lines()
+
+
+def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
+    """Lists of lines: one by one from a terminal, where somebody waits, else many at once."""
+    size = 1 if sys.stdin.isatty() else CHUNK
+    iterator = iter(lines)
+    while chunk := list(itertools.islice(iterator, size)):
+        yield chunk
+
+
+def _stdin_lines() -> Iterator[str]:
+    """Only `\\n` ends a line; a trailing `\\r` and a leading BOM are dropped, as in files."""
+    for number, raw in enumerate(sys.stdin.buffer, 1):
+        if b"\0" in raw:
+            raise UserError(f"standard input:{number}: NUL at byte {raw.index(0)} of the line; expected UTF-8 text")
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"standard input:{number}: not valid UTF-8 (0x{raw[error.start]:02X} at byte {error.start} of the line)"
+            ) from None
+        yield line.removeprefix("\ufeff" if number == 1 else "").removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,75 @@
+"""Batches of id sequences as padded tensors: what a model and an objective take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+IdSequence = Sequence[int] | np.ndarray
+Device = torch.device | str | None
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """A batch of sentence pairs for teacher forcing.
+
+        source   a b c          src_ids   a b c </s> <pad>
+        target   x y            tgt_in    <s> x y            what the decoder reads
+                                tgt_out   x y </s>           what it has to say at the same position
+
+    The masks are True where a position holds a token.
+    """
+
+    src_ids: Int[Tensor, "B S"]
+    src_mask: Bool[Tensor, "B S"]
+    tgt_in: Int[Tensor, "B T"]
+    tgt_out: Int[Tensor, "B T"]
+    tgt_mask: Bool[Tensor, "B T"]
+    num_tokens: int
+    """Real target tokens, `</s>` included: what a summed loss is divided by."""
+
+    def to(self, device: Device) -> "PairBatch":
+        return PairBatch(
+            src_ids=self.src_ids.to(device, non_blocking=True),
+            src_mask=self.src_mask.to(device, non_blocking=True),
+            tgt_in=self.tgt_in.to(device, non_blocking=True),
+            tgt_out=self.tgt_out.to(device, non_blocking=True),
+            tgt_mask=self.tgt_mask.to(device, non_blocking=True),
+            num_tokens=self.num_tokens,
+        )
+
+
+def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:
+    """Pad pairs of raw ids (no specials) at the end and add `<s>` and `</s>`."""
+    src_ids, src_mask = pad_sources([src for src, _ in pairs])
+    targets = [tgt for _, tgt in pairs]
+    tgt_out, tgt_mask = pad_sources(targets)
+    tgt_in = torch.empty_like(tgt_out)
+    tgt_in[:, :1] = BOS_ID
+    tgt_in[:, 1:] = tgt_out[:, :-1]  # shifted by one; where a row has ended, its </s> falls on padding
+    tgt_in.masked_fill_(~tgt_mask, PAD_ID)
+    num_tokens = sum(map(len, targets)) + len(targets)
+    batch = PairBatch(src_ids, src_mask, tgt_in, tgt_out, tgt_mask, num_tokens)
+    return batch if device is None else batch.to(device)
+
+
+def pad_sources(
+    sources: Sequence[IdSequence], device: Device = None
+) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"]]:
+    """Ids followed by `</s>`, padded at the end; and the mask that is True on the tokens."""
+    lengths = np.fromiter(map(len, sources), dtype=np.int64, count=len(sources))
+    width = int(lengths.max(initial=0)) + 1
+    ends = np.arange(width)[None, :] - lengths[:, None]  # B S; negative inside the sentence, 0 at its </s>
+    ids = np.full(ends.shape, PAD_ID, dtype=np.int64)
+    if lengths.any():
+        ids[ends < 0] = np.concatenate([np.asarray(source, dtype=np.int64) for source in sources])
+    ids[ends == 0] = EOS_ID
+    padded, mask = torch.from_numpy(ids), torch.from_numpy(ends <= 0)
+    if device is None:
+        return padded, mask
+    return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)

@@ -1,0 +1,68 @@
+"""What the data are and how they are cleaned: the `data` part of a run's configuration."""
+
+import math
+from dataclasses import dataclass, field
+
+from dragoman.errors import UserError
+
+FORMATS = ("auto", "plain", "tsv", "csv", "jsonl", "parquet")
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """One corpus: two plain files (source, target), or one file that holds both sides."""
+
+    files: tuple[str, ...]
+    format: str = "auto"
+    weight: float = 1.0
+    """How often an epoch uses each pair: 2 means twice, 0.5 means every second one."""
+    src: str | None = None
+    """Column or field of the source side; a number counts columns from 1. None: found by its name."""
+    tgt: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise UserError("files: expected one or two file names, found none")
+        if self.format not in FORMATS:
+            raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{self.format}'")
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise UserError(f"weight: expected a number of 0 or more, found {self.weight}")
+
+
+@dataclass(frozen=True)
+class CleanConfig:
+    """Which pairs training leaves out. Empty pairs always are; both sides go together."""
+
+    max_length: int = 256
+    """Tokens a side."""
+    max_ratio: float = 9.0
+    """Longer side over shorter side, in tokens; only asked where the longer side has more than 12."""
+    drop_duplicates: bool = True
+    drop_copies: bool = False
+    """Pairs whose target is the source itself: untranslated."""
+
+    def __post_init__(self) -> None:
+        if self.max_length < 1:
+            raise UserError(f"max_length: expected at least 1, found {self.max_length}")
+        if not self.max_ratio >= 1:
+            raise UserError(f"max_ratio: expected at least 1, found {self.max_ratio}")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The corpora of a run."""
+
+    train: tuple[SourceConfig, ...]
+    valid: tuple[SourceConfig, ...] = ()
+    test: tuple[SourceConfig, ...] = ()
+    src_lang: str = "src"
+    tgt_lang: str = "tgt"
+    valid_size: int = 1000
+    """Pairs that are split off from `train` where there is no `valid`; never more than a tenth of it."""
+    clean: CleanConfig = field(default_factory=CleanConfig)
+
+    def __post_init__(self) -> None:
+        if not self.train:
+            raise UserError("train: expected at least one corpus, found none")
+        if self.valid_size < 0:
+            raise UserError(f"valid_size: expected 0 or more, found {self.valid_size}")

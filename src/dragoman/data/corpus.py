@@ -1,0 +1,203 @@
+"""From files to an encoded corpus: check, clean, de-duplicate, split, learn the vocabulary, encode.
+
+    files ──hash──> fingerprint ──known?──> open what is there
+      │
+      ├──read──> hashes, codes ──> duplicates, held-out pairs        (scan.py, hashes.py, split.py)
+      ├──read──> a sample ──> tokenizer                              (scan.py)
+      └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
+
+Every pass is a stream; peak memory does not grow with the corpus.
+"""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.data.cache import publish, unfinished_directory
+from dragoman.data.clean import KEPT, REASONS
+from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.encode import Encoders, Sink, encode_corpus
+from dragoman.data.fingerprint import FORMAT_VERSION, check_unchanged, fingerprint
+from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.hashes import write_sorted_set
+from dragoman.data.prepared import (
+    JOINT_TOKENIZER,
+    TOKENIZERS,
+    Prepared,
+    PreparedMeta,
+    overlap,
+    write_meta,
+)
+from dragoman.data.scan import Progress, Scan, each_code, sample, scan, text_code
+from dragoman.data.split import hold_out
+from dragoman.data.store import CorpusRange, PairStore, StoreMeta, StoreWriter
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+__all__ = [
+    "CleanConfig",
+    "CorpusRange",
+    "DataConfig",
+    "PairStore",
+    "Prepared",
+    "Progress",
+    "SourceConfig",
+    "overlap",
+    "prepare",
+]
+
+
+def prepare(
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    *,
+    seed: int,
+    cache: Path,
+    progress: Progress | None = None,
+) -> Prepared:
+    """The encoded corpus in `cache/<fingerprint>`, made unless the same contents were prepared before.
+
+    Any number of processes may prepare the same corpus at the same time, and be killed at any moment.
+    """
+    report = progress or _say_nothing
+    name, stamps = fingerprint(data, tokenizer, seed, report)
+    target = cache / name
+    if target.is_dir():
+        try:
+            return Prepared.open(target)
+        except UserError:
+            _discard(target)
+    try:
+        with unfinished_directory(cache) as work:
+            scratch, result = work / "scratch", work / "result"
+            scratch.mkdir()
+            result.mkdir()
+            _Preparation(data, seed, scratch, result, report).run(tokenizer, name)
+            check_unchanged(stamps)
+            publish(result, target)
+    except OSError as error:
+        raise UserError(f"{cache}: cannot write the prepared corpus ({error.strerror or error})") from None
+    return Prepared.open(target)
+
+
+class _Preparation:
+    """One making of a prepared corpus in the directory `result`."""
+
+    def __init__(self, data: DataConfig, seed: int, scratch: Path, result: Path, report: Progress) -> None:
+        self.data, self.seed = data, seed
+        self.scratch, self.result, self.report = scratch, result, report
+
+    def run(self, config: TokenizerConfig, fingerprint: str) -> None:
+        scanned = scan(self.data, self.scratch, self.report)
+        if not self.data.valid:
+            hold_out(scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed)
+        if not (scanned.codes == KEPT).any():
+            raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
+        tokenizers = self._learn(scanned, config)
+        encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.clean)
+        train, held_out, dropped = self._encode_train(scanned, encoders)
+        valid, valid_dropped = (held_out, {}) if held_out else self._encode_valid(encoders)
+        for side, hashes in (("src", scanned.src_hashes), ("tgt", scanned.tgt_hashes)):
+            write_sorted_set(hashes, scanned.codes, self.result / f"seen.{side}", self.scratch)
+        names_of_tokenizers = tuple(tokenizer.sha256 for tokenizer in tokenizers)
+        meta = PreparedMeta(
+            FORMAT_VERSION, fingerprint, train, valid, names_of_tokenizers, dropped, valid_dropped
+        )
+        write_meta(self.result, meta)
+
+    def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
+        """One tokenizer, or one a side."""
+
+        def pairs() -> Iterator[Pair]:
+            return sample(scanned, self.data, self.seed, self.report)
+
+        if config.joint:
+            both = (text for pair in pairs() for text in (pair.src, pair.tgt))
+            names, texts = (JOINT_TOKENIZER,), [both]
+        else:
+            names, texts = TOKENIZERS, [(pair.src for pair in pairs()), (pair.tgt for pair in pairs())]
+        tokenizers = [Tokenizer.train(side, config) for side in texts]
+        for name, trained in zip(names, tokenizers, strict=True):
+            trained.save(self.result / name)
+        return tokenizers
+
+    def _encode_train(
+        self, scanned: Scan, encoders: Encoders
+    ) -> tuple[StoreMeta, StoreMeta | None, dict[str, int]]:
+        """Write the training store, and that of held-out pairs unless there is a validation corpus.
+
+        Sets `scanned.codes` to what became of each pair.
+        """
+        data = self.data
+        with ExitStack() as stack:
+            train = stack.enter_context(self._writer("train", encoders))
+            valid = None if data.valid else stack.enter_context(self._writer("valid", encoders))
+            out = stack.enter_context((self.result / "train.dropped").open("wb"))
+            sink = Sink(train, valid, out, data.clean)
+            codes = each_code(scanned.codes)
+            done = 0
+            for number, source in enumerate(data.train):
+                read = read_pairs(source, data.src_lang, data.tgt_lang)
+                # Not strict: the codes go on with those of the next corpus.
+                coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
+                for final in encode_corpus(number, coded, encoders, sink):
+                    scanned.codes[done : done + len(final)] = final
+                    done += len(final)
+                    self.report("encode", done, scanned.pairs)
+            if sink.totals[KEPT] == 0:
+                raise UserError(f"train: {_nothing_left(sink.totals)}")
+            names = [source.files[0] for source in data.train]
+            train_meta = train.finish(names, [source.weight for source in data.train])
+            valid_meta = valid.finish(names, [1.0] * len(names)) if valid else None
+        return train_meta, valid_meta, _by_reason(sink.totals)
+
+    def _encode_valid(self, encoders: Encoders) -> tuple[StoreMeta, dict[str, int]]:
+        """Write the store of the validation corpora. They are the user's choice: only what no model can
+        be given is left out."""
+        data = self.data
+        lenient = CleanConfig(max_length=data.clean.max_length, max_ratio=math.inf)
+        with self._writer("valid", encoders) as valid, (self.result / "valid.dropped").open("wb") as out:
+            sink = Sink(valid, None, out, lenient)
+            for number, source in enumerate(data.valid):
+                read = read_pairs(source, data.src_lang, data.tgt_lang)
+                coded = ((text_code(pair.src, pair.tgt, lenient), pair) for pair in read)
+                for _ in encode_corpus(number, coded, encoders, sink):
+                    self.report("encode valid", int(sink.totals.sum()), None)
+            if sink.totals[KEPT] == 0:
+                raise UserError(f"valid: {_nothing_left(sink.totals)}")
+            meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
+        return meta, _by_reason(sink.totals)
+
+    def _writer(self, name: str, encoders: Encoders) -> StoreWriter:
+        src_dtype, tgt_dtype = (
+            np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
+            for tokenizer in (encoders.src, encoders.tgt)
+        )
+        return StoreWriter(self.result, name, src_dtype, tgt_dtype)
+
+
+def _by_reason(totals: np.ndarray) -> dict[str, int]:
+    """Reasons that occurred, with their number of pairs."""
+    return {reason: int(totals[code]) for code, reason in enumerate(REASONS, start=1) if totals[code]}
+
+
+def _nothing_left(totals: np.ndarray) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in _by_reason(totals).items())
+    return f"no pair is left of {int(totals.sum())} ({reasons}); see which with  dragoman corpus --lines"
+
+
+def _discard(directory: Path) -> None:
+    """Remove a damaged directory; first its name, so that no one opens what is half gone."""
+    away = Path(tempfile.mkdtemp(prefix=".damaged-", dir=directory.parent))
+    with suppress(OSError):  # another process may have been faster
+        directory.rename(away / directory.name)
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def _say_nothing(stage: str, done: int, total: int | None) -> None:
+    pass

@@ -1,0 +1,139 @@
+"""The last pass over the text: sentences into ids, and ids into a store.
+
+One thread reads and writes while another encodes; the tokenizer itself works on all cores.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+import numpy as np
+
+from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
+from dragoman.data.config import CleanConfig
+from dragoman.data.formats import Pair
+from dragoman.data.store import StoreWriter
+from dragoman.text.tokenizer import Tokenizer
+
+_CHUNK_PAIRS = 4096
+_CHUNK_CHARACTERS = 4_000_000
+_COMPOSED = 4
+"""No text becomes shorter than a fourth by normalisation to NFC."""
+
+Side = tuple[np.ndarray, np.ndarray]
+"""All ids one after another, and the length of each sentence."""
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """The tokenizers of the two sides, and how long a text can be without being too long for certain."""
+
+    src: Tokenizer
+    tgt: Tokenizer
+    src_characters: int
+    tgt_characters: int
+    max_length: int
+
+    @classmethod
+    def of(cls, src: Tokenizer, tgt: Tokenizer, clean: CleanConfig) -> "Encoders":
+        def most_characters(tokenizer: Tokenizer) -> int:
+            longest_piece = max(map(len, tokenizer.pieces(range(tokenizer.size))))
+            return _COMPOSED * longest_piece * clean.max_length
+
+        return cls(src, tgt, most_characters(src), most_characters(tgt), clean.max_length)
+
+    def hopeless(self, pair: Pair) -> bool:
+        """Whether `pair` has too many tokens for certain: it is not worth the time and memory to see."""
+        return len(pair.src) > self.src_characters or len(pair.tgt) > self.tgt_characters
+
+    def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[Side, Side]:
+        """Ids of the pairs that are kept; the others become empty."""
+        wanted = [code in (KEPT, HELD_OUT) for code in codes]
+        src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
+        tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
+        return _flat(self.src.encode_batch(src)), _flat(self.tgt.encode_batch(tgt))
+
+    def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of both sides of each pair; of a text far beyond the limit, as many as it has at least."""
+
+        def count(tokenizer: Tokenizer, texts: list[str], most: int) -> np.ndarray:
+            rows = tokenizer.encode_batch([text if len(text) <= most else "" for text in texts])
+            at_least = (0 if len(text) <= most else len(text) * self.max_length // most + 1 for text in texts)
+            return np.array([max(len(row), least) for row, least in zip(rows, at_least, strict=True)])
+
+        src = count(self.src, [pair.src for pair in pairs], self.src_characters)
+        return src, count(self.tgt, [pair.tgt for pair in pairs], self.tgt_characters)
+
+
+class Sink:
+    """Where encoded pairs go: a store, another store for those held out, or the list of what is left out."""
+
+    def __init__(
+        self, kept: StoreWriter, held_out: StoreWriter | None, dropped: BinaryIO, clean: CleanConfig
+    ) -> None:
+        self._kept, self._held_out, self._dropped, self._clean = kept, held_out, dropped, clean
+        self.totals = np.zeros(256, dtype=np.int64)
+        """How many pairs had each code in the end."""
+
+    def write(self, corpus: int, lines: np.ndarray, codes: np.ndarray, src: Side, tgt: Side) -> np.ndarray:
+        """Write a chunk; return the codes of its pairs with their lengths considered."""
+        by_length = length_codes(src[1], tgt[1], self._clean)
+        wanted = (codes == KEPT) | (codes == HELD_OUT)
+        codes = np.where(wanted & (by_length != KEPT), by_length, codes)
+        self._kept.append(src, tgt, lines, codes == KEPT)
+        if self._held_out is not None:
+            self._held_out.append(src, tgt, lines, codes == HELD_OUT)
+        out = np.flatnonzero((codes != KEPT) & (codes != HELD_OUT))
+        rows = np.stack([np.full(len(out), corpus), lines[out], codes[out]], axis=1)
+        rows.astype(np.int64).tofile(self._dropped)
+        self.totals += np.bincount(codes, minlength=256)
+        return codes
+
+    def end_corpus(self) -> None:
+        self._kept.end_corpus()
+        if self._held_out is not None:
+            self._held_out.end_corpus()
+
+
+def encode_corpus(
+    corpus: int, pairs: Iterable[tuple[int, Pair]], encoders: Encoders, sink: Sink
+) -> Iterator[np.ndarray]:
+    """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
+    waiting: Future[tuple[Side, Side]] | None = None
+    previous: tuple[np.ndarray, np.ndarray] | None = None
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        for codes, chunk in _chunks(pairs, encoders):
+            submitted = pool.submit(encoders.encode, chunk, codes)
+            if waiting is not None and previous is not None:
+                yield sink.write(corpus, *previous, *waiting.result())
+            waiting = submitted
+            previous = np.array([pair.line for pair in chunk]), np.array(codes, dtype=np.uint8)
+        if waiting is not None and previous is not None:
+            yield sink.write(corpus, *previous, *waiting.result())
+    sink.end_corpus()
+
+
+def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[tuple[list[int], list[Pair]]]:
+    """Chunks that are bounded in pairs and in characters."""
+    codes: list[int] = []
+    chunk: list[Pair] = []
+    characters = 0
+    for code, pair in pairs:
+        if code in (KEPT, HELD_OUT) and encoders.hopeless(pair):
+            code, pair = TOO_LONG, Pair("", "", pair.line)
+        codes.append(code)
+        chunk.append(pair)
+        characters += len(pair.src) + len(pair.tgt)
+        if len(chunk) == _CHUNK_PAIRS or characters >= _CHUNK_CHARACTERS:
+            yield codes, chunk
+            codes, chunk, characters = [], [], 0
+    if chunk:
+        yield codes, chunk
+
+
+def _flat(rows: list[list[int]]) -> Side:
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
+    return ids, lengths

@@ -1,0 +1,92 @@
+"""What a prepared corpus was made from, as one SHA-256: contents and choices, not names or dates."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import to_dict
+from dragoman.data.config import DataConfig, SourceConfig
+from dragoman.data.formats import detect_format
+from dragoman.data.formats.lines import open_binary
+from dragoman.data.scan import Progress
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import TokenizerConfig
+
+FORMAT_VERSION = 1
+"""Raised with every change of what `prepare` writes or how it chooses."""
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file as it was when it was hashed."""
+
+    path: str
+    sha256: str
+    size: int
+    modified: int
+
+
+def fingerprint(
+    data: DataConfig, tokenizer: TokenizerConfig, seed: int, progress: Progress
+) -> tuple[str, list[Stamp]]:
+    """The fingerprint, and the stamps of the files that it stands for."""
+    stamps = _stamp_files([file for source in (*data.train, *data.valid) for file in source.files], progress)
+    hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
+
+    def describe(sources: Sequence[SourceConfig]) -> list[dict[str, Any]]:
+        return [
+            to_dict(source)
+            | {
+                "files": [hash_of[file] for file in source.files],
+                "format": detect_format(source.files) if source.format == "auto" else source.format,
+            }
+            for source in sources
+        ]
+
+    made_from = to_dict(data) | {
+        "train": describe(data.train),
+        "valid": describe(data.valid),
+        "test": [],
+        "tokenizer": to_dict(tokenizer),
+        "seed": seed,
+        "version": FORMAT_VERSION,
+    }
+    text = json.dumps(made_from, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest(), stamps
+
+
+def check_unchanged(stamps: Iterable[Stamp]) -> None:
+    """Refuse files that were written to since they were hashed."""
+    for stamp in stamps:
+        status = _status(stamp.path)
+        if (status.st_size, status.st_mtime_ns) != (stamp.size, stamp.modified):
+            raise UserError(f"{stamp.path}: the file was changed while it was being read; start again")
+
+
+def _stamp_files(paths: Sequence[str], progress: Progress) -> list[Stamp]:
+    statuses = {path: _status(path) for path in paths}
+    total = sum(status.st_size for status in statuses.values())
+    done = 0
+    stamps = []
+    for path, status in statuses.items():
+        digest = hashlib.sha256()
+        with open_binary(path) as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                progress("hash", done, total)
+        stamps.append(Stamp(path, digest.hexdigest(), status.st_size, status.st_mtime_ns))
+    return stamps
+
+
+def _status(path: str) -> os.stat_result:
+    """Of an ordinary file that can be read; else an error that says what it is."""
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise UserError(f"{path}: not an ordinary file; it has to be read more than once, so save it as one")
+    with open_binary(path) as file:
+        return os.fstat(file.fileno())

@@ -1,0 +1,26 @@
+"""Readers of parallel text, one file a format, all of them strict streams of pairs. They need no torch."""
+
+from collections.abc import Iterator
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats import csv, jsonl, parquet, plain, tsv
+from dragoman.data.formats.detect import detect_format, group_files, guess_languages
+from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.pair import Pair
+from dragoman.errors import UserError
+
+__all__ = ["Pair", "detect_format", "group_files", "guess_languages", "read_lines", "read_pairs"]
+
+_TABLES = {"tsv": tsv.read, "csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
+
+
+def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    """Stream the pairs of one corpus. Sides never shift against each other: an error ends the stream."""
+    format = detect_format(source.files) if source.format == "auto" else source.format
+    if format == "plain":
+        if len(source.files) != 2:
+            raise UserError(f"{source.files[0]}: plain text needs two files, source and target")
+        return plain.read(*source.files)
+    if len(source.files) != 1:
+        raise UserError(f"{', '.join(source.files)}: a corpus in the format {format} is one file")
+    return _TABLES[format](source, src_lang, tgt_lang)

@@ -1,0 +1,45 @@
+"""Comma-separated values with the quoting of RFC 4180: a quoted cell may hold commas, quotes, line ends."""
+
+import csv
+import itertools
+from collections.abc import Iterator
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.pair import Pair
+from dragoman.data.formats.table import Row, read_rows
+from dragoman.errors import UserError
+
+
+def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    return read_rows(_rows(source.files[0]), source, src_lang, tgt_lang)
+
+
+def _rows(path: str) -> Iterator[Row]:
+    lines = read_lines(path)
+    first = next(lines)
+    # The csv module is given lines that already end at \n only, so it never looks for other line ends.
+    fed = (line + "\n" for line in itertools.chain((first,), lines))
+    rows = csv.reader(fed, delimiter=_delimiter(first), strict=True)
+    begins = 1
+    try:
+        for cells in rows:
+            yield begins, cells
+            begins = rows.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{path}:{begins}: not valid CSV ({_explain(str(error))})") from None
+
+
+def _delimiter(first_line: str) -> str:
+    """A comma; or a semicolon, as spreadsheets write where the comma is in numbers, if only that is used."""
+    return ";" if ";" in first_line and "," not in first_line else ","
+
+
+def _explain(message: str) -> str:
+    if "new-line character" in message:
+        return "a carriage return outside quotes; quote the cell"
+    if "unexpected end of data" in message:
+        return "a quote is opened and never closed"
+    if "field larger" in message:
+        return f"a cell longer than {csv.field_size_limit()} characters; is a closing quote missing?"
+    return message

@@ -1,0 +1,95 @@
+"""Which format a file is in, which files belong together, and which languages they hold."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats.columns import is_language
+from dragoman.data.formats.lines import open_binary, read_lines
+from dragoman.errors import UserError
+
+_SUFFIXES = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+
+
+def detect_format(files: Sequence[str]) -> str:
+    """The format of one corpus: by the number of files, then by suffix, then by content."""
+    if len(files) == 2:
+        return "plain"
+    if len(files) != 1:
+        raise UserError(
+            f"a corpus is one file or two (source and target), found {len(files)}: {', '.join(files)}"
+        )
+    path = files[0]
+    by_suffix = _SUFFIXES.get(_bare(path).suffix.lower())
+    if by_suffix:
+        return by_suffix
+    with open_binary(path) as file:
+        if file.peek(4).startswith(b"PAR1"):
+            return "parquet"
+    head = next((line for line in itertools.islice(read_lines(path), 100) if line.strip()), "")
+    if head.lstrip().startswith("{"):
+        return "jsonl"
+    if "\t" in head:
+        return "tsv"
+    raise UserError(
+        f"{path}: one file, and it is not tsv, csv, jsonl or parquet;"
+        " give the source file and the target file, or name the format"
+    )
+
+
+def group_files(files: Sequence[str], format: str = "auto") -> tuple[SourceConfig, ...]:
+    """The corpora among file names as given on a command line.
+
+    A table stands by itself. Plain files go two by two: by name where every name occurs in the same two
+    languages (`a.en b.en a.de b.de`), else in the order in which they are given.
+    """
+    if not files:
+        raise UserError("expected at least one file, found none")
+    if len(files) == 1 or format not in ("auto", "plain"):
+        return tuple(SourceConfig((file,), format=format) for file in files)
+    plain = [f for f in files if format == "plain" or _bare(f).suffix.lower() not in _SUFFIXES]
+    if len(plain) % 2:
+        names = ", ".join(plain)
+        raise UserError(f"plain files come two by two, source and target; found {len(plain)}: {names}")
+    two_by_two = _by_name(plain) or list(zip(plain[::2], plain[1::2], strict=True))
+    tables = [SourceConfig((file,)) for file in files if file not in plain]
+    return (*(SourceConfig(two, format="plain") for two in two_by_two), *tables)
+
+
+def guess_languages(source: SourceConfig) -> tuple[str, str] | None:
+    """The languages of a corpus as its file names tell them (`train.en.gz`, `train.de.gz`), else None."""
+    if len(source.files) != 2:
+        return None
+    src, tgt = (_bare(file).suffix.removeprefix(".") for file in source.files)
+    return (src, tgt) if is_language(src) and is_language(tgt) and src != tgt else None
+
+
+def _by_name(files: Sequence[str]) -> list[tuple[str, str]] | None:
+    suffixes = list(dict.fromkeys(_bare(file).suffix for file in files))
+    if len(suffixes) != 2:
+        return None
+    stems = {suffix: [_stem(f) for f in files if _bare(f).suffix == suffix] for suffix in suffixes}
+    src, tgt = (stems[suffix] for suffix in suffixes)
+    if len(set(src)) != len(src) or sorted(src) != sorted(tgt):
+        return None
+    of_stem = {_stem(f): f for f in files if _bare(f).suffix == suffixes[1]}
+    return [(f, of_stem[_stem(f)]) for f in files if _bare(f).suffix == suffixes[0]]
+
+
+def _bare(path: str) -> PurePath:
+    """The path without `.gz`."""
+    pure = PurePath(path)
+    return pure.with_suffix("") if pure.suffix.lower() == ".gz" else pure
+
+
+def _stem(path: str) -> str:
+    return str(Path(_bare(path)).with_suffix(""))

@@ -1,0 +1,75 @@
+"""One JSON object a line: {"src", "tgt"}, {"translation": {"en", "de"}}, {"en", "de"}, or named fields."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats.columns import find_sides
+from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.pair import Pair, check_text
+from dragoman.errors import UserError
+
+Keys = tuple[str, ...]
+"""The way to a value: ("translation", "en")."""
+
+
+def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    """Pairs of the file; which fields are the sides is settled by the first object, then demanded of all."""
+    path = source.files[0]
+    fields: tuple[Keys, Keys] | None = None
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            yield Pair("", "", number)
+            continue
+        where = f"{path}:{number}"
+        record = _parse(line, where)
+        if fields is None:
+            fields = _choose(record, source, src_lang, tgt_lang, where)
+        src, tgt = fields
+        yield Pair(_value(record, src, where), _value(record, tgt, where), number)
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: JSON that cannot be read ({error})") from None
+    if not isinstance(record, dict):
+        raise UserError(f"{where}: expected a JSON object, found {type(record).__name__}")
+    return record
+
+
+def _choose(
+    record: Mapping[str, Any], source: SourceConfig, src_lang: str, tgt_lang: str, where: str
+) -> tuple[Keys, Keys]:
+    if source.src is not None or source.tgt is not None:
+        if source.src is None or source.tgt is None:
+            raise UserError(f"{where}: name both fields, src and tgt, or neither")
+        return _keys(record, source.src), _keys(record, source.tgt)
+    nested = record.get("translation")
+    parent, names = (("translation",), list(nested)) if isinstance(nested, dict) else ((), list(record))
+    found = find_sides(names, src_lang, tgt_lang)
+    if found is None:
+        wanted = f"src and tgt, source and target, or {src_lang} and {tgt_lang}"
+        raise UserError(
+            f"{where}: expected the fields {wanted}; found {', '.join(map(repr, names)) or 'none'}"
+        )
+    src, tgt = found
+    return (*parent, names[src]), (*parent, names[tgt])
+
+
+def _keys(record: Mapping[str, Any], name: str) -> Keys:
+    """A name as it stands if there is such a field, else as a dotted way: translation.en."""
+    return (name,) if name in record else tuple(name.split("."))
+
+
+def _value(record: Mapping[str, Any], keys: Keys, where: str) -> str:
+    value: object = record
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            raise UserError(f"{where}: there is no field '{'.'.join(keys)}'")
+        value = value[key]
+    return check_text(value, where, ".".join(keys))

@@ -1,0 +1,144 @@
+"""Strict lines: only `\\n` ends one, whatever else Unicode calls a line separator.
+
+Reading is a stream in constant memory. Bytes that are not text end it with one error that says where.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from dragoman.errors import UserError
+
+MAX_LINE = 64 << 20
+"""Bytes; a longer line is not a sentence, and reading it could fill the memory."""
+_CHUNK = 1 << 20
+_MAX_RATIO = 200
+"""Text compresses about four times; gzip can reach a thousand, which only a trap comes near."""
+_RATIO_GRACE = 64 << 20
+"""Bytes of output from which on the ratio is held against the cap."""
+GZIP_MAGIC = b"\x1f\x8b"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or gzip, without `\\n`, one trailing `\\r`, and a leading BOM."""
+    first_line, offset = 1, 0
+    for block in _blocks(path):
+        text = _decode(block, path, first_line, offset)
+        if offset == 0:
+            text = text.removeprefix("\ufeff")
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()  # the block ended with \n; only the last block of a file may not
+        if "\r" in text:
+            lines = [line.removesuffix("\r") for line in lines]
+        yield from lines
+        first_line += len(lines)
+        offset += len(block)
+    if first_line == 1:
+        raise UserError(f"{path}: the file is empty")
+
+
+def read_chunks(path: str | Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked where it is gzip (told by its first two bytes, not by its name)."""
+    with open_binary(path) as file:
+        if not file.peek(2).startswith(GZIP_MAGIC):
+            while chunk := file.read(_CHUNK):
+                yield chunk
+            return
+        guard = ExpansionGuard(path)
+        with _gzip_errors(path), gzip.GzipFile(fileobj=file) as unpacked:
+            while chunk := unpacked.read(_CHUNK):
+                guard.check(len(chunk), file.tell())
+                yield chunk
+
+
+@contextmanager
+def open_binary(path: str | Path) -> Iterator[BufferedReader]:
+    """Open a file for reading; whatever the system says against it becomes a `UserError`."""
+    with _open(path) as file:
+        try:
+            yield file
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _open(path: str | Path) -> BufferedReader:
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: this is a directory, expected a file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be opened ({error.strerror or error})") from None
+    except ValueError:  # a NUL in the name
+        raise UserError(f"{str(path)!r}: not a name that a file can have") from None
+
+
+class ExpansionGuard:
+    """Stops the reading of a small file that unpacks to a huge one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path, self._unpacked = path, 0
+
+    def check(self, unpacked: int, packed_so_far: int) -> None:
+        self._unpacked += unpacked
+        if self._unpacked > max(_RATIO_GRACE, _MAX_RATIO * packed_so_far):
+            raise UserError(
+                f"{self._path}: unpacks to more than {_MAX_RATIO} times its size, which text does not:"
+                " refused as a decompression bomb (unpack it yourself if you trust it)"
+            )
+
+
+@contextmanager
+def _gzip_errors(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except EOFError:
+        raise UserError(f"{path}: the gzip file is cut off before its end; fetch or pack it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"{path}: the gzip file is damaged ({error}); fetch or pack it again") from None
+
+
+def _blocks(path: str | Path) -> Iterator[bytes]:
+    """Pieces of the file of about a chunk each that end after a `\\n` (or at the end of the file)."""
+    carry: list[bytes] = []
+    carried = num_lines = 0
+    for chunk in read_chunks(path):
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            block = b"".join((*carry, chunk[:cut]))
+            num_lines += block.count(b"\n")
+            yield block
+            carry, carried = [], 0
+        carry.append(chunk[cut:])
+        carried += len(chunk) - cut
+        if carried > MAX_LINE:
+            size = f"{MAX_LINE >> 20} MiB"
+            raise UserError(f"{path}:{num_lines + 1}: the line is longer than {size}; is this a text file?")
+    if carried:
+        yield b"".join(carry)
+
+
+def _decode(block: bytes, path: str | Path, first_line: int, offset: int) -> str:
+    if offset == 0 and block.startswith(_UTF16_BOMS):
+        raise UserError(f"{path}:1: the file is UTF-16 (byte 0); convert it to UTF-8")
+    nul = block.find(b"\0")
+    if nul >= 0:
+        where = _locate(block, nul, path, first_line)
+        raise UserError(f"{where}: NUL at byte {offset + nul}; expected UTF-8 text")
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = _locate(block, error.start, path, first_line)
+        found = f"0x{block[error.start]:02X} at byte {offset + error.start}"
+        raise UserError(f"{where}: not valid UTF-8 ({found}); convert the file to UTF-8") from None
+
+
+def _locate(block: bytes, position: int, path: str | Path, first_line: int) -> str:
+    line = first_line + block.count(b"\n", 0, position)
+    return f"{path}:{line}"

@@ -1,0 +1,17 @@
+"""One pair a line, sides separated by a tab; no quoting, so quotes are text."""
+
+from collections.abc import Iterator
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.pair import Pair
+from dragoman.data.formats.table import Row, read_rows
+
+
+def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    return read_rows(_rows(source.files[0]), source, src_lang, tgt_lang)
+
+
+def _rows(path: str) -> Iterator[Row]:
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line.split("\t") if line else []

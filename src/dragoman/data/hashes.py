@@ -1,0 +1,104 @@
+"""Repeats and sorted sets among more 64-bit hashes than fit into memory.
+
+Hashes are dealt by their leading bits into partitions that do fit; equal ones meet in the same partition,
+and sorted partitions one after another are sorted as a whole.
+"""
+
+import tempfile
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+_PARTITION = 1 << 21
+"""Hashes that are sorted at once: about 100 MiB with all that sorting needs."""
+_CHUNK = 1 << 20
+
+
+class NumberWriter:
+    """Appends numbers to a file of one machine type, a few at a time or one by one."""
+
+    def __init__(self, path: Path, typecode: str) -> None:
+        self._file = path.open("wb")
+        self._typecode = typecode
+        self._waiting = array(typecode)
+
+    def append(self, value: int) -> None:
+        self._waiting.append(value)
+        if len(self._waiting) >= 1 << 16:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._waiting.tofile(self._file)
+        self._waiting = array(self._typecode)
+
+    def __enter__(self) -> "NumberWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._file.close()
+
+
+def map_numbers(path: Path, dtype: np.dtype | type, *, writable: bool = False) -> np.ndarray:
+    """A file of numbers as an array that the system reads when it is looked at."""
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
+        return np.empty(0, dtype=dtype)
+    # As a plain array: slices of np.memmap cost several times more.
+    return np.memmap(path, dtype=dtype, mode="r+" if writable else "r").view(np.ndarray)
+
+
+def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path) -> None:
+    """Set codes[i] to `code` where an earlier pair with code 0 has the hash of i."""
+    for part, indices in _partitions(hashes, codes, scratch):
+        order = np.argsort(part, kind="stable")  # stable: the first of equals stays first
+        ordered = part[order]
+        repeats = order[1:][ordered[1:] == ordered[:-1]]
+        codes[indices[repeats]] = code
+
+
+def write_sorted_set(hashes: np.ndarray, codes: np.ndarray, path: Path, scratch: Path) -> None:
+    """Write the distinct hashes of pairs with code 0 in ascending order."""
+    with path.open("wb") as file:
+        for part, _ in _partitions(hashes, codes, scratch):
+            np.unique(part).tofile(file)
+
+
+def contains(sorted_hashes: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Which of `hashes` are in the sorted set."""
+    if len(sorted_hashes) == 0:
+        return np.zeros(len(hashes), dtype=bool)
+    places = np.searchsorted(sorted_hashes, hashes)
+    return sorted_hashes[np.minimum(places, len(sorted_hashes) - 1)] == hashes
+
+
+def _partitions(
+    hashes: np.ndarray, codes: np.ndarray, scratch: Path
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(hashes, their numbers) of pairs with code 0, in partitions of ascending hashes, each in order."""
+    bits = max(0, (len(hashes) - 1) // _PARTITION).bit_length()
+    if bits == 0:
+        indices = np.flatnonzero(codes == 0)
+        yield hashes[indices], indices
+        return
+    with tempfile.TemporaryDirectory(dir=scratch) as directory:
+        paths = [Path(directory) / str(part) for part in range(1 << bits)]
+        for start in range(0, len(hashes), _CHUNK):
+            indices = start + np.flatnonzero(codes[start : start + _CHUNK] == 0)
+            chunk = hashes[indices]
+            part = (chunk >> np.uint64(64 - bits)).astype(np.int64)
+            order = np.argsort(part, kind="stable")
+            rows = np.stack([chunk[order], indices[order].astype(np.uint64)], axis=1)
+            ends = np.cumsum(np.bincount(part, minlength=len(paths)))
+            for path, own in zip(paths, np.split(rows, ends[:-1]), strict=True):
+                with path.open("ab") as file:
+                    own.tofile(file)
+        for path in paths:
+            rows = np.fromfile(path, dtype=np.uint64).reshape(-1, 2)
+            path.unlink()
+            yield rows[:, 0].copy(), rows[:, 1].astype(np.int64)

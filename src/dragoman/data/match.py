@@ -1,0 +1,55 @@
+"""When two sentences count as the same, and 64-bit hashes of them that every process agrees on."""
+
+import hashlib
+import re
+import unicodedata
+from functools import cache
+
+import numpy as np
+
+_ASCII_GAPS = "".join(chr(code) if chr(code).isalnum() else " " for code in range(128))
+_GAP = re.compile(r"[^\w ]+")
+_MAY_HOLD_MARKS = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
+"""In NFKC, text in Latin letters and ordinary punctuation lies outside these."""
+_LAST_MARK = 0x1F000
+"""Combining marks lie below this code point, but for the variation selectors, which are no letters."""
+
+
+def normalise(text: str) -> str:
+    """NFKC and case-folded, with every run of punctuation, symbols and white space made one space.
+
+    A text of nothing but punctuation keeps it, so that «?» and «!» stay apart.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if folded.isascii():  # the same as below, faster
+        words = folded.translate(_ASCII_GAPS).split()
+    else:
+        gap = _gap_between_marks() if _MAY_HOLD_MARKS.search(folded) else _GAP
+        words = gap.sub(" ", folded.replace("_", " ")).split()
+    return " ".join(words or folded.split())
+
+
+def hash_text(text: str) -> int:
+    """64 bits of BLAKE2b; unlike `hash()` the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
+
+
+def hash_pair(src: str, tgt: str) -> int:
+    return hash_text(f"{src}\0{tgt}")  # NUL is in no text
+
+
+def mix(hashes: np.ndarray, key: int) -> np.ndarray:
+    """Other 64-bit numbers from hashes and a key: a one-to-one map whose order looks random (splitmix64)."""
+    with np.errstate(over="ignore"):
+        x = hashes ^ np.uint64(key % (1 << 64))
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+@cache
+def _gap_between_marks() -> re.Pattern[str]:
+    """`\\W` alone would also match combining marks, and with them the vowels of many scripts."""
+    marks = "".join(chr(c) for c in range(_LAST_MARK) if unicodedata.category(chr(c)).startswith("M"))
+    return re.compile(f"[^\\w {re.escape(marks)}]+")

@@ -1,0 +1,233 @@
+"""What is in a corpus, what training would leave out of it, and how much of a test set it gives away."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.data.clean import DUPLICATE, EMPTY, REASONS, TOO_LONG, is_copy, length_codes, reason_of
+from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.encode import Encoders
+from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.leak import Leaks, OverlapReport
+from dragoman.data.scan import Progress, Scan, sample, scan
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+OVERLAP = "overlap"
+"""What lines can be asked for besides the reasons: pairs that also occur in the test set."""
+
+_CHUNK = 4096
+_SAMPLE_CHARACTERS = 4_000_000
+_LONGEST_COUNTED = 1 << 16
+
+ShowLine = Callable[[str, Pair], None]
+"""Called with the place of a pair (`a.en:17`) and the pair."""
+
+
+@dataclass(frozen=True)
+class SideReport:
+    """One side of the corpus; lengths are in tokens."""
+
+    language: str
+    words: int
+    characters: int
+    tokens: int
+    mean: float
+    median: int
+    percentile_99: int
+    longest: int
+    histogram: tuple[tuple[int, int | None, int], ...]
+    """(shortest, longest or None for all above, sentences)."""
+
+
+@dataclass(frozen=True)
+class CorpusReport:
+    """Everything that `dragoman corpus` prints."""
+
+    corpora: tuple[tuple[str, int], ...]
+    """Names of the files, and pairs."""
+    pairs: int
+    src: SideReport
+    tgt: SideReport
+    found: dict[str, int]
+    """Pairs to which each reason applies."""
+    dropped: dict[str, int]
+    """Pairs that training leaves out, each counted once, for the first reason that applies."""
+    kept: int
+    overlap: OverlapReport | None
+
+
+class _SideCounts:
+    def __init__(self) -> None:
+        self.words = self.characters = self.longest = 0
+        self.lengths = np.zeros(_LONGEST_COUNTED + 1, dtype=np.int64)
+
+    def add(self, texts: Sequence[str], lengths: np.ndarray) -> None:
+        self.words += sum(len(text.split()) for text in texts)
+        self.characters += sum(map(len, texts))
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+        clipped = np.minimum(lengths, _LONGEST_COUNTED)
+        self.lengths += np.bincount(clipped, minlength=len(self.lengths))
+
+    def percentile(self, share: float) -> int:
+        """The length that this share of the sentences does not exceed."""
+        below = np.cumsum(self.lengths)
+        return int(np.searchsorted(below, share * below[-1]))
+
+    def report(self, language: str, high: int) -> SideReport:
+        """`high` is the length that the histogram is to reach in equal steps."""
+        tokens = int((self.lengths * np.arange(len(self.lengths))).sum())
+        return SideReport(
+            language=language,
+            words=self.words,
+            characters=self.characters,
+            tokens=tokens,
+            mean=tokens / max(1, int(self.lengths.sum())),
+            median=self.percentile(0.5),
+            percentile_99=self.percentile(0.99),
+            longest=self.longest,
+            histogram=histogram(self.lengths, high),
+        )
+
+
+def histogram(counts: np.ndarray, high: int, bins: int = 12) -> tuple[tuple[int, int | None, int], ...]:
+    """Steps of one round width that reach `high`, then one for all above; empty sentences by themselves."""
+    widths = (scale * step for scale in (10**n for n in range(9)) for step in (1, 2, 5))
+    width = next(width for width in widths if width * bins >= high)
+    lows = range(1, max(high, 1) + 1, width)
+    rows: list[tuple[int, int | None, int]] = [
+        (low, low + width - 1, int(counts[low : low + width].sum())) for low in lows
+    ]
+    if counts[0]:
+        rows.insert(0, (0, 0, int(counts[0])))
+    above = lows[-1] + width
+    if counts[above:].any():
+        rows.append((above, None, int(counts[above:].sum())))
+    return tuple(rows)
+
+
+def analyse(
+    sources: Sequence[SourceConfig],
+    *,
+    test: Sequence[SourceConfig] = (),
+    src_lang: str = "src",
+    tgt_lang: str = "tgt",
+    clean: CleanConfig | None = None,
+    tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
+    lines: str | None = None,
+    show_line: ShowLine | None = None,
+    progress: Progress | None = None,
+) -> CorpusReport:
+    """Read a corpus and report on it, in memory that does not grow with it.
+
+    Without `tokenizers` tokens are counted with a vocabulary learnt from a sample. With `lines`, the pairs
+    to which that reason applies go to `show_line` on the way.
+    """
+    clean = clean or CleanConfig()
+    report = progress or (lambda *_: None)
+    # Duplicates are to be found among all pairs, also where they would not be dropped.
+    data = DataConfig(tuple(sources), src_lang=src_lang, tgt_lang=tgt_lang)
+    leaks = Leaks(test, src_lang, tgt_lang) if test else None
+    with tempfile.TemporaryDirectory() as directory:
+        scanned = scan(data, Path(directory), report)
+        src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, data, report)
+        encoders = Encoders.of(src_tokenizer, tgt_tokenizer, clean)
+        analysis = _Analysis(clean, encoders, leaks, lines, show_line)
+        corpora = []
+        for source in sources:
+            before = analysis.pairs
+            for chunk in _chunks(read_pairs(source, src_lang, tgt_lang)):
+                analysis.add(source.files[0], chunk, scanned)
+                report("count", analysis.pairs, scanned.pairs)
+            corpora.append((" ".join(source.files), analysis.pairs - before))
+    high = max(analysis.src.percentile(0.99), analysis.tgt.percentile(0.99))
+    return CorpusReport(
+        corpora=tuple(corpora),
+        pairs=analysis.pairs,
+        src=analysis.src.report(src_lang, high),
+        tgt=analysis.tgt.report(tgt_lang, high),
+        found=analysis.found,
+        dropped=analysis.dropped,
+        kept=analysis.pairs - sum(analysis.dropped.values()),
+        overlap=leaks.report() if leaks is not None else None,
+    )
+
+
+class _Analysis:
+    """What is counted on the way through the corpus."""
+
+    def __init__(
+        self,
+        clean: CleanConfig,
+        encoders: Encoders,
+        leaks: Leaks | None,
+        lines: str | None,
+        show_line: ShowLine | None,
+    ) -> None:
+        self._clean, self._encoders, self._leaks = clean, encoders, leaks
+        self._lines, self._show_line = lines, show_line
+        self.pairs = 0
+        self.src, self.tgt = _SideCounts(), _SideCounts()
+        self.found: dict[str, int] = dict.fromkeys(REASONS, 0)
+        self.dropped: dict[str, int] = dict.fromkeys(REASONS, 0)
+
+    def add(self, name: str, pairs: list[Pair], scanned: Scan) -> None:
+        """Count the next pairs, which belong to the file `name`."""
+        here = slice(self.pairs, self.pairs + len(pairs))
+        src_lengths, tgt_lengths = self._encoders.lengths(pairs)
+        self.src.add([pair.src for pair in pairs], src_lengths)
+        self.tgt.add([pair.tgt for pair in pairs], tgt_lengths)
+        self.pairs += len(pairs)
+        applies = self._conditions(pairs, scanned.codes[here], src_lengths, tgt_lengths)
+        undecided = np.ones(len(pairs), dtype=bool)
+        for reason in REASONS:
+            self.found[reason] += int(applies[reason].sum())
+            if self._drops(reason):
+                self.dropped[reason] += int((applies[reason] & undecided).sum())
+                undecided &= ~applies[reason]
+        if self._leaks is not None:
+            filled = np.flatnonzero(~applies["empty"])
+            src_hashes, tgt_hashes = scanned.src_hashes[here][filled], scanned.tgt_hashes[here][filled]
+            leaking = self._leaks.look_at([pairs[i] for i in filled], src_hashes, tgt_hashes)
+            applies[OVERLAP] = np.isin(np.arange(len(pairs)), filled[leaking])
+        if self._show_line is not None and self._lines is not None:
+            for index in np.flatnonzero(applies[self._lines]):
+                self._show_line(f"{name}:{pairs[index].line}", pairs[index])
+
+    def _conditions(
+        self, pairs: list[Pair], codes: np.ndarray, src_lengths: np.ndarray, tgt_lengths: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Reason -> where it applies."""
+        empty = codes == EMPTY
+        by_length = length_codes(src_lengths, tgt_lengths, self._clean)
+        conditions = {
+            "empty": empty,
+            "copy": ~empty & np.array([is_copy(pair.src, pair.tgt) for pair in pairs]),
+            "duplicate": codes == DUPLICATE,
+        }
+        for code in range(TOO_LONG, len(REASONS) + 1):
+            conditions[reason_of(code)] = ~empty & (by_length == code)
+        return conditions
+
+    def _drops(self, reason: str) -> bool:
+        optional = {"copy": self._clean.drop_copies, "duplicate": self._clean.drop_duplicates}
+        return optional.get(reason, True)
+
+
+def _quick_tokenizer(scanned: Scan, data: DataConfig, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
+    """Like that of a run with default options, learnt from less text."""
+    if scanned.characters == 0:  # nothing to learn from, and nothing to count
+        tokenizer = Tokenizer.train([], TokenizerConfig(kind="byte"))
+    else:
+        pairs = sample(scanned, data, 0, progress, _SAMPLE_CHARACTERS)
+        texts = chain.from_iterable((pair.src, pair.tgt) for pair in pairs)
+        tokenizer = Tokenizer.train(texts, TokenizerConfig())
+    return tokenizer, tokenizer
+
+
+def _chunks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    while chunk := list(islice(pairs, _CHUNK)):
+        yield chunk

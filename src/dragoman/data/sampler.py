@@ -1,0 +1,171 @@
+"""Length buckets under a token budget, in an order that is a pure function of (seed, epoch).
+
+    corpora ──> blocks ──shuffle──> windows ──shuffle, sort by length──> batches ──shuffle──> out
+
+Memory is bounded by one window whatever the size of the corpus; a corpus that fits into one window is
+shuffled as a whole. Random numbers are raw words of the bit generator and every shuffle is a stable
+argsort of them, so the order does not depend on the version of numpy.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.errors import UserError
+
+_BLOCK = 4096
+"""Neighbours that are read together: one block of a mapped array is a few pages."""
+
+
+@dataclass(frozen=True)
+class CorpusRange:
+    """The pairs `start` to `end` of a store are one corpus; an epoch draws `weight` × their number."""
+
+    start: int
+    end: int
+    weight: float = 1.0
+
+    @property
+    def draws(self) -> int:
+        return round(self.weight * (self.end - self.start))
+
+
+class BucketSampler:
+    """Batches of pair numbers with n × max(longest source + 1, longest target + 1) ≤ `batch_tokens`.
+
+    Without weights an epoch uses each pair exactly once. With weight w a corpus of n pairs gives
+    round(w·n) draws: whole passes, and a random part that is another one in each epoch.
+    """
+
+    def __init__(
+        self,
+        src_lengths: np.ndarray,
+        tgt_lengths: np.ndarray,
+        *,
+        batch_tokens: int,
+        seed: int,
+        corpora: Sequence[CorpusRange] | None = None,
+        max_sentences: int | None = None,
+        window: int = 1 << 20,
+        origin: Callable[[int], str] | None = None,
+    ) -> None:
+        if batch_tokens < 1:
+            raise UserError(f"batch_tokens: expected at least 1, found {batch_tokens}")
+        if max_sentences is not None and max_sentences < 1:
+            raise UserError(f"max_sentences: expected at least 1, found {max_sentences}")
+        assert len(src_lengths) == len(tgt_lengths)
+        assert window > 0
+        self.src_lengths, self.tgt_lengths = src_lengths, tgt_lengths
+        self.batch_tokens, self.max_sentences = batch_tokens, max_sentences
+        self.seed, self.window = seed, window
+        self.corpora = tuple(corpora) if corpora is not None else (CorpusRange(0, len(src_lengths)),)
+        self.draws = sum(corpus.draws for corpus in self.corpora)
+        """Pairs that one epoch uses."""
+        if self.draws == 0:
+            raise UserError("there is no pair to draw: the corpus is empty, or its weights are too small")
+        self._block = max(1, min(_BLOCK, window // 64))
+        self._refuse_overlong(origin or (lambda index: f"pair {index}"))
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[np.ndarray]:
+        """The batches of an epoch from number `start` on, each an array of pair numbers."""
+        skip = start
+        for indices, bits in self._windows(epoch):
+            cuts = self._cut(indices, bits)
+            order = _shuffle(bits, len(cuts) - 1)
+            for batch in order[skip:]:
+                yield indices[cuts[batch] : cuts[batch + 1]]
+            skip = max(0, skip - len(order))
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches this epoch has; costs one pass over the lengths."""
+        return sum(len(self._cut(indices, bits)) - 1 for indices, bits in self._windows(epoch))
+
+    def _windows(self, epoch: int) -> Iterator[tuple[np.ndarray, np.random.BitGenerator]]:
+        """Shuffled pair numbers, about `window` at a time, each with the source of its randomness."""
+        blocks = self._blocks(epoch)
+        window_of = (np.cumsum(blocks[:, 2]) - blocks[:, 2]) // self.window
+        bounds = np.flatnonzero(np.diff(window_of, prepend=-1, append=-1))
+        for number, (first, last) in enumerate(itertools.pairwise(bounds)):
+            bits = _random_bits(self.seed, epoch, number + 1)
+            indices = np.concatenate([_take(bits, *block) for block in blocks[first:last].tolist()])
+            yield indices[_shuffle(bits, len(indices))], bits
+
+    def _blocks(self, epoch: int) -> np.ndarray:
+        """Rows (start, end, pairs to take) that together are the draws of the epoch, shuffled."""
+        bits = _random_bits(self.seed, epoch, 0)
+        rows = []
+        for corpus in self.corpora:
+            size = corpus.end - corpus.start
+            if size == 0:
+                continue
+            passes, part = divmod(corpus.draws, size)
+            edges = np.append(np.arange(0, size, self._block), size)
+            whole = np.stack([edges[:-1], edges[1:], np.diff(edges)], axis=1)
+            # Systematic sampling: a block gives its share of the part, rounded so that the shares add up
+            # and, over the epochs, by a random phase, so that no block is favoured.
+            phase = int(bits.random_raw() % size)
+            shares = np.diff((edges * part + phase) // size)
+            partial = np.stack([edges[:-1], edges[1:], shares], axis=1)[shares > 0]
+            corpus_rows = np.concatenate([whole] * passes + [partial])
+            corpus_rows[:, :2] += corpus.start
+            rows.append(corpus_rows)
+        blocks = np.concatenate(rows)
+        return blocks[_shuffle(bits, len(blocks))]
+
+    def _cut(self, indices: np.ndarray, bits: np.random.BitGenerator) -> np.ndarray:
+        """Sort `indices` in place into neighbours of like length and return where the batches begin."""
+        src = self.src_lengths[indices].astype(np.int64) + 1
+        tgt = self.tgt_lengths[indices].astype(np.int64) + 1
+        order = _by_length(src, tgt, bits)
+        indices[:] = indices[order]
+        longest = np.maximum(src, tgt)[order]
+        cuts = [0]
+        while cuts[-1] < len(longest):
+            first = cuts[-1]
+            most = max(1, self.batch_tokens // int(longest[first]))
+            if self.max_sentences is not None:
+                most = min(most, self.max_sentences)
+            ahead = np.maximum.accumulate(longest[first : first + most])
+            padded = ahead * np.arange(1, len(ahead) + 1)
+            cuts.append(first + int(np.searchsorted(padded, self.batch_tokens, side="right")))
+        return np.array(cuts)
+
+    def _refuse_overlong(self, origin: Callable[[int], str]) -> None:
+        for lengths, side in ((self.src_lengths, "source"), (self.tgt_lengths, "target")):
+            longest = int(np.argmax(lengths))
+            tokens = int(lengths[longest]) + 1
+            if tokens > self.batch_tokens:
+                raise UserError(
+                    f"{origin(longest)}: the {side} has {tokens} tokens with its end mark, more than"
+                    f" batch_tokens = {self.batch_tokens}: raise batch_tokens or lower max_length"
+                )
+
+
+def _by_length(src: np.ndarray, tgt: np.ndarray, bits: np.random.BitGenerator) -> np.ndarray:
+    """An order in which neighbours have like lengths on both sides.
+
+    First by the longer side, which is what the budget counts; then by the difference of the two sides,
+    up and down in turn, so that the shorter side needs little padding too. Lengths are taken up to a tenth
+    too long at random: else the pairs of a small corpus would meet in the same batches in every epoch.
+    """
+    longest = np.maximum(src, tgt)
+    noise = (bits.random_raw(len(longest)) >> np.uint64(48)).astype(np.int64)  # 16 bits
+    step = longest + longest * noise // (10 << 16)
+    difference = src - tgt
+    return np.lexsort((np.where(step % 2 == 0, difference, -difference), step))
+
+
+def _take(bits: np.random.BitGenerator, start: int, end: int, take: int) -> np.ndarray:
+    if take == end - start:
+        return np.arange(start, end)
+    return start + _shuffle(bits, end - start)[:take]
+
+
+def _random_bits(*key: int) -> np.random.BitGenerator:
+    return np.random.PCG64(np.random.SeedSequence([part % (1 << 64) for part in key]))
+
+
+def _shuffle(bits: np.random.BitGenerator, size: int) -> np.ndarray:
+    return np.argsort(bits.random_raw(size), kind="stable")

@@ -1,0 +1,75 @@
+"""BLEU, chrF and TER by sacreBLEU, each with its signature and, on request, a bootstrap interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from dragoman.errors import UserError
+
+TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+"""BLEU's tokenizers that sacreBLEU brings along without further packages."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    value: float
+    half_width: float | None
+    """Of the 95% bootstrap interval around its mean (Koehn 2004); None where no bootstrap was asked for."""
+    mean: float | None
+    """Of the bootstrap samples."""
+    higher_is_better: bool
+    signature: str
+
+
+def corpus_metrics(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    bootstrap: int = 0,
+) -> list[Metric]:
+    """BLEU, chrF and TER of a whole test set."""
+    if len(hypotheses) != len(references):
+        raise UserError(f"{len(hypotheses)} translations cannot be held against {len(references)} references")
+    if not references:
+        raise UserError("there is no sentence to evaluate")
+    if tokenize not in TOKENIZERS:
+        raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
+    scorers = [
+        (BLEU(tokenize=tokenize, lowercase=lowercase, force=True), True),
+        (CHRF(lowercase=lowercase), True),
+        (TER(case_sensitive=not lowercase), False),
+    ]
+    return [_measure(*scorer, hypotheses, references, bootstrap) for scorer in scorers]
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    return BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    return CHRF().corpus_score(list(hypotheses), [list(references)]).score
+
+
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Share of sentences that are right to the letter, in percent."""
+    right = sum(ours == theirs for ours, theirs in zip(hypotheses, references, strict=True))
+    return 100 * right / len(references)
+
+
+def _measure(
+    scorer: BLEU | CHRF | TER,
+    higher_is_better: bool,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    bootstrap: int,
+) -> Metric:
+    found = scorer.corpus_score(list(hypotheses), [list(references)], n_bootstrap=max(1, bootstrap))
+    mean, half_width = (float(found._mean), float(found._ci)) if bootstrap > 1 else (None, None)
+    signature = str(scorer.get_signature())
+    return Metric(found.name, found.score, half_width, mean, higher_is_better, signature)

@@ -1,0 +1,59 @@
+"""A translator on a test set: what it says, how good that is, and whether the test is a fair one."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dragoman.decode.search import SearchConfig
+from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.evaluate.metrics import Metric, corpus_metrics, exact_match
+
+BOOTSTRAP = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    metrics: list[Metric]
+    exact: float
+    """Percent of sentences that are right to the letter."""
+    hypotheses: list[str]
+    seconds: float
+    search: SearchConfig
+    cut_off: int
+    """Translations that were ended by the length limit."""
+
+    def report(self) -> dict[str, Any]:
+        """All but the text, as JSON can hold it."""
+        return {
+            "sentences": len(self.hypotheses),
+            "metrics": [asdict(metric) for metric in self.metrics],
+            "exact_match": self.exact,
+            "cut_off": self.cut_off,
+            "search": asdict(self.search),
+        }
+
+
+def evaluate(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    search: SearchConfig | None = None,
+    batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    bootstrap: int = BOOTSTRAP,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Translate the sources and hold the results against the references."""
+    began = time.monotonic()
+    settings = search or translator.search
+    found = translator.hypotheses(sources, search=settings, batch_tokens=batch_tokens, progress=progress)
+    seconds = time.monotonic() - began
+    hypotheses = [best.text for best, *_ in found]
+    metrics = corpus_metrics(
+        hypotheses, references, tokenize=tokenize, lowercase=lowercase, bootstrap=bootstrap
+    )
+    cut_off = sum(best.finish_reason == "length" for best, *_ in found)
+    return Evaluation(metrics, exact_match(hypotheses, references), hypotheses, seconds, settings, cut_off)

@@ -1,0 +1,1 @@
+"""Strings <-> ids: normalisation, tokenizers trained in process, and their files. No torch here."""

@@ -1,0 +1,197 @@
+"""Tokenizer: strings <-> ids, for the kinds bpe, word, char and byte.
+
+    text --NFC--> text --mark--> " text" --segments--> [" text"] --merges--> ids
+
+`decode(encode(x)) == nfc(x)` for every text. Characters without a piece are spelt in bytes, so nothing is
+unknown; control pieces are not in the tables that text is looked up in, so no text can become one.
+"""
+
+import functools
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import tokenizers
+from tokenizers import models
+
+from dragoman.errors import UserError
+from dragoman.text.bpe import WALL, Dropout, Rules, Speller, merging
+from dragoman.text.learn import learn
+from dragoman.text.normalize import nfc
+from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
+from dragoman.text.segment import MARK, segmenter, with_mark
+from dragoman.text.vocabulary import Vocabulary, read, serialise, write
+
+__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "Tokenizer", "TokenizerConfig"]
+
+_BATCH = 4096
+_KNOWN_SEGMENTS = 200_000
+_REPLACEMENT = "\ufffd"
+
+
+class Tokenizer:
+    """A trained tokenizer. It never changes; `sha256` is that of its file and names it."""
+
+    pad_id = PAD_ID
+    bos_id = BOS_ID
+    eos_id = EOS_ID
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.config = vocabulary.config
+        self.kind: str = vocabulary.config.kind
+        self.size = len(vocabulary.pieces)
+        self.sha256 = hashlib.sha256(serialise(vocabulary)).hexdigest()
+        self._first_byte = len(self.config.first_pieces) - 256
+        self._byte_ids = tuple(range(self._first_byte, self._first_byte + 256))
+        self._segments = segmenter(self.config)
+        self._spelling = _spelling(vocabulary)
+        self._known: dict[str, list[int]] = {}
+        self._library = _library(vocabulary, self._first_byte)
+
+    @classmethod
+    def train(cls, texts: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+        """Learn a vocabulary from `texts`, which is read once. The same texts give the same file."""
+        pieces, merges = learn(texts, config)
+        return cls(Vocabulary(config, tuple(pieces), tuple(merges)))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, without control ids."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`[encode(text) for text in texts]`.
+
+        Each distinct segment goes through the library once, on all cores, and is then looked up: text repeats
+        its words so much that this costs half of giving the library whole sentences.
+        """
+        if self.kind == "byte":
+            return [self._encode_bytes(text) for text in texts]
+        ids: list[list[int]] = []
+        for start in range(0, len(texts), _BATCH):
+            rows = [self._segments.findall(self._prepare(text)) for text in texts[start : start + _BATCH]]
+            known = self._with_segments(set().union(*rows))
+            ids += [list(chain.from_iterable(map(known.__getitem__, row))) for row in rows]
+        return ids
+
+    def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:
+        """Like `encode`, with each merge left out at `rate`: BPE-dropout (Provilkov et al. 2020).
+
+        A pure function of (text, rate, key). Keys that differ in the last number only share work, so let
+        that be the one that changes most, as in (seed, epoch, index). Kinds without merges ignore the rate.
+        """
+        if not 0.0 <= rate <= 1.0:
+            raise UserError(f"dropout: expected a rate from 0 to 1, found {rate}")
+        if rate == 0.0 or self.kind != "bpe":
+            return self.encode(text)
+        return self._dropout(self._prepare(text), rate, key)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of any ids: control pieces are skipped, bytes that are not UTF-8 and ids that do not
+        exist become U+FFFD."""
+        spelling, size = self._spelling, self.size
+        data = b"".join([spelling[i] if 0 <= i < size else _REPLACEMENT.encode() for i in ids])
+        text = data.decode("utf-8", errors="replace")
+        if self.kind in ("char", "byte"):
+            return text
+        return text.removeprefix(" ") if self.config.word_mark == "start" else text.removesuffix(" ")
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces as they stand in the file: a space as ▁, a byte as <0xE2>."""
+        known = self._vocabulary.pieces
+        return [known[i] if 0 <= i < self.size else _REPLACEMENT for i in ids]
+
+    def merge_steps(self, text: str) -> list[list[str]]:
+        """The segmentation before the first merge and after each merge rule, in the order they are applied.
+
+        The last one is `pieces(encode(text))`. Kinds without merges have that one only. A long text has as
+        many steps as it needs rules, and each is as long as the text.
+        """
+        if self.kind != "bpe":
+            return [self.pieces(self.encode(text))]
+        spell = self._speller
+        segments = self._segments.findall(self._prepare(text))
+        symbols = list(chain.from_iterable([*spell(segment), WALL] for segment in segments))
+
+        def pieces() -> list[str]:
+            return self.pieces([symbol for symbol in symbols if symbol >= 0])
+
+        steps = [pieces()]
+        last_rank = -1
+        for rank in merging(symbols, self._rules):
+            if rank == last_rank:
+                steps.pop()
+            steps.append(pieces())
+            last_rank = rank
+        return steps
+
+    def save(self, path: Path) -> None:
+        write(self._vocabulary, Path(path))
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """Read a saved tokenizer; a file that is damaged or contradicts itself is refused by name."""
+        return cls(read(Path(path)))
+
+    def _prepare(self, text: str) -> str:
+        return with_mark(nfc(text), self.config)
+
+    def _with_segments(self, segments: set[str]) -> dict[str, list[int]]:
+        """The table of known segments, with `segments` among them."""
+        if len(self._known) > _KNOWN_SEGMENTS:
+            self._known = {}  # another thread may still be reading the old one
+        known = self._known
+        new = list(segments - known.keys())
+        if new:
+            rows = self._library.encode_batch_fast(new, add_special_tokens=False)
+            known.update(zip(new, [row.ids for row in rows], strict=True))
+        return known
+
+    def _encode_bytes(self, text: str) -> list[int]:
+        return list(map(self._byte_ids.__getitem__, nfc(text).encode("utf-8")))
+
+    @functools.cached_property
+    def _rules(self) -> Rules:
+        ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
+        return {
+            (ids[left], ids[right]): (rank, ids[left + right])
+            for rank, (left, right) in enumerate(self._vocabulary.merges)
+        }
+
+    @functools.cached_property
+    def _speller(self) -> Speller:
+        letters = range(len(self.config.first_pieces), self._vocabulary.alphabet_end)
+        pieces = self._vocabulary.pieces
+        return Speller({pieces[i].replace(MARK, " "): i for i in letters}, self._first_byte)
+
+    @functools.cached_property
+    def _dropout(self) -> Dropout:
+        return Dropout(self._segments, self._speller, self._rules)
+
+
+def _spelling(vocabulary: Vocabulary) -> list[bytes]:
+    """The UTF-8 that each id stands for: nothing for control pieces, one byte for byte pieces."""
+    first = len(vocabulary.config.first_pieces)
+    controls = [b""] * (first - 256)
+    values = [bytes([value]) for value in range(256)]
+    return (
+        controls + values + [piece.replace(MARK, " ").encode("utf-8") for piece in vocabulary.pieces[first:]]
+    )
+
+
+def _library(vocabulary: Vocabulary, first_byte: int) -> tokenizers.Tokenizer:
+    """The library's model of one segment, built from our tables.
+
+    Control pieces are left out, so that text cannot reach them, and nothing is an added token.
+    For kind word, `ignore_merges` looks a whole segment up first; with no merges, the rest is characters.
+    """
+    config = vocabulary.config
+    ids = {piece.replace(MARK, " "): i for i, piece in enumerate(vocabulary.pieces) if i >= first_byte}
+    model = models.BPE(
+        vocab=ids,
+        merges=[(left.replace(MARK, " "), right.replace(MARK, " ")) for left, right in vocabulary.merges],
+        byte_fallback=True,
+        ignore_merges=config.kind == "word",
+    )
+    return tokenizers.Tokenizer(model)

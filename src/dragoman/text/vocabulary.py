@@ -1,0 +1,194 @@
+"""The file of a tokenizer: our own JSON. The same tokenizer gives the same bytes; reading checks all of them.
+
+    {"format": ..., "version": 1, "config": {...}, "pieces": [piece of id 0, ...], "merges": ["e s", ...],
+     "checksum": SHA-256 of the file as it is without this field}
+
+It holds data only: no pattern, no pipeline, nothing that names code.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import from_dict, to_dict
+from dragoman.errors import UserError
+from dragoman.text.options import TokenizerConfig
+from dragoman.text.segment import MARK
+
+FORMAT = "dragoman tokenizer"
+VERSION = 1
+LARGEST_FILE = 256 << 20
+_FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A whole tokenizer as data. A space inside a piece is written ▁; a literal ▁ is in no piece."""
+
+    config: TokenizerConfig
+    pieces: tuple[str, ...]
+    merges: tuple[tuple[str, str], ...]
+
+    @property
+    def alphabet_end(self) -> int:
+        """The first id after the alphabet: that of the first merged piece or word."""
+        first = len(self.config.first_pieces)
+        return next((i for i in range(first, len(self.pieces)) if len(self.pieces[i]) > 1), len(self.pieces))
+
+
+def serialise(vocabulary: Vocabulary) -> bytes:
+    """The bytes of the file. Equal vocabularies give equal bytes."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "config": to_dict(vocabulary.config),
+        "pieces": list(vocabulary.pieces),
+        "merges": [f"{left} {right}" for left, right in vocabulary.merges],
+    }
+    content["checksum"] = hashlib.sha256(_dump(content)).hexdigest()
+    return _dump(content)
+
+
+def write(vocabulary: Vocabulary, path: Path) -> None:
+    """Write the file so that a crash leaves either the old one or the new one, never half of one."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        try:
+            with unfinished.open("wb") as file:
+                file.write(serialise(vocabulary))
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UserError(f"{path}: the tokenizer cannot be written ({error.strerror})") from None
+
+
+def read(path: Path) -> Vocabulary:
+    """Read and check a file; anything that dragoman would not have written is refused by name."""
+    data = _read_bytes(path)
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UserError(f"{path}: not a tokenizer file (it is not valid JSON)") from None
+    try:
+        vocabulary = _check(content)
+        if serialise(vocabulary) != data:
+            raise UserError("its contents do not match its checksum")
+    except UserError as error:
+        raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
+    return vocabulary
+
+
+def _dump(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise UserError(f"{path}: {size} bytes are too many for a tokenizer file (limit {LARGEST_FILE})")
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _check(content: object) -> Vocabulary:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"it does not say that its format is '{FORMAT}'")
+    if content.get("version") != VERSION:
+        raise UserError(
+            f"its version is {content.get('version')!r}, and this dragoman reads version {VERSION}"
+        )
+    if set(content) != set(_FIELDS):
+        raise UserError(f"expected the fields {', '.join(_FIELDS)}, found {', '.join(map(str, content))}")
+    config = from_dict(TokenizerConfig, content["config"], "config")
+    vocabulary = Vocabulary(config, tuple(_texts(content, "pieces")), tuple(_merges(content)))
+    _check_pieces(vocabulary)
+    _check_merges(vocabulary)
+    return vocabulary
+
+
+def _texts(content: dict[str, Any], field: str) -> list[str]:
+    values = content[field]
+    if not isinstance(values, list):
+        raise UserError(f"{field}: expected a list")
+    for place, value in enumerate(values):
+        if not isinstance(value, str) or not value:
+            raise UserError(f"{field}[{place}]: expected text, found {value!r}")
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise UserError(f"{field}[{place}]: {value!r} holds a lone surrogate")
+    return values
+
+
+def _merges(content: dict[str, Any]) -> list[tuple[str, str]]:
+    merges = []
+    for place, text in enumerate(_texts(content, "merges")):
+        parts = text.split(" ")
+        if len(parts) != 2 or not all(parts):
+            raise UserError(
+                f"merges[{place}]: expected two pieces and one space between them, found {text!r}"
+            )
+        merges.append((parts[0], parts[1]))
+    return merges
+
+
+def _check_pieces(vocabulary: Vocabulary) -> None:
+    config, pieces = vocabulary.config, vocabulary.pieces
+    first = config.first_pieces
+    if pieces[: len(first)] != first:
+        place = next(i for i in range(len(first)) if pieces[i : i + 1] != first[i : i + 1])
+        raise UserError(f"pieces[{place}]: expected {first[place]!r}")
+    if len(pieces) > config.vocab_size:
+        raise UserError(
+            f"pieces: {len(pieces)} of them are more than config.vocab_size = {config.vocab_size}"
+        )
+    if config.kind == "byte" and len(pieces) > len(first):
+        raise UserError(f"pieces[{len(first)}]: kind byte has no further pieces")
+    if config.kind != "byte" and pieces[len(first) : len(first) + 1] != (MARK,):
+        raise UserError(f"pieces[{len(first)}]: expected the space mark {MARK!r}")
+    if config.kind == "char" and vocabulary.alphabet_end < len(pieces):
+        raise UserError(f"pieces[{vocabulary.alphabet_end}]: kind char has pieces of one character only")
+    seen: dict[str, int] = {}
+    for place, piece in enumerate(pieces):
+        if piece in seen:
+            raise UserError(f"pieces[{place}]: {piece!r} is also the piece of id {seen[piece]}")
+        seen[piece] = place
+        if place < len(first):
+            continue
+        if " " in piece or ("<" in piece and piece != "<"):
+            raise UserError(f"pieces[{place}]: {piece!r} holds a character that no piece may hold")
+        if place > vocabulary.alphabet_end and len(piece) == 1:
+            raise UserError(f"pieces[{place}]: {piece!r} is a single character after the alphabet")
+
+
+def _check_merges(vocabulary: Vocabulary) -> None:
+    """Every merge joins two pieces; the pieces after the alphabet are what merges make, in that order."""
+    config, pieces, end = vocabulary.config, vocabulary.pieces, vocabulary.alphabet_end
+    merges = vocabulary.merges
+    if merges and config.kind != "bpe":
+        raise UserError(f"merges: kind {config.kind} has none, found {len(merges)}")
+    if len(set(merges)) < len(merges):
+        raise UserError("merges: the same merge is there twice")
+    known = set(pieces[len(config.first_pieces) :])
+    for place, (left, right) in enumerate(merges):
+        for part in (left, right, left + right):
+            if part not in known:
+                raise UserError(f"merges[{place}]: {part!r} is not a piece")
+    made = tuple(dict.fromkeys(left + right for left, right in merges))
+    if config.kind == "bpe" and made != pieces[end:]:
+        place = next(i for i in range(len(pieces)) if made[i : i + 1] != pieces[end + i : end + i + 1])
+        raise UserError(f"pieces[{end + place}]: expected what the merges make, in their order")

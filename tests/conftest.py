@@ -1,0 +1,44 @@
+"""Every tensor shape that a signature names is checked while the tests run; `src/` itself checks none."""
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Self, get_args, runtime_checkable
+
+from beartype import BeartypeConf, beartype
+from jaxtyping import install_import_hook
+
+CHECKED = [
+    "dragoman.nn",
+    "dragoman.models",
+    "dragoman.objectives",
+    "dragoman.decode",
+    "dragoman.data.batch",
+]
+
+
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
+    """beartype, helped over two hints that it cannot check: Self outside a class, and plain protocols."""
+    for name, hint in list(getattr(function, "__annotations__", {}).items()):
+        if hint is Self:
+            function.__annotations__[name] = Any
+        _make_protocols_checkable(hint)
+    return beartype(
+        function, conf=BeartypeConf(is_pep484_tower=True)
+    )  # an int where a float is wanted is fine
+
+
+def _make_protocols_checkable(hint: object) -> None:
+    if getattr(hint, "_is_protocol", False):
+        runtime_checkable(hint)  # type: ignore[type-var]
+    for part in get_args(hint):
+        _make_protocols_checkable(part)
+
+
+too_early = [name for name in sys.modules if name.startswith(tuple(CHECKED))]
+assert not too_early, f"imported before their shapes could be checked: {', '.join(too_early)}"
+# jaxtyping takes the checker by a name that can be imported.
+shape_checker = ModuleType("dragoman_shape_checker")
+shape_checker.check = check  # type: ignore[attr-defined]
+sys.modules[shape_checker.__name__] = shape_checker
+install_import_hook(CHECKED, "dragoman_shape_checker.check")

@@ -1,4 +1,4 @@
-"""What the benchmarks share: text to ids, peers' models with our weights, tables with versions and machine."""
+"""What the benchmarks share: text to ids, turns that interleave, tables with versions and machine."""
 
 import platform
 import statistics
@@ -53,12 +53,18 @@ def interleave(rounds: int, contenders: dict[str, Callable[[], float]]) -> dict[
     return results
 
 
-def write_table(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: str) -> None:
+def write_table(
+    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: str
+) -> None:
     """Print a table and keep it under benchmarks/results/."""
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(str(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
+        return (
+            "| "
+            + " | ".join(str(cell).ljust(width) for cell, width in zip(cells, widths, strict=True))
+            + " |"
+        )
 
     table = [line(header), line(["-" * width for width in widths]), *map(line, rows)]
     text = "\n".join([f"# {title}", "", *table, "", notes.strip(), "", environment(), ""])
@@ -68,7 +74,9 @@ def write_table(name: str, title: str, header: Sequence[str], rows: Sequence[Seq
 
 
 def environment() -> str:
-    packages = ", ".join(f"{name} {_version(name)}" for name in ("torch", "transformers", "tokenizers", "numpy"))
+    packages = ", ".join(
+        f"{name} {_version(name)}" for name in ("torch", "transformers", "tokenizers", "numpy")
+    )
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else _cpu()
     return f"{device}; Python {platform.python_version()}; {packages}."
 
@@ -81,7 +89,9 @@ def _version(name: str) -> str:
 
 
 def _cpu() -> str:
-    names = [line.split(":", 1)[1].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")
+    ]
     return f"{torch.get_num_threads()} threads of {names[0] if names else platform.processor()}"
 
 

@@ -56,10 +56,12 @@ def _marian_layer(layer: nn.Module) -> dict[str, Tensor]:
         parts["encoder_attn.q_proj"] = layer.cross_attention.query
         parts["encoder_attn.out_proj"] = layer.cross_attention.out
         parts["encoder_attn_layer_norm"] = layer.cross_residual.norm
-    named = {f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")}
+    named = {
+        f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")
+    }
     for kind in ("weight", "bias"):
-        query, key, value = getattr(layer.self_attention.query_key_value, kind).chunk(3)
-        named |= {f"self_attn.{name}_proj.{kind}": part for name, part in zip("qkv", (query, key, value), strict=True)}
+        packed = getattr(layer.self_attention.query_key_value, kind).chunk(3)
+        named |= {f"self_attn.{name}_proj.{kind}": part for name, part in zip("qkv", packed, strict=True)}
         if hasattr(layer, "cross_attention"):
             key, value = getattr(layer.cross_attention.key_value, kind).chunk(2)
             named |= {f"encoder_attn.k_proj.{kind}": key, f"encoder_attn.v_proj.{kind}": value}
@@ -67,7 +69,7 @@ def _marian_layer(layer: nn.Module) -> dict[str, Tensor]:
 
 
 class TorchTransformer(nn.Module):
-    """nn.Transformer as its tutorial uses it: scaled tied embeddings, sinusoids, a linear layer at the end."""
+    """nn.Transformer as its tutorial uses it, with scaled embeddings that are tied to the projection."""
 
     def __init__(self, config: TransformerConfig, size: int) -> None:
         super().__init__()

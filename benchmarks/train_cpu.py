@@ -2,7 +2,8 @@
 
     python benchmarks/train_cpu.py train.en train.de
 
-Every contender does the same work: forward, label-smoothed loss, backward, clipping, fused AdamW, dropout 0.1.
+Every contender does the same work: forward with dropout 0.1, label-smoothed loss, backward, clipping, fused
+AdamW.
 """
 
 import argparse
@@ -13,15 +14,15 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from common import batches_of, encode_corpus, interleave, median, write_table
-from peers import TorchTransformer, marian_like
 from torch import nn
 
+from common import batches_of, encode_corpus, interleave, median, write_table
 from dragoman.data.batch import PairBatch
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
 from dragoman.objectives import CrossEntropy
+from peers import TorchTransformer, marian_like
 
 SMOOTHING = 0.1
 
@@ -42,12 +43,18 @@ def stepper(model: nn.Module, loss_of: Callable[[PairBatch], torch.Tensor]) -> C
 
 def plain_loss(logits: torch.Tensor, batch: PairBatch) -> torch.Tensor:
     return F.cross_entropy(
-        logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=0, label_smoothing=SMOOTHING, reduction="sum"
+        logits.flatten(0, 1),
+        batch.tgt_out.flatten(),
+        ignore_index=0,
+        label_smoothing=SMOOTHING,
+        reduction="sum",
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("src", type=Path)
     parser.add_argument("tgt", type=Path)
     parser.add_argument("--model", default="transformer-small")
@@ -105,10 +112,11 @@ def main() -> None:
         f"Training on a CPU, {args.model}",
         ["", "target tokens/s", "ratio to the best peer"],
         rows,
-        f"Median of {args.rounds} interleaved rounds of {args.batches} batches, n·(longest source + longest target) "
-        f"≤ {args.batch_tokens} tokens; {tokens} target tokens a round, {padding:.1%} of the target positions are "
-        f"padding; joint BPE of {tokenizer.size} pieces; fp32, dropout 0.1, label smoothing {SMOOTHING}, clipping, "
-        f"fused AdamW for all.\n\nCommand: `python benchmarks/train_cpu.py {args.src.name} {args.tgt.name}`",
+        f"Median of {args.rounds} interleaved rounds of {args.batches} batches, n·(longest source + longest "
+        f"target) ≤ {args.batch_tokens} tokens; {tokens} target tokens a round, {padding:.1%} of the target "
+        f"positions are padding; joint BPE of {tokenizer.size} pieces; fp32, dropout 0.1, label smoothing "
+        f"{SMOOTHING}, clipping, fused AdamW for all.\n\n"
+        f"Command: `python benchmarks/train_cpu.py {args.src.name} {args.tgt.name}`",
     )
 
 

@@ -175,15 +175,11 @@ def test_the_source_shows_day_and_year(task: dates.DateTask) -> None:
 
 
 def test_files(task: dates.DateTask, tmp_path) -> None:
-    paths = dates.write(tmp_path / "dates", task)
-    assert [path.name for path in paths.values()] == [
-        "train.tsv",
-        "valid.tsv",
-        "test_dates.tsv",
-        "test_ways.tsv",
-    ]
+    paths = dates.paths(tmp_path / "dates")
+    dates.write(paths, task)
     lines = paths["train"].read_text(encoding="utf-8").split("\n")
     assert [tuple(line.split("\t")) for line in lines[:-1]] == task.train
+    assert len(paths["test_ways"].read_text(encoding="utf-8").split("\n")) == 401
     assert all(unicodedata.is_normalized("NFC", src) for src, _ in task.train)
 
 

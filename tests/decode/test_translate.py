@@ -12,7 +12,7 @@ from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
-WORDS = "the cat dog sat ran on under a mat hill and then slept ate red blue old new fish bread".split()
+WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")
 
 
 @pytest.fixture(scope="module")

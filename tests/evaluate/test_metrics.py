@@ -12,7 +12,11 @@ HYPOTHESES = ["The cat sat on a mat.", "A dog ran under the hill.", "they ate re
 
 def test_equal_to_sacrebleu() -> None:
     found = {metric.name: metric for metric in corpus_metrics(HYPOTHESES, REFERENCES)}
-    assert found["BLEU"].value == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score == bleu(HYPOTHESES, REFERENCES)
+    assert (
+        found["BLEU"].value
+        == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+        == bleu(HYPOTHESES, REFERENCES)
+    )
     assert found["chrF2"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert found["chrF2"].value == chrf(HYPOTHESES, REFERENCES)
     assert found["TER"].value == pytest.approx(
@@ -47,9 +51,9 @@ def test_exact_match() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(UserError, match="2 translations.*3 references"):
+    with pytest.raises(UserError, match=r"2 translations.*3 references"):
         corpus_metrics(["a", "b"], ["a", "b", "c"])
     with pytest.raises(UserError, match="no sentence"):
         corpus_metrics([], [])
-    with pytest.raises(UserError, match="tokenize.*'moses'"):
+    with pytest.raises(UserError, match=r"tokenize.*'moses'"):
         corpus_metrics(["a"], ["a"], tokenize="moses")

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
     files: Annotated[
-        list[str] | None, typer.Argument(help="Test files; without any, the test set of the run's configuration.")
+        list[str] | None,
+        typer.Argument(help="Test files; without any, the test set of the run's configuration."),
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
@@ -84,7 +85,9 @@ def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Pat
     directory = run.directory / "evaluation" / title
     directory.mkdir(parents=True, exist_ok=True)
     lines = (text.replace("\n", " ") for text in found.hypotheses)
-    (directory / "hypotheses.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    (directory / "hypotheses.txt").write_text(
+        "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
+    )
     report = {"files": files, **found.report()}
     (directory / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
     return directory
@@ -109,13 +112,14 @@ def _warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> N
     if not (run.directory / "data").is_dir():
         typer.echo("  the training data are not with the run, so overlap with them is not checked", err=True)
         return
-    for side, texts in (("src", sources), ("tgt", references)):
-        seen = sum(overlap(run.directory / "data", texts, side))
+    data = run.directory / "data"
+    checked = {"source": overlap(data, sources, "src"), "target": overlap(data, references, "tgt")}
+    for label, flags in checked.items():
+        seen, count = sum(flags), len(flags)
         if seen:
-            label = "source" if side == "src" else "target"
-            share = 100 * seen / len(texts)
+            share = 100 * seen / count
             typer.echo(
-                f"  warning: {seen} of {len(texts)} {label} sentences ({share:.1f}%) are in the training data "
+                f"  warning: {seen} of {count} {label} sentences ({share:.1f}%) are in the training data "
                 "(case and punctuation aside)",
                 err=True,
             )

@@ -24,7 +24,11 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-            yield lambda line: file.write(line.encode("utf-8") + b"\n") and None
+
+            def to_file(line: str) -> None:
+                file.write(line.encode("utf-8") + b"\n")
+
+            yield to_file
         temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None

@@ -8,10 +8,14 @@ import typer
 
 def score(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
-    files: Annotated[list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
+    ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation of the score.")] = None,
-    json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with the score of every piece.")] = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="JSON lines with the score of every piece.")
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",

@@ -37,12 +37,12 @@ def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
 def _stdin_lines() -> Iterator[str]:
     """Only `\\n` ends a line; a trailing `\\r` and a leading BOM are dropped, as in files."""
     for number, raw in enumerate(sys.stdin.buffer, 1):
+        where = f"standard input:{number}"
         if b"\0" in raw:
-            raise UserError(f"standard input:{number}: NUL at byte {raw.index(0)} of the line; expected UTF-8 text")
+            raise UserError(f"{where}: NUL at byte {raw.index(0)} of the line; expected UTF-8 text")
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(
-                f"standard input:{number}: not valid UTF-8 (0x{raw[error.start]:02X} at byte {error.start} of the line)"
-            ) from None
+            found = f"0x{raw[error.start]:02X} at byte {error.start} of the line"
+            raise UserError(f"{where}: not valid UTF-8 ({found})") from None
         yield line.removeprefix("\ufeff" if number == 1 else "").removesuffix("\n").removesuffix("\r")

@@ -8,8 +8,12 @@ import typer
 
 def translate(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")] = None,
-    input: Annotated[Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
+    ] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,

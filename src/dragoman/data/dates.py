@@ -80,21 +80,23 @@ def generate(seed: int, train_size: int, valid_size: int, test_size: int) -> Dat
     )
 
 
-def write(directory: Path, task: DateTask) -> dict[str, Path]:
-    """Write train.tsv, valid.tsv, test_dates.tsv and test_ways.tsv: source, tab, target."""
-    directory.mkdir(parents=True, exist_ok=True)
+def paths(directory: Path) -> dict[str, Path]:
+    return {name: directory / f"{name}.tsv" for name in ("train", "valid", "test_dates", "test_ways")}
+
+
+def write(files: Mapping[str, Path], task: DateTask) -> None:
+    """Write the lists to `paths(directory)`: source, tab, target."""
     pairs = {
         "train": task.train,
         "valid": task.valid,
         "test_dates": [(e.src, e.tgt) for e in task.test_dates],
         "test_ways": [(e.src, e.tgt) for e in task.test_ways],
     }
-    paths = {name: directory / f"{name}.tsv" for name in pairs}
-    for name, path in paths.items():
+    for name, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             "".join(f"{src}\t{tgt}\n" for src, tgt in pairs[name]), encoding="utf-8", newline="\n"
         )
-    return paths
 
 
 def all_days() -> Iterator[date]:

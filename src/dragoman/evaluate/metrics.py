@@ -40,12 +40,12 @@ def corpus_metrics(
         raise UserError("there is no sentence to evaluate")
     if tokenize not in TOKENIZERS:
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
-    scorers = [
-        (BLEU(tokenize=tokenize, lowercase=lowercase, force=True), True),
-        (CHRF(lowercase=lowercase), True),
-        (TER(case_sensitive=not lowercase), False),
+    scorers: list[BLEU | CHRF | TER] = [
+        BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
+        CHRF(lowercase=lowercase),
+        TER(case_sensitive=not lowercase),
     ]
-    return [_measure(*scorer, hypotheses, references, bootstrap) for scorer in scorers]
+    return [_measure(scorer, hypotheses, references, bootstrap) for scorer in scorers]
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -63,13 +63,11 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def _measure(
-    scorer: BLEU | CHRF | TER,
-    higher_is_better: bool,
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    bootstrap: int,
+    scorer: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int
 ) -> Metric:
     found = scorer.corpus_score(list(hypotheses), [list(references)], n_bootstrap=max(1, bootstrap))
     mean, half_width = (float(found._mean), float(found._ci)) if bootstrap > 1 else (None, None)
-    signature = str(scorer.get_signature())
-    return Metric(found.name, found.score, half_width, mean, higher_is_better, signature)
+    higher_is_better = not isinstance(scorer, TER)  # TER counts edits
+    return Metric(
+        found.name, found.score, half_width, mean, higher_is_better, signature=str(scorer.get_signature())
+    )

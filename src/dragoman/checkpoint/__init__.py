@@ -1,0 +1,281 @@
+"""Checkpoints that survive what happens to them: save, verify, load, average.
+
+    root/0001000/
+        model.safetensors  optim.safetensors  ema.safetensors      tensors by parameter name
+        state.json                                                 everything else
+        manifest.json                                              size and SHA-256 of each file above
+
+A checkpoint is written into a temporary directory, each file and then the directory forced to disk, renamed,
+and the parent forced to disk: at any moment a name stands for a whole checkpoint or for none. Reading
+checks every hash, because safetensors loads a file with a flipped bit without a word. There is no pickle.
+"""
+
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.checkpoint.files import (
+    Content,
+    Written,
+    disk_full,
+    from_bytes,
+    from_tensors,
+    hash_file,
+    is_disk_full,
+    space_for,
+    sync_directory,
+    write,
+)
+from dragoman.errors import UserError
+
+MANIFEST = "manifest.json"
+STATE = "state.json"
+_SUFFIX = ".safetensors"
+_FORMAT = 1
+_MANIFEST_LIMIT = 1 << 20
+_TEMPORARY = (".saving-", ".removing-")
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that has been verified. Tensors are read when they are asked for."""
+
+    path: Path
+    parts: tuple[str, ...]
+    """`model`, `optim`, `ema`: the tensor files it has."""
+    state: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def read(self, part: str, device: torch.device | str = "cpu") -> Tensors:
+        """The tensors of one part by name."""
+        file = self.path / f"{part}{_SUFFIX}"
+        if part not in self.parts:
+            raise UserError(f"{self.path}: this checkpoint has no {file.name}")
+        try:
+            return load_file(file, device=str(device))
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{file}: not a safetensors file ({error})") from None
+
+
+def save(
+    root: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]
+) -> Path:
+    """Write the checkpoint `root/name`; afterwards it is on the disk, whatever happens next.
+
+    Raises a UserError, and leaves everything else in `root` as it was, if a tensor holds NaN or Inf or if
+    the disk is full. A checkpoint of the same name is replaced.
+    """
+    refuse_non_finite(tensors)
+    if not root.is_dir():
+        root.mkdir(parents=True)
+    clean(root)
+    contents = {f"{part}{_SUFFIX}": from_tensors(entries) for part, entries in tensors.items()}
+    contents[STATE] = from_bytes(json.dumps(state, indent=1, sort_keys=True, allow_nan=False).encode())
+    needed = space_for(contents.values())
+    if shutil.disk_usage(root).free < needed:
+        raise disk_full(root, needed)
+    temporary = root / f"{_TEMPORARY[0]}{name}"
+    try:
+        _write_all(temporary, contents)
+        _move_in(temporary, root / name)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if is_disk_full(error):
+            raise disk_full(root, needed) from None
+        raise UserError(f"{root / name}: the checkpoint cannot be written ({error.strerror})") from error
+    return root / name
+
+
+def _write_all(directory: Path, contents: Mapping[str, Content]) -> None:
+    os.mkdir(directory)  # noqa: PTH102 (through `os`, as the tests that let it fail need it)
+    written = {file: write(directory / file, content) for file, content in contents.items()}
+    write(directory / MANIFEST, from_bytes(_manifest(written)))
+    sync_directory(directory)
+
+
+def _move_in(temporary: Path, final: Path) -> None:
+    if final.exists():  # a damaged checkpoint that training has come to for the second time
+        remove(final)
+    os.rename(temporary, final)  # noqa: PTH104
+    sync_directory(final.parent)
+
+
+def _manifest(files: Mapping[str, Written]) -> bytes:
+    """The manifest seals itself: a flipped bit in it is told from a flipped bit in what it lists."""
+    listed = {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in sorted(files.items())}
+    seal = sha256(json.dumps(listed).encode()).hexdigest()
+    return json.dumps({"format": _FORMAT, "files": listed, "seal": seal}, indent=1).encode()
+
+
+def refuse_non_finite(tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+    for part, entries in tensors.items():
+        for name, tensor in entries.items():
+            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                raise UserError(
+                    f"{part}: '{name}' holds NaN or infinite values, so no checkpoint is written: "
+                    "resume with a lower optim.rate or train.clip, or a longer schedule.warmup"
+                )
+
+
+def verify(path: Path) -> dict[str, Written]:
+    """Check size and hash of every file; the error names the one that is damaged."""
+    files = _read_manifest(path / MANIFEST)
+    for name, expected in files.items():
+        file = path / name
+        try:
+            size = file.stat().st_size
+            if size != expected.size:
+                raise UserError(
+                    f"{file}: damaged: it has {size:,} bytes, its manifest says {expected.size:,}"
+                )
+            if hash_file(file) != expected.sha256:
+                raise UserError(f"{file}: damaged: its SHA-256 is not the one in its manifest")
+        except OSError as error:
+            raise UserError(f"{file}: damaged: it cannot be read ({error.strerror})") from None
+    return files
+
+
+def _read_manifest(path: Path) -> dict[str, Written]:
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: there is no such checkpoint")
+    damaged = UserError(f"{path}: damaged: this is not a checkpoint's manifest")
+    try:
+        if path.stat().st_size > _MANIFEST_LIMIT:
+            raise damaged
+        raw = path.read_bytes()
+        data = json.loads(raw)
+        files = {str(k): Written(int(v["size"]), str(v["sha256"])) for k, v in data["files"].items()}
+        written_by = data["format"]
+    except OSError as error:
+        raise UserError(f"{path}: damaged: it cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise damaged from None
+    if isinstance(written_by, int) and written_by > _FORMAT and b'"seal"' in raw:
+        raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
+    if raw != _manifest(files) or any(Path(name).name != name for name in files) or STATE not in files:
+        raise damaged
+    return files
+
+
+def load(path: Path) -> Checkpoint:
+    """Verify every file and read the state."""
+    files = verify(path)
+    parts = tuple(file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
+    try:
+        state = json.loads((path / STATE).read_bytes())
+    except (ValueError, RecursionError):
+        raise UserError(f"{path / STATE}: not valid JSON") from None
+    if not isinstance(state, dict):
+        raise UserError(f"{path / STATE}: expected a mapping of fields")
+    return Checkpoint(path, parts, state)
+
+
+def names(root: Path) -> list[str]:
+    """The checkpoints of training, oldest first: their names are the numbers of their updates."""
+    if not root.is_dir():
+        return []
+    return sorted((entry.name for entry in root.iterdir() if re.fullmatch(r"\d+", entry.name)), key=int)
+
+
+def name_of(update: int) -> str:
+    return f"{update:07d}"
+
+
+def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
+    """The newest checkpoint that verifies. Newer ones that do not are named in a warning."""
+    warn = warn or logging.getLogger("dragoman").warning
+    damaged = []
+    for name in reversed(names(root)):
+        try:
+            found = load(root / name)
+        except UserError as error:
+            damaged.append(str(error))
+            continue
+        for message in damaged:
+            warn(f"{message}; going back to checkpoint {name}")
+        return found
+    if damaged:
+        raise UserError(f"{root}: no checkpoint can be used: {'; '.join(damaged)}")
+    raise UserError(f"{root}: there is no checkpoint yet")
+
+
+def remove(path: Path) -> None:
+    """Take the name away first, so that no half-removed checkpoint is ever seen."""
+    aside = path.with_name(f"{_TEMPORARY[1]}{path.name}")
+    shutil.rmtree(aside, ignore_errors=True)
+    os.rename(path, aside)  # noqa: PTH104
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def set_aside(path: Path) -> None:
+    """Take a damaged checkpoint out of the row; it stays to be looked at, under another name."""
+    aside = path.with_name(f"{path.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    os.rename(path, aside)  # noqa: PTH104
+
+
+def clean(root: Path) -> None:
+    """Remove what saves and removals that were cut short have left."""
+    for entry in root.iterdir():
+        if entry.name.startswith(_TEMPORARY):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def prune(root: Path, keep: int, protect: Collection[str]) -> None:
+    """Remove all but the newest `keep` (at least two) and the protected checkpoints."""
+    found = names(root)
+    for name in found[: -max(2, keep)]:
+        if name not in protect:
+            remove(root / name)
+
+
+def average(paths: Sequence[Path], part: str = "model") -> Tensors:
+    """The mean of the weights of several checkpoints, added up in float64."""
+    if not paths:
+        raise UserError("average: no checkpoint was named")
+    total: Tensors = {}
+    first = load(paths[0]).read(part)
+    for path in paths:
+        tensors = load(path).read(part)
+        refuse_other_names(path, tensors, first)
+        for name, tensor in tensors.items():
+            wide = tensor.double() if tensor.is_floating_point() else tensor
+            if name not in total or not tensor.is_floating_point():  # counters are taken from the last one
+                total[name] = wide
+            else:
+                total[name] += wide
+    return {
+        name: (total[name] / len(paths)).to(tensor.dtype) if tensor.is_floating_point() else total[name]
+        for name, tensor in first.items()
+    }
+
+
+def refuse_other_names(source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Tensors belong together by name and shape; a missing or an extra one is never passed over."""
+    missing = [name for name in expected if name not in found]
+    extra = [name for name in found if name not in expected]
+    for problem, which in (("lacks", missing), ("has an unknown", extra)):
+        if which:
+            more = f" and {len(which) - 1} more" if len(which) > 1 else ""
+            raise UserError(f"{source}: {problem} tensor '{which[0]}'{more}")
+    for name, tensor in expected.items():
+        if found[name].shape != tensor.shape:
+            was, wanted = list(found[name].shape), list(tensor.shape)
+            raise UserError(f"{source}: '{name}' has the shape {was}, this model needs {wanted}")

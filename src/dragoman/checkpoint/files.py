@@ -1,0 +1,137 @@
+"""Files that are either there as a whole or not at all, and the safetensors layout, written in one stream.
+
+Every system call goes through the module `os`, so that the tests can let each of them fail in turn.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import UserError
+
+_BLOCK = 4096
+"""File systems give space in blocks; each file may leave most of its last one unused."""
+
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+class Content(NamedTuple):
+    """What will be in a file: its exact size is known before a byte of it is written."""
+
+    size: int
+    chunks: Iterable[bytes | memoryview]
+
+
+class Written(NamedTuple):
+    size: int
+    sha256: str
+
+
+def from_bytes(data: bytes) -> Content:
+    return Content(len(data), (data,))
+
+
+def from_tensors(tensors: Mapping[str, Tensor]) -> Content:
+    """The safetensors layout: length of the header, the header as JSON, the tensors one after the other.
+
+    Written here rather than by the library so that size and hash are known without a second pass, and no
+    second copy of the weights is held in memory.
+    """
+    header: dict[str, object] = {}
+    offset = 0
+    for name, tensor in tensors.items():
+        end = offset + tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, end],
+        }
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the tensors begin at a multiple of 8
+    return Content(8 + len(text) + offset, _tensor_chunks(text, tensors))
+
+
+def _tensor_chunks(header: bytes, tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+    yield len(header).to_bytes(8, "little")
+    yield header
+    for tensor in tensors.values():
+        if tensor.numel():
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            yield flat.view(torch.uint8).numpy().data
+
+
+def write(path: Path, content: Content) -> Written:
+    """Write a new file and wait until the disk has it."""
+    digest = hashlib.sha256()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        for chunk in content.chunks:
+            digest.update(chunk)
+            rest = memoryview(chunk)
+            while len(rest):
+                rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return Written(content.size, digest.hexdigest())
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a small file: whoever reads `path` finds the old bytes or the new ones, never a part."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    write(temporary, from_bytes(data))
+    os.replace(temporary, path)  # noqa: PTH105
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def space_for(contents: Iterable[Content]) -> int:
+    """Bytes of disk that these files will take, with the manifest and the directory beside them."""
+    sizes = [content.size for content in contents]
+    return sum(math.ceil(size / _BLOCK) * _BLOCK for size in sizes) + 2 * _BLOCK
+
+
+def disk_full(path: Path, needed: int) -> UserError:
+    free = shutil.disk_usage(path).free
+    return UserError(
+        f"{path}: the disk is full: a checkpoint needs {needed:,} bytes and {free:,} are free; "
+        "the earlier checkpoints are intact: make room and resume the run"
+    )
+
+
+def is_disk_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def hash_file(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

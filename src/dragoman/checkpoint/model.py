@@ -1,0 +1,160 @@
+"""From a run directory to a model that can translate; the training data is not needed.
+
+run/best.json             name of the best checkpoint
+run/tokenizer.json        or tokenizer.src.json and tokenizer.tgt.json
+run/checkpoints/NAME/     weights; its state.json says which model and which tokenizers belong to them
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman import checkpoint
+from dragoman.checkpoint.files import write_atomically
+from dragoman.config import from_dict, to_dict
+from dragoman.errors import UserError
+from dragoman.models import build, config_class
+from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.text.tokenizer import Tokenizer
+
+CHECKPOINTS = "checkpoints"
+BEST = "best.json"
+_JOINT, _SRC, _TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    model: EncoderDecoder
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+    name: str
+    """Of the checkpoint that the weights are from."""
+    state: dict[str, Any]
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Weights and buffers by name; a tied weight stands once, under the first of its names.
+
+    The constructor of a model ties its weights, so loading the one name fills them all.
+    """
+    unique: dict[int, str] = {}
+    entries = model.state_dict(keep_vars=True)
+    for name, tensor in entries.items():
+        unique.setdefault(id(tensor), name)
+    return {name: entries[name].detach() for name in unique.values()}
+
+
+def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -> None:
+    """Copy weights into a model in place; names and shapes must be exactly the model's."""
+    expected = model_tensors(model)
+    checkpoint.refuse_other_names(source, tensors, expected)
+    with torch.no_grad():
+        for name, tensor in expected.items():
+            tensor.copy_(tensors[name])
+
+
+def describe(kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Tokenizer) -> dict[str, Any]:
+    """What a checkpoint says of its model: enough to build it again, and to refuse another tokenizer."""
+    return {
+        "kind": kind,
+        "config": to_dict(config),
+        "vocab": asdict(vocab),
+        "tokenizers": {"src": src.sha256, "tgt": tgt.sha256},
+    }
+
+
+def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:
+    return Vocab(src.size, tgt.size, src.config.joint, src.pad_id, src.bos_id, src.eos_id)
+
+
+def tokenizer_files(run: Path) -> list[Path]:
+    """One file where both sides share a vocabulary, else the source's and the target's."""
+    joint = run / _JOINT
+    return [joint] if joint.exists() else [run / _SRC, run / _TGT]
+
+
+def save_tokenizers(run: Path, src: Tokenizer, tgt: Tokenizer) -> None:
+    if src.config.joint:
+        src.save(run / _JOINT)
+    else:
+        src.save(run / _SRC)
+        tgt.save(run / _TGT)
+
+
+def load_tokenizers(run: Path) -> tuple[Tokenizer, Tokenizer]:
+    loaded = [Tokenizer.load(path) for path in tokenizer_files(run)]
+    return loaded[0], loaded[-1]
+
+
+def check_tokenizers(run: Path, state: Mapping[str, Any], src: Tokenizer, tgt: Tokenizer) -> None:
+    trained_with = state["model"]["tokenizers"]
+    files = tokenizer_files(run)
+    for side, tokenizer, path in (("src", src, files[0]), ("tgt", tgt, files[-1])):
+        if tokenizer.sha256 != trained_with[side]:
+            raise UserError(
+                f"{path}: this is not the tokenizer that the model was trained with: its SHA-256 is "
+                f"{tokenizer.sha256[:12]}…, the checkpoint says {str(trained_with[side])[:12]}…"
+            )
+
+
+def read_best(run: Path) -> dict[str, Any] | None:
+    """Name, metric and value of the best checkpoint so far."""
+    try:
+        best = json.loads((run / BEST).read_bytes())
+        return {"name": str(best["name"]), "metric": str(best["metric"]), "value": float(best["value"])}
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(
+            f"{run / BEST}: damaged: choose a checkpoint by its name, or resume the run"
+        ) from None
+
+
+def write_best(run: Path, best: Mapping[str, Any]) -> None:
+    write_atomically(run / BEST, json.dumps(dict(best), indent=1).encode())
+
+
+def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
+    """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
+    root = run / CHECKPOINTS
+    if not root.is_dir():
+        raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
+    best = read_best(run) if which == "best" else None
+    if best is not None:
+        found = checkpoint.load(root / Path(best["name"]).name)
+        _refuse_other_best(run, best, found)
+    elif which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
+        found = checkpoint.newest(root)
+    else:
+        if Path(which).name != which or not (root / which).is_dir():
+            known = ", ".join(checkpoint.names(root)) or "none"
+            raise UserError(f"{run}: there is no checkpoint '{which}'; there are {known}")
+        found = checkpoint.load(root / which)
+    src, tgt = load_tokenizers(run)
+    try:
+        check_tokenizers(run, found.state, src, tgt)
+        model = build_described(found.state["model"])
+        weights = found.read(found.state["weights"])
+    except (KeyError, TypeError):
+        raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
+    load_into(model, weights, found.path)
+    return LoadedModel(model.to(device).eval(), src, tgt, found.name, found.state)
+
+
+def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
+    """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
+    progress = found.state.get("progress")
+    own = progress.get("best") if isinstance(progress, Mapping) else None
+    if not isinstance(own, Mapping) or any(own.get(key) != value for key, value in best.items()):
+        raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
+
+
+def build_described(described: Mapping[str, Any]) -> EncoderDecoder:
+    kind = str(described["kind"])
+    config = from_dict(config_class(kind), described["config"], "model")
+    return build(kind, config, from_dict(Vocab, described["vocab"], "vocab"))

@@ -1,0 +1,175 @@
+"""A run as one YAML: frozen dataclasses, presets, dotted overrides, every number checked."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dragoman.config import apply_overrides, dump_yaml, from_dict, to_dict
+from dragoman.data.config import DataConfig
+from dragoman.decode.search import SearchConfig
+from dragoman.errors import UserError
+from dragoman.models import config_class
+from dragoman.models.presets import preset
+from dragoman.text.tokenizer import TokenizerConfig
+from dragoman.train.optim import OptimConfig
+from dragoman.train.schedule import ScheduleConfig, paper_rate
+
+Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
+LOWER_IS_BETTER = ("loss", "perplexity")
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    label_smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.label_smoothing < 1:
+            raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """When to stop, how much to learn from at once, and what to look at on the way."""
+
+    max_updates: int | None = None
+    max_epochs: int | None = None
+    max_minutes: float | None = None
+    """The clock decides: such a run is not the same twice."""
+    batch_tokens: int = 4096
+    """Tokens of a batch on its longer side, padding counted."""
+    accumulate: int = 1
+    """Batches an update; the loss is divided by the target tokens of all of them."""
+    clip: float = 1.0
+    """Largest norm of the gradient; 0 leaves it as it is."""
+    ema: float = 0.0
+    """Decay of the moving average of the weights, such as 0.999; 0 is off."""
+    log_every: int = 50
+    validate_every: int = 500
+    validate_sentences: int = 200
+    """Sentences of the validation set to translate for bleu, chrf, exact and the samples; 0 is none."""
+    validate_beam: int = 1
+    save_every: int = 500
+    keep: int = 2
+    """Newest checkpoints that stay, beside the best."""
+    average: int = 0
+    """At the end, try the mean of this many last checkpoints, and take it if it is better; 0 is off."""
+    metric: Metric = "loss"
+    """What the best checkpoint is the best in, on the validation set."""
+    patience: int | None = None
+    """Stop after this many validations without a better result."""
+    max_bad_updates: int = 10
+    """Stop when so many updates in a row had a loss or gradient that is not finite."""
+    amp: Literal["auto", "bf16", "none"] = "auto"
+    """bf16: matrix products in bfloat16. auto: bf16 on a CUDA GPU."""
+    device: str = "auto"
+    samples: int = 3
+    """Translations to show at a validation."""
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
+        at_least |= {"validate_beam": 1, "save_every": 1, "keep": 2, "max_bad_updates": 1, "patience": 1}
+        at_least |= {"max_updates": 1, "max_epochs": 1, "validate_sentences": 0, "average": 0, "samples": 0}
+        for name, least in at_least.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UserError(f"{name}: expected a whole number of at least {least}, found {value}")
+        if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
+            raise UserError(f"max_minutes: expected a number above 0, found {self.max_minutes}")
+        if not 0 <= self.clip < math.inf:
+            raise UserError(f"clip: expected a number of 0 or more, found {self.clip}")
+        if not 0 <= self.ema < 1:
+            raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
+        if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:
+            raise UserError(f"metric: {self.metric} needs validate_sentences above 0")
+        if not (self.max_updates or self.max_epochs or self.max_minutes or self.patience):
+            raise UserError(
+                "max_updates: nothing ends this run: set it, or max_epochs, max_minutes or patience"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that a run is made from. `model` holds the kind and all fields of its config."""
+
+    seed: int = 1
+    data: DataConfig
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: dict[str, Any]
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    train: TrainConfig
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 63:
+            raise UserError(f"seed: expected a whole number from 0 up to 2^63, found {self.seed}")
+
+    @property
+    def model_config(self) -> tuple[str, Any]:
+        """The model's kind and its config dataclass."""
+        return _model_config(self.model)
+
+
+def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
+    """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in."""
+    plain = apply_overrides(data, overrides)
+    kind, model = _model_config(plain.get("model", {}))
+    plain["model"] = {"kind": kind, **to_dict(model)}
+    plain.setdefault("train", {})
+    config = from_dict(RunConfig, plain)
+    optim, schedule = config.optim, config.schedule
+    if optim.rate is None:
+        if schedule.name != "inverse_sqrt" or not hasattr(model, "model_dim"):
+            raise UserError("optim.rate: only the schedule inverse_sqrt has a rate of its own; set one")
+        optim = dataclasses.replace(optim, rate=paper_rate(model.model_dim, schedule.warmup))
+    if schedule.needs_total and schedule.total is None:
+        if config.train.max_updates is None or config.train.max_updates <= schedule.warmup:
+            raise UserError(
+                f"schedule.total: {schedule.name} has to know its end: set it, or train.max_updates, "
+                f"to more than the warm-up's {schedule.warmup} updates"
+            )
+        schedule = dataclasses.replace(schedule, total=config.train.max_updates)
+    return dataclasses.replace(config, optim=optim, schedule=schedule)
+
+
+def to_yaml(config: RunConfig) -> str:
+    return dump_yaml(to_dict(config))
+
+
+def _model_config(section: object) -> tuple[str, Any]:
+    """`{preset: name, field: value…}` or `{kind: name, field: value…}`."""
+    if not isinstance(section, Mapping):
+        raise UserError(f"model: expected a mapping of fields, found {section!r}")
+    fields = dict(section)
+    chosen = fields.pop("preset", None)
+    if chosen is not None and not isinstance(chosen, str):
+        raise UserError(f"model.preset: expected text, found {chosen!r}")
+    if chosen is None:
+        kind = fields.pop("kind", "transformer")
+        base: dict[str, Any] = {}
+    else:
+        kind, config = preset(chosen)
+        base = to_dict(config)
+        if fields.pop("kind", kind) != kind:
+            raise UserError(f"model.kind: the preset '{chosen}' is a {kind}; leave one of the two out")
+    if not isinstance(kind, str):
+        raise UserError(f"model.kind: expected text, found {kind!r}")
+    return kind, from_dict(config_class(kind), {**base, **fields}, "model")
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+    """The dotted fields in which two configurations differ, with both values."""
+    return list(_differences(to_dict(old), to_dict(new), ""))
+
+
+def _differences(old: object, new: object, where: str) -> list[tuple[str, object, object]]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found = []
+        for key in [*old, *(k for k in new if k not in old)]:
+            found += _differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
+        return found
+    return [] if old == new else [(where, old, new)]

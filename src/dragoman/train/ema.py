@@ -1,0 +1,51 @@
+"""An exponential moving average of the weights: ē ← ē + (1 − d)(θ − ē) after every update.
+
+The decay d grows to its full value over the first updates, min(d, (1 + u) / (10 + u)), so that the random
+weights of the start are soon forgotten.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.checkpoint import refuse_other_names
+from dragoman.checkpoint.model import load_into, model_tensors
+
+
+class Average:
+    """The averaged weights of a model, by parameter name. The model must stay on its device."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.model = model
+        self.tensors = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
+        live = model_tensors(model)  # these share the model's memory and so follow every update
+        floating = [name for name, tensor in live.items() if tensor.is_floating_point()]
+        self._averages = [self.tensors[name] for name in floating]
+        self._weights = [live[name] for name in floating]
+        self._counters = [(self.tensors[name], live[name]) for name in live if name not in set(floating)]
+
+    @torch.no_grad()
+    def update(self, number: int) -> None:
+        """Take in the weights after update `number`."""
+        decay = min(self.decay, (1 + number) / (10 + number))
+        torch._foreach_lerp_(self._averages, self._weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
+        for average, counter in self._counters:
+            average.copy_(counter)
+
+    def load(self, tensors: Mapping[str, Tensor], source: object) -> None:
+        refuse_other_names(source, tensors, self.tensors)
+        for name, tensor in self.tensors.items():
+            tensor.copy_(tensors[name])
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, the model has the averaged weights; afterwards its own, bit for bit."""
+        own = {name: tensor.clone() for name, tensor in model_tensors(self.model).items()}
+        load_into(self.model, self.tensors, "average")
+        try:
+            yield
+        finally:
+            load_into(self.model, own, "weights")

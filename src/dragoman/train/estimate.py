@@ -1,0 +1,60 @@
+"""How long a run will take: a few real updates of its model on its own data, timed and thrown away.
+
+Nothing of it reaches the run: the weights are a copy of their own, and the run seeds its random numbers anew.
+"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from dragoman.data.corpus import Prepared
+from dragoman.train.batches import Batches
+from dragoman.train.config import RunConfig
+from dragoman.train.loop import learn
+from dragoman.train.state import Training
+
+_TIMED_UPDATES = 4
+_TIME_LIMIT = 10.0
+_VALIDATION_COST = 1 / 3
+"""A forward pass against a forward and a backward pass."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    parameters: int
+    tokens_per_second: float
+    """Target tokens learnt from."""
+    updates: int | None
+    """Of the whole run, where that is known."""
+    seconds: float | None
+    """Of the whole run; an upper bound where it may stop early."""
+
+
+def estimate(config: RunConfig, prepared: Prepared, device: torch.device) -> Estimate:
+    training = Training(config, prepared, device)
+    batches = Batches(config, prepared, device)
+    seconds = tokens = timed = 0
+    for number, data in enumerate(batches.updates(0, 0)):
+        began = time.perf_counter()
+        learnt = learn(training, data)
+        if number:  # the first one also pays for allocations and kernels
+            seconds += time.perf_counter() - began
+            tokens += learnt.tokens
+            timed += 1
+        if timed == _TIMED_UPDATES or seconds > _TIME_LIMIT or data.last:
+            break
+    parameters = sum(p.numel() for p in training.parameters)
+    if not timed:
+        return Estimate(parameters, 0.0, batches.count_updates(), None)
+    speed = tokens / seconds
+    total = batches.count_updates()
+    if total is None:
+        limit = config.train.max_minutes
+        return Estimate(parameters, speed, None, 60 * limit if limit else None)
+    valid_tokens = int(prepared.valid.tgt_lengths.sum()) + len(prepared.valid)
+    validations = total / config.train.validate_every
+    whole = total * seconds / timed + validations * valid_tokens / speed * _VALIDATION_COST
+    if config.train.max_minutes is not None:
+        whole = min(whole, 60 * config.train.max_minutes)
+    return Estimate(parameters, speed, total, whole)

@@ -1,0 +1,226 @@
+"""The training loop, open to be read from top to bottom.
+
+    for every update:  learn ─▶ log ─▶ validate ─▶ save ─▶ stop?
+
+It can be killed at any moment: what an update does is a pure function of the weights, the optimizer's state,
+the seed and the number of the update, and all of these are in the checkpoint.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+from torch.nn.utils import get_total_norm
+
+from dragoman import checkpoint
+from dragoman.data.corpus import Prepared
+from dragoman.errors import UserError
+from dragoman.train.batches import Batches, UpdateBatch
+from dragoman.train.display import Status
+from dragoman.train.keeper import Keeper
+from dragoman.train.log import Log
+from dragoman.train.optim import set_rate
+from dragoman.train.run import Outcome, Run
+from dragoman.train.signals import StopRequest
+from dragoman.train.state import Best, Training, derive_seed
+from dragoman.train.validate import Validator
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The numbers of one update, summed over its target tokens."""
+
+    loss: float
+    nll: float
+    tokens: int
+    norm: float
+    """Of the gradient of the mean loss, before clipping."""
+    finite: bool
+
+
+def learn(training: Training, data: UpdateBatch) -> Learnt:
+    """One update: the gradient of the summed loss, divided once by the target tokens of all its batches.
+
+    Where the loss or the gradient is not finite, nothing is changed.
+    """
+    config, update = training.config, training.progress.update
+    training.optimizer.zero_grad(set_to_none=True)
+    loss_sum = torch.zeros((), device=training.device)
+    nll_sum = torch.zeros((), device=training.device)
+    tokens = 0
+    for number, micro in enumerate(data.micro_batches):
+        torch.manual_seed(derive_seed(config.seed, update, number))  # so no generator's state is ever saved
+        with training.autocast():
+            loss = training.objective(training.model, micro.batch)
+        loss.total.backward()
+        loss_sum += loss.total.detach()
+        nll_sum += loss.nll
+        tokens += loss.count
+    gradients = [p.grad for p in training.parameters if p.grad is not None]
+    numbers = torch.stack([get_total_norm(gradients), loss_sum, nll_sum])
+    norm, total, nll = numbers.tolist()  # the one moment of an update at which the host waits for the device
+    norm /= tokens
+    finite = all(map(math.isfinite, (norm, total, nll)))
+    if finite:
+        shrink = min(1.0, config.train.clip / norm) if config.train.clip and norm else 1.0
+        torch._foreach_mul_(gradients, shrink / tokens)  # pyright: ignore[reportPrivateImportUsage]
+        set_rate(training.optimizer, training.rate)
+        training.optimizer.step()
+        if training.average:
+            training.average.update(update)
+    return Learnt(total, nll, tokens, norm, finite)
+
+
+class Loop:
+    """One session of training a run."""
+
+    def __init__(self, run: Run, prepared: Prepared, training: Training, keeper: Keeper, log: Log) -> None:
+        self.run, self.training, self.keeper, self.log = run, training, keeper, log
+        self.config = run.config.train
+        self.batches = Batches(run.config, prepared, training.device)
+        self.validator = Validator(self.config, prepared, training.device)
+        self.total = self.batches.count_updates()
+        self._began, self._first = time.monotonic(), training.progress.update
+        self._line_began = self._began
+        self._line_tokens = training.progress.sum_tokens
+
+    def fit(self, stop: StopRequest) -> Outcome:
+        progress, config = self.training.progress, self.config
+        ended = self._ended()
+        if ended is None:
+            ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
+            for data in self.batches.updates(progress.epoch, progress.batch):
+                progress.update += 1
+                self._count(self._learn(data), data)
+                self.log.display.tick(progress.update, self.total)
+                ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended()
+                better = False
+                if progress.update % config.log_every == 0 or ended:
+                    self._log_line()
+                if progress.update % config.validate_every == 0 or ended:
+                    better = self._validate()
+                    ended = ended or self._ended()
+                if progress.update % config.save_every == 0 or better or ended or stop.signal:
+                    self._line_began += self.keeper.save(last=bool(ended))  # speeds are those of training
+                if ended or stop.signal:
+                    break
+        if ended is None:
+            return Outcome(f"stopped by {stop.name}", progress.update, stop.exit_status)
+        if config.average:
+            self.keeper.average(self.validator)
+        return Outcome(ended, progress.update)
+
+    def _ended(self) -> str | None:
+        """Why the run is over, if it is. Only max_minutes looks at anything but the progress."""
+        progress, config = self.training.progress, self.config
+        if config.max_updates is not None and progress.update >= config.max_updates:
+            return f"max_updates {config.max_updates} is reached"
+        if config.patience is not None and progress.stale >= config.patience:
+            return f"{config.metric} has not become better in {progress.stale} validations"
+        if config.max_minutes is not None and self.log.elapsed >= 60 * config.max_minutes:
+            return f"max_minutes {config.max_minutes:g} is over"
+        return None
+
+    def _learn(self, data: UpdateBatch) -> Learnt:
+        try:
+            return learn(self.training, data)
+        except torch.OutOfMemoryError:
+            widest = max(data.micro_batches, key=lambda micro: micro.batch.tgt_in.numel())
+            rows, width = widest.batch.tgt_in.shape
+            raise UserError(
+                f"update {self.training.progress.update}: out of memory on {self.training.device} with a "
+                f"batch of {rows} pairs of up to {width} target tokens (the longest pair is "
+                f"{self.batches.origin_of_longest(widest)}): start a run with train.batch_tokens below "
+                f"{self.config.batch_tokens} and more train.accumulate"
+            ) from None
+
+    def _count(self, learnt: Learnt, data: UpdateBatch) -> None:
+        progress, newest = self.training.progress, data.micro_batches[-1]
+        progress.epoch, progress.batch = newest.epoch, newest.next_batch
+        if learnt.finite:
+            progress.bad_in_a_row = 0
+            progress.tokens += learnt.tokens
+            progress.sum_updates += 1
+            progress.sum_tokens += learnt.tokens
+            progress.sum_loss += learnt.loss
+            progress.sum_nll += learnt.nll
+            progress.sum_norm += learnt.norm
+            return
+        progress.skipped += 1
+        progress.bad_in_a_row += 1
+        self.log.warn(
+            f"update {progress.update} is skipped: its loss is {learnt.loss:g}, its gradient's norm "
+            f"{learnt.norm:g}; the longest of its pairs is {self.batches.origin_of_longest(newest)}"
+        )
+        if progress.bad_in_a_row >= self.config.max_bad_updates:
+            raise UserError(
+                f"update {progress.update}: loss or gradient was not finite {progress.bad_in_a_row} times "
+                f"in a row, so training stops; the last checkpoint is {self.run.last or 'none'}: "
+                "resume with a lower optim.rate, a longer schedule.warmup or a lower train.clip"
+            )
+
+    def _log_line(self) -> None:
+        progress = self.training.progress
+        if not progress.sum_updates:  # nothing but skipped updates
+            return
+        now = time.monotonic()
+        nll = progress.sum_nll / progress.sum_tokens
+        record = {
+            "update": progress.update,
+            "epoch": progress.epoch + 1,
+            "tokens": progress.tokens,
+            "loss": progress.sum_loss / progress.sum_tokens,
+            "nll": nll,
+            "perplexity": math.exp(min(nll, 700.0)),
+            "rate": self.training.rate,
+            "gradient_norm": progress.sum_norm / progress.sum_updates,
+            "skipped": progress.skipped,
+        }
+        status = Status(
+            update=progress.update,
+            total=self.total,
+            epoch=progress.epoch + 1,
+            loss=record["loss"],
+            perplexity=record["perplexity"],
+            rate=record["rate"],
+            tokens_per_second=(progress.sum_tokens - self._line_tokens) / max(now - self._line_began, 1e-9),
+            seconds_left=self._seconds_left(now),
+        )
+        progress.clear_sums()
+        self._line_began, self._line_tokens = now, 0
+        self.log.train(record, status)
+
+    def _seconds_left(self, now: float) -> float | None:
+        """At the mean speed of this session, validations and all."""
+        done = self.training.progress.update - self._first
+        left = []
+        if self.total is not None and done:
+            left.append((now - self._began) / done * max(0, self.total - self.training.progress.update))
+        if self.config.max_minutes is not None:
+            left.append(max(0.0, 60 * self.config.max_minutes - self.log.elapsed))
+        return min(left, default=None)
+
+    def _validate(self) -> bool:
+        """Look at the validation set; True where the result is the best so far."""
+        if not len(self.validator):
+            return False
+        progress, metric, schedule = self.training.progress, self.config.metric, self.run.config.schedule
+        began = time.monotonic()
+        with self.training.with_averaged_weights():
+            found = self.validator.run(self.training.model, self.training.autocast())
+        better = progress.is_better(metric, found.metrics)
+        if better:
+            name = checkpoint.name_of(progress.update)
+            progress.best = Best(name, metric, found.metrics[metric], found.metrics["loss"])
+            progress.stale = progress.plateau_stale = 0
+        else:
+            progress.stale += 1
+            progress.plateau_stale += 1
+            if schedule.name == "plateau" and progress.plateau_stale >= schedule.patience:
+                progress.plateau_cuts += 1
+                progress.plateau_stale = 0
+        seconds = time.monotonic() - began
+        self._line_began += seconds
+        self.log.valid(progress.update, found.metrics, better, found.samples, seconds)
+        return better

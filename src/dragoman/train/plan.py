@@ -1,0 +1,194 @@
+"""From what a person typed to a configuration and prepared data, ready to be shown and trained."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
+from dragoman.data.config import DataConfig
+from dragoman.data.corpus import Prepared, prepare
+from dragoman.data.formats import group_files, guess_languages
+from dragoman.errors import UserError
+from dragoman.train.auto import CorpusStats, choose, measure, this_machine
+from dragoman.train.config import RunConfig, differences, resolve
+from dragoman.train.display import Display, duration
+from dragoman.train.estimate import Estimate, estimate
+from dragoman.train.run import Run, pick_device
+
+Overrides = Sequence[str] | Mapping[str, Any]
+Source = str | Path | Mapping[str, Any]
+
+CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
+"""Sections that are chosen from the data and the machine where they are not given at all."""
+_CACHE = ".prepared"
+
+
+@dataclass(frozen=True)
+class Plan:
+    config: RunConfig
+    out: Path
+    prepared: Prepared
+    estimate: Estimate | None
+    """None where the run exists already."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What a person wants to know before training."""
+        config, prepared = self.config, self.prepared
+        train, data = config.train, config.data
+        kind, model = config.model_config
+        fields = to_dict(model)
+        shape = ", ".join(
+            f"{name.replace('_', ' ')} {fields[name]}"
+            for name in ("num_layers", "model_dim", "num_heads", "ff_dim", "dropout")
+            if name in fields
+        )
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in prepared.dropped.items() if count)
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        pieces = f"{src.size:,} (joint)" if src.config.joint else f"{src.size:,} and {tgt.size:,}"
+        times = f"{train.accumulate} × " if train.accumulate > 1 else ""
+        ends = {"updates": train.max_updates, "epochs": train.max_epochs, "minutes": train.max_minutes}
+        limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
+        if train.patience:
+            limits.append(f"{train.patience} validations without a better {train.metric}")
+        rows = [
+            ("languages", f"{data.src_lang} → {data.tgt_lang}"),
+            ("pairs", f"{len(prepared.train):,} to learn from, {len(prepared.valid):,} to validate on"),
+            ("dropped", dropped or "none"),
+            ("vocabulary", f"{pieces} {src.kind} pieces"),
+            ("model", f"{kind}: {shape}"),
+            ("batch", f"{times}{train.batch_tokens:,} tokens"),
+            ("ends after", " or ".join(limits)),
+            ("device", str(pick_device(train.device))),
+        ]
+        if self.estimate is not None:
+            rows.insert(5, ("parameters", f"{self.estimate.parameters:,}"))
+            rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} target tokens a second"))
+            seconds = self.estimate.seconds
+            at_most = "at most " if train.patience else "about "
+            rows.append(("time", "not known" if seconds is None else at_most + duration(seconds)))
+        return [*rows, ("run", str(self.out))]
+
+
+def make_plan(
+    sources: Sequence[Source],
+    display: Display,
+    *,
+    out: Path | None = None,
+    overrides: Overrides = (),
+    valid: Sequence[str] = (),
+) -> Plan:
+    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
+    config = make_config(sources, overrides=overrides, valid=valid, display=display)
+    out = out or Path("runs") / f"{config.data.src_lang}-{config.data.tgt_lang}"
+    if Run.exists(out):
+        _refuse_other_config(Run.open(out), config)
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
+    prepared = prepare(
+        config.data, config.tokenizer, seed=config.seed, cache=out.parent / _CACHE, progress=display.stage
+    )
+    if Run.exists(out):
+        _refuse_other_corpus(Run.open(out), prepared)
+        return Plan(config, out, prepared, None)
+    display.stage("timing a few updates", 0, None)
+    return Plan(config, out, prepared, estimate(config, prepared, pick_device(config.train.device)))
+
+
+def make_config(
+    sources: Sequence[Source], *, overrides: Overrides, valid: Sequence[str], display: Display
+) -> RunConfig:
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one."""
+    assignments = as_assignments(overrides)
+    plain = apply_overrides(_plain_config(sources, valid), assignments)
+    if not isinstance(plain.get("data"), Mapping):
+        raise UserError("data: this section is required")
+    data = from_dict(DataConfig, plain["data"], "data")
+    given = _plain_config(sources, valid)
+    missing = [section for section in CHOSEN if section not in given]
+    if missing:
+        display.stage("reading the corpus", 0, None)
+        train = plain.get("train")
+        asked = train if isinstance(train, Mapping) else {}
+        updates = asked.get("max_updates")
+        known = updates if isinstance(updates, int) and updates > 0 else None
+        chosen = choose(_stats(data), this_machine(str(asked.get("device", "auto"))), known)
+        given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
+    return resolve(given, assignments)
+
+
+def _stats(data: DataConfig) -> CorpusStats:
+    stats = measure(data)
+    if not stats.pairs:
+        files = ", ".join(file for source in data.train for file in source.files)
+        raise UserError(f"{files}: there is no pair to learn from")
+    return stats
+
+
+def _without_clashes(section: str, chosen: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """A model that is named on the command line brings its own numbers, not those of the one it replaces."""
+    if section == "model" and any(a.startswith(("model.preset=", "model.kind=")) for a in assignments):
+        return {}
+    return chosen
+
+
+def _plain_config(sources: Sequence[Source], valid: Sequence[str]) -> dict[str, Any]:
+    if not sources:
+        raise UserError("nothing to train on: give two files, a table of pairs, or a YAML recipe")
+    if len(sources) == 1 and isinstance(sources[0], Mapping):
+        return dict(sources[0])
+    files = [_as_file(source) for source in sources]
+    if len(files) == 1 and files[0].endswith((".yaml", ".yml")):
+        if valid:
+            raise UserError("--valid: a recipe names its own validation files, under data.valid")
+        return load_yaml(Path(files[0]))
+    train = group_files(files)
+    languages = guess_languages(train[0]) or ("src", "tgt")
+    data: dict[str, Any] = {"train": [to_dict(source) for source in train]}
+    if valid:
+        data["valid"] = [to_dict(source) for source in group_files(list(valid))]
+    return {"data": {**data, "src_lang": languages[0], "tgt_lang": languages[1]}}
+
+
+def _as_file(source: Source) -> str:
+    if isinstance(source, Mapping):
+        raise UserError("a configuration given as a mapping has to be the only source")
+    if not Path(source).exists():
+        raise UserError(f"{source}: there is no such file")
+    return str(source)
+
+
+def as_assignments(overrides: Overrides) -> list[str]:
+    """`{"train.max_updates": 100}` as `train.max_updates=100`."""
+    if isinstance(overrides, Mapping):
+        return [f"{k}={yaml.safe_dump(v, default_flow_style=True).strip()}" for k, v in overrides.items()]
+    return list(overrides)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files and overrides, as they come mixed on a command line."""
+    is_override = [bool(re.match(r"[a-z_][\w.]*=", a)) and not Path(a).exists() for a in arguments]
+    files = [a for a, override in zip(arguments, is_override, strict=True) if not override]
+    return files, [a for a, override in zip(arguments, is_override, strict=True) if override]
+
+
+def _refuse_other_config(run: Run, config: RunConfig) -> None:
+    found = differences(run.config, config)
+    if found:
+        field, old, new = found[0]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise UserError(
+            f"{run.directory}: this run exists with another configuration: {field} is {old!r}, not {new!r}"
+            f"{more}; choose another directory with --out, or change it with  dragoman resume RUN field=value"
+        )
+
+
+def _refuse_other_corpus(run: Run, prepared: Prepared) -> None:
+    if run.fingerprint != prepared.fingerprint:
+        raise UserError(
+            f"{run.directory}: this run was made with other data (fingerprint {run.fingerprint[:12]}…, "
+            f"these files have {prepared.fingerprint[:12]}…): choose another directory with --out"
+        )

@@ -1,0 +1,203 @@
+"""The run directory: all it takes to go on, to translate, or to see what was done.
+
+config.yaml       the resolved configuration
+manifest.json     SHA-256 of the configuration and the tokenizers; fingerprint of the data
+tokenizer.json    or tokenizer.src.json and tokenizer.tgt.json
+data/             the prepared corpus, as hard links; only training needs it
+checkpoints/      one directory each, named by its update
+best.json         which of them is the best
+metrics.jsonl  timing.jsonl  log.txt
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman import checkpoint
+from dragoman.checkpoint.files import hash_file, sync_directory, write_atomically
+from dragoman.checkpoint.model import (
+    BEST,
+    CHECKPOINTS,
+    load_model,
+    load_tokenizers,
+    read_best,
+    save_tokenizers,
+    tokenizer_files,
+)
+from dragoman.config import load_yaml
+from dragoman.data.corpus import Prepared
+from dragoman.decode.translate import Translator
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.config import RunConfig, resolve, to_yaml
+from dragoman.train.log import read_records
+
+CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training session ended."""
+
+    reason: str
+    update: int
+    exit_status: int = 0
+    """0 where the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
+
+
+class Run:
+    """A run directory that is known to be whole."""
+
+    def __init__(self, directory: Path, config: RunConfig, fingerprint: str) -> None:
+        self.directory, self.config, self.fingerprint = directory, config, fingerprint
+        self.outcome: Outcome | None = None
+        """Of the session that has just trained it."""
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.directory)!r})"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.directory / CHECKPOINTS
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """Name, metric and value of the best checkpoint; None before the first validation."""
+        return read_best(self.directory)
+
+    @property
+    def last(self) -> str | None:
+        """Name of the newest checkpoint."""
+        return next(reversed(checkpoint.names(self.checkpoints)), None)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        return read_records(self.directory / "metrics.jsonl")
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        return load_tokenizers(self.directory)
+
+    def prepared(self) -> Prepared:
+        """The training data of the run."""
+        if not (self.directory / DATA).is_dir():
+            raise UserError(f"{self.directory / DATA}: the training data are gone, so the run cannot go on")
+        prepared = Prepared.open(self.directory / DATA)
+        if prepared.fingerprint != self.fingerprint:
+            raise UserError(
+                f"{self.directory / DATA}: this is another corpus (fingerprint {prepared.fingerprint[:12]}…) "
+                f"than the run was made with ({self.fingerprint[:12]}…): start a new run for it"
+            )
+        return prepared
+
+    def translator(self, which: str = "best", device: str = "auto") -> Translator:
+        """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
+        chosen = pick_device(device)
+        loaded = load_model(self.directory, chosen, which)
+        return Translator(
+            loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, self.config.search, chosen
+        )
+
+    @classmethod
+    def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":
+        """A new run directory, there as a whole or not at all."""
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise UserError(f"{directory}: there is something here; choose another directory with --out")
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        temporary = directory.with_name(f".{directory.name}.creating")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        prepared.link_into(temporary / DATA)
+        save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
+        write_atomically(temporary / CONFIG, to_yaml(config).encode())
+        _write_manifest(temporary, prepared.fingerprint, [hash_file(temporary / CONFIG)])
+        (temporary / CHECKPOINTS).mkdir()
+        sync_directory(temporary)
+        os.rename(temporary, directory)  # noqa: PTH104 (an empty directory may stand there)
+        sync_directory(directory.parent)
+        return cls(directory, config, prepared.fingerprint)
+
+    @classmethod
+    def exists(cls, directory: Path) -> bool:
+        return (directory / MANIFEST).is_file()
+
+    @classmethod
+    def open(cls, directory: Path | str) -> "Run":
+        """Check the manifest and read the configuration."""
+        directory = Path(directory)
+        if not cls.exists(directory):
+            raise UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
+        manifest = _read_manifest(directory)
+        for name, allowed in manifest["files"].items():
+            path = directory / name
+            if not path.is_file():
+                raise UserError(f"{path}: this file of the run is missing")
+            if hash_file(path) not in allowed:
+                hint = "; change a run with  dragoman resume RUN field=value" if name == CONFIG else ""
+                raise UserError(f"{path}: changed: its SHA-256 is not the one in {MANIFEST}{hint}")
+        return cls(directory, resolve(load_yaml(directory / CONFIG)), manifest["fingerprint"])
+
+    def replace_config(self, config: RunConfig) -> None:
+        """Write a changed configuration. While it is exchanged the manifest allows the old and the new."""
+        path, text = self.directory / CONFIG, to_yaml(config).encode()
+        new = hashlib.sha256(text).hexdigest()
+        _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
+        write_atomically(path, text)
+        _write_manifest(self.directory, self.fingerprint, [new])
+        self.config = config
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process trains a run. The lock goes with the process, however it ends."""
+        with (self.directory / LOCK).open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.directory}: another process is training this run") from None
+            yield
+
+    def forget_best(self) -> None:
+        (self.directory / BEST).unlink(missing_ok=True)
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"train.device: '{name}' cannot be used here ({reason})") from None
+    return device
+
+
+def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:
+    files = {path.name: [hash_file(path)] for path in tokenizer_files(directory)}
+    data = {"format": _FORMAT, "fingerprint": fingerprint, "files": {CONFIG: config_hashes, **files}}
+    write_atomically(directory / MANIFEST, json.dumps(data, indent=1).encode())
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST
+    try:
+        data = json.loads(path.read_bytes())
+        files = {str(name): [str(value) for value in hashes] for name, hashes in data["files"].items()}
+        fingerprint, written_by = str(data["fingerprint"]), data["format"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UserError(f"{path}: damaged: this is not a run's manifest") from None
+    if written_by != _FORMAT:
+        raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
+    if CONFIG not in files or any(Path(name).name != name for name in files):
+        raise UserError(f"{path}: damaged: this is not a run's manifest")
+    return {"files": files, "fingerprint": fingerprint}

@@ -1,0 +1,177 @@
+"""All that training changes. A checkpoint holds just this, so a resumed run cannot tell that it stopped."""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.checkpoint import Checkpoint
+from dragoman.checkpoint.model import describe, load_into, model_tensors, vocab_of
+from dragoman.config import from_dict, to_dict
+from dragoman.data.corpus import Prepared
+from dragoman.errors import UserError
+from dragoman.models import build
+from dragoman.objectives import CrossEntropy
+from dragoman.train.config import LOWER_IS_BETTER, RunConfig
+from dragoman.train.ema import Average
+from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.train.schedule import scale_at
+
+
+@dataclass(frozen=True)
+class Best:
+    name: str
+    metric: str
+    value: float
+    loss: float
+    """Decides between equals: early on BLEU may be 0 for many validations, while the model does learn."""
+
+
+@dataclass
+class Progress:
+    """Where the run stands. Every number is exact in JSON: Python writes floats so that they read back."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that have been used."""
+    tokens: int = 0
+    """Target tokens learnt from so far."""
+    skipped: int = 0
+    """Updates whose loss or gradient was not finite."""
+    bad_in_a_row: int = 0
+    sum_updates: int = 0
+    """The sums run since the last line of the log."""
+    sum_tokens: int = 0
+    sum_loss: float = 0.0
+    sum_nll: float = 0.0
+    sum_norm: float = 0.0
+    best: Best | None = None
+    stale: int = 0
+    """Validations since the best one."""
+    plateau_stale: int = 0
+    plateau_cuts: int = 0
+    metrics_bytes: int = 0
+    """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
+
+    def is_better(self, metric: str, metrics: Mapping[str, float]) -> bool:
+        """Whether this is the best validation so far."""
+        value = metrics[metric]
+        if not math.isfinite(value):
+            return False
+        if self.best is None or self.best.metric != metric:
+            return True
+        if value == self.best.value:
+            return metrics["loss"] < self.best.loss
+        return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
+
+    def clear_sums(self) -> None:
+        self.sum_updates = self.sum_tokens = 0
+        self.sum_loss = self.sum_nll = self.sum_norm = 0.0
+
+
+class Training:
+    """Model, optimizer, average and progress of a run."""
+
+    def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
+        self.config, self.device = config, device
+        self.fingerprint = prepared.fingerprint
+        kind, model_config = config.model_config
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        vocab = vocab_of(src, tgt)
+        self.description = describe(kind, model_config, vocab, src, tgt)
+        torch.manual_seed(derive_seed(config.seed, "weights"))
+        self.model = build(kind, model_config, vocab).to(device).train()
+        self.optimizer = build_optimizer(config.optim, self.model)
+        self.average = Average(self.model, config.train.ema) if config.train.ema else None
+        self.objective = CrossEntropy(config.objective.label_smoothing)
+        self.parameters = list(self.model.parameters())
+        self.amp = config.train.amp == "bf16" or (config.train.amp == "auto" and device.type == "cuda")
+        self.progress = Progress()
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the update under way."""
+        assert self.config.optim.rate is not None, "the configuration is resolved before training"
+        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
+        return self.config.optim.rate * scale
+
+    def autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
+
+    def with_averaged_weights(self) -> AbstractContextManager[None]:
+        """Inside, the model has the weights that will be used: the moving average's, where there is one."""
+        return self.average.applied() if self.average else nullcontext()
+
+    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "model": model_tensors(self.model),
+            "optim": optimizer_tensors(self.optimizer, self.model),
+        }
+        if self.average:
+            parts["ema"] = self.average.tensors
+        return parts
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "progress": to_dict(self.progress),
+            "model": self.description,
+            "weights": "ema" if self.average else "model",
+            "fingerprint": self.fingerprint,
+            "batch_tokens": self.config.train.batch_tokens,
+            "seed": self.config.seed,
+            "environment": self.environment(),
+        }
+
+    def environment(self) -> dict[str, Any]:
+        """What has to be the same for a resumed run to be bit-identical."""
+        return {
+            "torch": torch.__version__,
+            "device": self.device.type,
+            "threads": torch.get_num_threads(),
+            "bf16": self.amp,
+        }
+
+    def restore(self, found: Checkpoint) -> list[str]:
+        """Take everything from a checkpoint. Returns what differs in the environment, for a warning."""
+        state = found.state
+        self._refuse_other_run(found)
+        load_into(self.model, found.read("model", self.device), found.path)
+        load_optimizer(self.optimizer, self.model, found.read("optim", self.device), found.path)
+        if self.average:
+            part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
+            self.average.load(found.read(part, self.device), found.path)
+        self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
+        now, then = self.environment(), state["environment"]
+        return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
+
+    def _refuse_other_run(self, found: Checkpoint) -> None:
+        state = found.state
+        try:
+            saved = (state["fingerprint"], state["seed"], state["batch_tokens"], state["model"])
+            then = state["environment"], state["progress"]
+        except KeyError as error:
+            raise UserError(f"{found.path}: its state has no {error}") from None
+        assert then is not None
+        if saved[0] != self.fingerprint:
+            raise UserError(
+                f"{found.path}: it was trained on another corpus (fingerprint {str(saved[0])[:12]}…, "
+                f"the data here have {self.fingerprint[:12]}…): start a new run for other data"
+            )
+        if saved[1:3] != (self.config.seed, self.config.train.batch_tokens):
+            raise UserError(
+                f"{found.path}: seed and train.batch_tokens cannot change: they fix the order of the data"
+            )
+        if saved[3] != self.description:
+            raise UserError(f"{found.path}: it holds another model or tokenizer than the run's configuration")
+
+
+def derive_seed(*key: int | str) -> int:
+    """64 bits that are a pure function of `key`, for torch.manual_seed."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

@@ -1,0 +1,104 @@
+"""What a model is worth on the validation set: by its loss, and by what it really translates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.batch import collate
+from dragoman.data.corpus import Prepared
+from dragoman.decode.search import SearchConfig
+from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.evaluate.metrics import bleu, chrf, exact_match
+from dragoman.models.base import EncoderDecoder
+from dragoman.train.config import TrainConfig
+
+_LOGITS_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Sample:
+    src: str
+    tgt: str
+    """What the data say."""
+    out: str
+    """What the model says."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    metrics: dict[str, float]
+    samples: list[Sample]
+
+
+class Validator:
+    """The validation set of a run, chosen and ordered once."""
+
+    def __init__(self, config: TrainConfig, prepared: Prepared, device: torch.device) -> None:
+        self.config, self.prepared, self.device = config, prepared, device
+        store = prepared.valid
+        lengths = np.maximum(store.src_lengths, store.tgt_lengths).astype(np.int64) + 1
+        self._batches = list(_by_length(lengths, config.batch_tokens))
+        count = min(len(store), config.validate_sentences)
+        chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
+        self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
+
+    def __len__(self) -> int:
+        return len(self.prepared.valid)
+
+    def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
+        """Leaves the model in training mode, as it was."""
+        model.eval()
+        with autocast:
+            metrics = self._teacher_forced(model)
+        outputs = self._translate(model) if self.sources else []
+        model.train()
+        if outputs:
+            for name, score in (("bleu", bleu), ("chrf", chrf), ("exact", exact_match)):
+                metrics[name] = score(outputs, self.references)
+        shown = zip(self.sources, self.references, outputs, strict=True) if outputs else ()
+        return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
+
+    @torch.inference_mode()
+    def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
+        """Negative log-likelihood a token (no smoothing), its exponential, and the share of right guesses."""
+        store = self.prepared.valid
+        nll = torch.zeros((), dtype=torch.float64, device=self.device)
+        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        tokens = 0
+        for numbers in self._batches:
+            batch = collate([(store.src(i), store.tgt(i)) for i in numbers], self.device)
+            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+            for rows, target in _chunks(hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], model):
+                logits = model.project(rows).float()
+                nll += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+                right += (logits.argmax(dim=-1) == target).sum()
+            tokens += batch.num_tokens
+        loss = nll.item() / tokens
+        perplexity = float(np.exp(min(loss, 700.0)))
+        return {"loss": loss, "perplexity": perplexity, "accuracy": right.item() / tokens}
+
+    def _translate(self, model: EncoderDecoder) -> list[str]:
+        prepared = self.prepared
+        search = SearchConfig(beam=self.config.validate_beam)
+        translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
+        batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
+        return translator.translate(self.sources, batch_tokens=batch_tokens)
+
+
+def _by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[list[int]]:
+    order = np.argsort(-lengths, kind="stable").tolist()
+    while order:
+        count = max(1, batch_tokens // int(lengths[order[0]]))
+        yield order[:count]
+        order = order[count:]
+
+
+def _chunks(hidden: Tensor, target: Tensor, model: EncoderDecoder) -> Iterator[tuple[Tensor, Tensor]]:
+    """The logits of all positions at once would be the largest tensor of all."""
+    rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
+    yield from zip(hidden.split(rows), target.split(rows), strict=True)

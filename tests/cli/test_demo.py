@@ -1,0 +1,92 @@
+"""`dragoman demo` from end to end with a model too small to learn; the test of the wheel learns for real."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from dragoman.cli import demo as command
+from dragoman.data import dates
+from dragoman.errors import UserError
+from dragoman.train.config import resolve
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole_recipe, whole_task = command.recipe, dates.generate
+
+    def recipe(files: Any, seed: int, quick: bool) -> dict[str, Any]:
+        plain = whole_recipe(files, seed, quick)
+        plain["model"] |= {"model_dim": 16, "num_heads": 2, "ff_dim": 16, "num_layers": 1}
+        plain["train"] |= {"max_updates": 4, "validate_every": 2, "save_every": 2, "validate_sentences": 4}
+        plain["schedule"] = {"name": "constant", "warmup": 0}
+        return plain
+
+    def generate(seed: int, **_sizes: int) -> dates.DateTask:
+        return whole_task(seed, train_size=400, valid_size=20, test_size=30)
+
+    monkeypatch.setattr(command, "recipe", recipe)
+    monkeypatch.setattr(dates, "generate", generate)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_whole_demo_and_once_more(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+    command.demo(out=Path("runs/demo"), quick=True, seed=5)
+    first = capsys.readouterr().out
+    assert re.search(r"held-out dates +│ +30 │", first)
+    assert re.search(r"held-out ways of writing +│ +30 │", first)
+    assert "sábado, 9 de mayo de 2026  →" in first
+    assert ' translate runs/demo "9 mai 2026"' in first
+    assert sorted(path.name for path in Path("runs/demo.data").iterdir()) == [
+        "test_dates.tsv",
+        "test_ways.tsv",
+        "train.tsv",
+        "valid.tsv",
+    ]
+    command.demo(out=Path("runs/demo"), quick=True, seed=5)
+    again = capsys.readouterr().out
+    assert "update 4/4" in first and "update 4/4" not in again  # it is trained already
+    assert _table(first) == _table(again)
+
+
+def test_another_seed_is_another_run(tiny: None) -> None:  # noqa: ARG001
+    command.demo(out=Path("runs/demo"), quick=True, seed=5)
+    pairs = Path("runs/demo.data/train.tsv").read_bytes()
+    with pytest.raises(UserError, match=r"runs/demo: there is a run with another seed.*--out"):
+        command.demo(out=Path("runs/demo"), quick=True, seed=6)
+    assert Path("runs/demo.data/train.tsv").read_bytes() == pairs
+
+
+def test_interrupted_training_ends_the_demo(
+    tiny: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from dragoman.train.loop import Loop
+    from dragoman.train.run import Outcome
+
+    monkeypatch.setattr(Loop, "fit", lambda _loop, _stop: Outcome("stopped by Ctrl-C", 2, 130))
+    with pytest.raises(typer.Exit) as end:
+        command.demo(out=Path("runs/demo"), quick=True, seed=5)
+    assert end.value.exit_code == 130
+    assert "dragoman resume runs/demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_recipe_is_valid(quick: bool) -> None:
+    files = {name: Path(f"{name}.tsv") for name in ("train", "valid")}
+    config = resolve(command.recipe(files, 7, quick))
+    assert config.seed == 7
+    assert config.train.max_updates is not None
+    assert config.train.max_updates % config.train.validate_every == 0
+
+
+def test_the_languages_are_counted_right() -> None:
+    languages = {locale.partition("_")[0] for locale in dates.LOCALES}
+    assert f"in {len(languages)} languages" in (command.demo.__doc__ or "")
+
+
+def _table(output: str) -> list[str]:
+    return [line for line in output.splitlines() if "held-out" in line or "  →  " in line]

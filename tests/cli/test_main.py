@@ -1,0 +1,160 @@
+"""The command as a person meets it: exit statuses, one-line errors, help."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from dragoman.cli import main as command
+from dragoman.errors import UserError
+
+COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "corpus", "tokenize"]
+
+
+def run_dragoman(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        encoding="utf-8",
+    )
+
+
+def main_that_raises(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr(command, "app", app)
+    command.main()
+
+
+def test_help_names_every_command_with_a_line() -> None:
+    done = run_dragoman("--help")
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.split("Commands:")[1].splitlines()
+    described = {
+        line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ") and line.split()
+    }
+    assert [name for name in described if name in COMMANDS] == COMMANDS
+    assert all(described[name] for name in COMMANDS)
+
+
+def test_no_arguments_is_help() -> None:
+    done = run_dragoman()
+    assert "Commands:" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    done = run_dragoman(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"dragoman {name}" in done.stdout or f"{name} [OPTIONS]" in done.stdout
+
+
+def test_version() -> None:
+    assert run_dragoman("--version").stdout == f"dragoman {dragoman.__version__}\n"
+
+
+def test_a_users_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
+    done = run_dragoman("translate", "runs/none", "hello", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("dragoman: runs/none") and done.stderr.count("\n") == 1
+
+
+def test_a_wrong_option_is_status_2() -> None:
+    done = run_dragoman("train", "--no-such-option")
+    assert done.returncode == 2 and "No such option" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_mistyped_command_is_status_2() -> None:
+    done = run_dragoman("trian")
+    assert done.returncode == 2 and "train" in done.stderr
+
+
+def test_user_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main_that_raises(monkeypatch, UserError("a.en:3: empty"))
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", "dragoman: a.en:3: empty\n")
+
+
+def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main_that_raises(monkeypatch, KeyboardInterrupt())
+    assert end.value.code == 130 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("module, extra", [("torch", "train"), ("torch.nn", "train"), ("jaxtyping", "train")])
+def test_a_missing_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str, extra: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main_that_raises(monkeypatch, ModuleNotFoundError(f"No module named '{module}'", name=module))
+    assert end.value.code == 2
+    assert f"pip install 'dragoman[{extra}]'" in capsys.readouterr().err
+
+
+def test_a_missing_module_of_our_own_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModuleNotFoundError):
+        main_that_raises(
+            monkeypatch, ModuleNotFoundError("No module named 'dragoman.nn.lost'", name="dragoman.nn.lost")
+        )
+
+
+def test_an_unexpected_error_keeps_its_traceback() -> None:
+    program = (
+        "from dragoman.cli import main as command\n"
+        "@command.app.command()\n"
+        "def fail() -> None: raise ZeroDivisionError('a bug')\n"
+        "import sys; sys.argv = ['dragoman', 'fail']; command.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr and "ZeroDivisionError: a bug" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["train", "resume", "translate", "score", "evaluate", "demo"])
+def test_without_torch_the_message_says_what_to_install(name: str, tmp_path: Path) -> None:
+    """An installation without the extra `train`, as `pip install dragoman` makes it."""
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from dragoman.cli.main import main\n"
+        "sys.argv[0] = 'dragoman'; main()"
+    )
+    for file in ("a.en", "a.de"):
+        (tmp_path / file).write_text("x\ny\n")
+    arguments = {"demo": [], "train": ["a.en", "a.de"], "score": ["runs/x", "a.en", "a.de"]}.get(
+        name, ["runs/x"]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, name, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == (
+        "dragoman: this command needs the package 'torch': install it with  pip install 'dragoman[train]'\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en"]
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """`dragoman … | head`: no traceback, no «Exception ignored»."""
+    program = (
+        "from dragoman.cli import main as command\n"
+        "@command.app.command()\n"
+        "def talk() -> None:\n"
+        "    for _ in range(100000): print('line')\n"
+        "import sys; sys.argv = ['dragoman', 'talk']; command.main()"
+    )
+    talker = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert talker.stdout is not None and talker.stderr is not None
+    talker.stdout.read(5)
+    talker.stdout.close()
+    assert talker.stderr.read() == b""
+    assert talker.wait(timeout=60) == 1

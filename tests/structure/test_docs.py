@@ -1,0 +1,122 @@
+"""The documentation says what the code does: every field with its default, every link, command and option."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from dragoman.config import to_dict
+from dragoman.data.config import SourceConfig
+from dragoman.decode.search import SearchConfig
+from dragoman.models.presets import PRESETS
+from dragoman.models.transformer import TransformerConfig
+from dragoman.text.tokenizer import TokenizerConfig
+from dragoman.train.config import RunConfig, TrainConfig
+from dragoman.train.optim import OptimConfig
+from dragoman.train.schedule import ScheduleConfig
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+
+
+def fields_of(config: type, prefix: str) -> dict[str, str]:
+    """Every field below a dataclass by its dotted name, with its default as YAML writes it."""
+    found: dict[str, str] = {}
+    for field in dataclasses.fields(config):
+        name = f"{prefix}{field.name}"
+        default = field.default_factory if field.default is dataclasses.MISSING else field.default
+        if name == "model":
+            found |= fields_of(TransformerConfig, "model.")
+        elif name == "train":
+            found |= fields_of(TrainConfig, "train.")
+        elif name == "data":
+            found |= fields_of(field.type if isinstance(field.type, type) else object, "data.")
+        elif isinstance(default, type) and dataclasses.is_dataclass(default):
+            found |= fields_of(default, f"{name}.")
+        else:
+            found[name] = shown(default)
+    return found
+
+
+def shown(default: object) -> str:
+    if default is dataclasses.MISSING:
+        return "required"
+    if default is None or isinstance(default, bool):
+        return "null" if default is None else str(default).lower()
+    return "[]" if default == () else str(default)
+
+
+def documented() -> dict[str, str]:
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z_\[\].0-9]+)` \| ([^|]*?) \|", text, re.MULTILINE)
+    assert len({name for name, _ in rows}) == len(rows)
+    return dict(rows)
+
+
+def test_every_field_is_documented_with_its_default() -> None:
+    expected = fields_of(RunConfig, "") | fields_of(SourceConfig, "data.train[].")
+    assert documented() == expected
+
+
+def test_every_choice_is_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    sections = {"model.": TransformerConfig, "train.": TrainConfig, "tokenizer.": TokenizerConfig}
+    sections |= {"optim.": OptimConfig, "schedule.": ScheduleConfig, "search.": SearchConfig}
+    for prefix, config in sections.items():
+        for name, hint in get_type_hints(config).items():
+            row = re.search(rf"^\| `{re.escape(prefix + name)}` \|.*$", text, re.MULTILINE)
+            assert row is not None
+            for choice in get_args(hint) if get_origin(hint) is Literal else ():
+                assert re.search(rf"\b{choice}\b", row[0]), f"{prefix}{name}: {choice}"
+
+
+def test_the_presets_are_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    for name, (_, make) in PRESETS.items():
+        numbers = to_dict(make())
+        layers = f"{numbers['num_layers']} + {numbers['num_decoder_layers'] or numbers['num_layers']}"
+        cells = [layers, *(str(numbers[key]) for key in ("model_dim", "num_heads", "ff_dim", "dropout"))]
+        assert f"| `{name}` | {' | '.join(cells)} |" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_names_every_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "--help"], capture_output=True, text=True, check=True
+    )
+    commands = re.findall(r"^  ([a-z]+) {2,}\S", done.stdout.split("Commands:")[1], re.MULTILINE)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(commands) >= 8
+    assert [name for name in commands if f"| `dragoman {name}" not in readme] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_that_the_pages_name_exist(page: Path) -> None:
+    """Every `dragoman COMMAND … --option` in a page is an option of that command."""
+    for command, rest in re.findall(r"dragoman ([a-z]+)\b([^\n`]*)", page.read_text("utf-8")):
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", rest.split("#")[0]):
+            assert option in help_of(command), f"dragoman {command} {option}"
+
+
+def help_of(command: str) -> str:
+    if command not in _HELP:
+        arguments = [sys.executable, "-m", "dragoman", command, "--help"]
+        _HELP[command] = subprocess.run(arguments, capture_output=True, text=True).stdout
+    return _HELP[command]
+
+
+_HELP: dict[str, str] = {}

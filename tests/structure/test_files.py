@@ -1,0 +1,71 @@
+"""Files and functions stay short enough to be read, and nothing tracked names a place on one machine."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 350, 70
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def tracked_files() -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_files_are_short() -> None:
+    lengths = {
+        str(p.relative_to(ROOT)): len(p.read_text("utf-8").splitlines())
+        for p in python_files("src", "benchmarks")
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    """Bodies are counted: the options of a command are a list, not something to follow."""
+    long = {}
+    for path in python_files("src", "benchmarks"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+                if lines > MOST_LINES_OF_A_FUNCTION:
+                    long[f"{path.relative_to(ROOT)}:{node.name}"] = lines
+    assert long == {}
+
+
+def test_no_unfinished_marks() -> None:
+    marks = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b")
+    found = [p for p in python_files("src", "tests", "benchmarks") if marks.search(p.read_text("utf-8"))]
+    assert found == []
+
+
+def test_no_absolute_paths() -> None:
+    """Tracked files work on every machine: nothing below a home or a mount is named."""
+    folders = ("home", "root", "work", "Users", "mnt", "tmp", "opt", "workspace")
+    absolute = re.compile(rb"(?<![\w.:/~}-])/(" + "|".join(folders).encode() + rb")/[\w.]")
+    found = []
+    for path in tracked_files():
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            if absolute.search(line):
+                found.append(
+                    f"{path.relative_to(ROOT)}:{number}: {line.decode(errors='replace').strip()[:80]}"
+                )
+    assert found == []
+
+
+def test_no_large_or_binary_files() -> None:
+    """Data, weights and archives do not belong in the repository."""
+    found = [p.name for p in tracked_files() if p.stat().st_size > 1 << 20 or b"\0" in p.read_bytes()[:8192]]
+    assert found == []

@@ -1,0 +1,424 @@
+"""Checkpoints against everything that happens to files: crashes, full disks, flipped bits, NaN."""
+
+import errno
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from dragoman import checkpoint
+from dragoman.checkpoint.files import from_tensors, write, write_atomically
+from dragoman.errors import UserError
+
+
+def some_tensors(seed: int) -> dict[str, dict[str, Tensor]]:
+    generator = torch.Generator().manual_seed(seed)
+    model = {f"layer.{i}.weight": torch.randn(5, 7, generator=generator) for i in range(3)}
+    optim = {f"exp_avg.{name}": tensor * 2 for name, tensor in model.items()} | {"step.x": torch.tensor(3.0)}
+    return {"model": model, "optim": optim}
+
+
+def some_state(update: int) -> dict[str, Any]:
+    return {"progress": {"update": update, "sum": 0.1 + 0.2}}
+
+
+def save(root: Path, update: int) -> Path:
+    return checkpoint.save(root, checkpoint.name_of(update), some_tensors(update), some_state(update))
+
+
+def assert_is(found: checkpoint.Checkpoint, update: int) -> None:
+    assert found.state == some_state(update)
+    for part, tensors in some_tensors(update).items():
+        read = found.read(part)
+        assert read.keys() == tensors.keys()
+        assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())
+
+
+def entries(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir())
+
+
+def test_round_trip_and_names(tmp_path: Path) -> None:
+    for update in (5, 20, 100):
+        path = save(tmp_path, update)
+        assert sorted(p.name for p in path.iterdir()) == [
+            "manifest.json",
+            "model.safetensors",
+            "optim.safetensors",
+            "state.json",
+        ]
+    assert checkpoint.names(tmp_path) == ["0000005", "0000020", "0000100"]
+    assert_is(checkpoint.load(tmp_path / "0000020"), 20)
+    assert_is(checkpoint.newest(tmp_path), 100)
+
+
+def test_a_name_is_replaced_by_a_second_save(tmp_path: Path) -> None:
+    save(tmp_path, 5)
+    checkpoint.save(tmp_path, checkpoint.name_of(5), some_tensors(6), some_state(6))
+    assert_is(checkpoint.newest(tmp_path), 6)
+    assert entries(tmp_path) == ["0000005"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool],
+    ids=str,
+)
+def test_our_writer_and_the_library_agree(tmp_path: Path, dtype: torch.dtype) -> None:
+    tensors = {
+        "matrix": torch.arange(6).reshape(2, 3).to(dtype),
+        "turned": torch.arange(6).reshape(2, 3).T.to(dtype),
+        "scalar": torch.tensor(1).to(dtype),
+        "none": torch.zeros(0, 4).to(dtype),
+        "ünïcode": torch.arange(3).to(dtype),
+    }
+    content = from_tensors(tensors)
+    written = write(tmp_path / "ours", content)
+    assert written.size == content.size == (tmp_path / "ours").stat().st_size
+    ours = safetensors.torch.load_file(tmp_path / "ours")
+    assert ours.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert ours[name].dtype == dtype
+        assert ours[name].shape == tensor.shape
+        assert torch.equal(ours[name], tensor)
+
+
+# --- damage ------------------------------------------------------------------------------------------
+
+
+def test_every_flipped_bit_is_found_and_the_file_named(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    chance = random.Random(7)
+    checked = 0
+    for file in sorted(path.iterdir()):
+        clean = file.read_bytes()
+        for _ in range(150):
+            damaged = bytearray(clean)
+            position = chance.randrange(len(clean))
+            damaged[position] ^= 1 << chance.randrange(8)
+            file.write_bytes(damaged)
+            with pytest.raises(UserError, match=r"damaged|format") as caught:
+                checkpoint.load(path)
+            assert file.name in str(caught.value), (file.name, position)
+            checked += 1
+        file.write_bytes(clean)
+    assert checked == 600
+    assert_is(checkpoint.load(path), 1)
+
+
+@pytest.mark.parametrize("harm", ["cut", "longer", "empty", "gone", "directory"])
+@pytest.mark.parametrize("name", ["model.safetensors", "optim.safetensors", "state.json", "manifest.json"])
+def test_other_damage_is_found_and_the_file_named(tmp_path: Path, name: str, harm: str) -> None:
+    file = save(tmp_path, 1) / name
+    data = file.read_bytes()
+    file.unlink()
+    if harm == "directory":
+        file.mkdir()
+    elif harm != "gone":
+        file.write_bytes({"cut": data[:-1], "longer": data + b" ", "empty": b""}[harm])
+    with pytest.raises(UserError) as caught:
+        checkpoint.load(tmp_path / checkpoint.name_of(1))
+    assert str(file) in str(caught.value)
+
+
+def test_a_manifest_cannot_lead_out_of_its_directory(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    secret = tmp_path / "secret.json"
+    secret.write_bytes((path / "state.json").read_bytes())
+    listed = json.loads((path / "manifest.json").read_bytes())["files"]
+    written = {n: checkpoint.Written(e["size"], e["sha256"]) for n, e in listed.items()}
+    written["../secret.json"] = written["state.json"]
+    (path / "manifest.json").write_bytes(checkpoint._manifest(written))
+    with pytest.raises(UserError, match=r"manifest\.json: damaged"):
+        checkpoint.load(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"files": 3}', '"x"', "null", '{"files": {"a": {}}, "format": 1}']
+)
+def test_a_strange_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
+    path = save(tmp_path, 1)
+    (path / "manifest.json").write_text(text)
+    with pytest.raises(UserError, match=r"manifest\.json"):
+        checkpoint.load(path)
+
+
+def test_a_newer_format_is_told(tmp_path: Path) -> None:
+    path = save(tmp_path, 1)
+    data = json.loads((path / "manifest.json").read_bytes())
+    (path / "manifest.json").write_text(json.dumps(data | {"format": 2}))
+    with pytest.raises(UserError, match="format 2"):
+        checkpoint.load(path)
+
+
+def test_the_newest_that_verifies_is_used_and_the_damaged_one_named(tmp_path: Path) -> None:
+    for update in (1, 2, 3):
+        save(tmp_path, update)
+    with (tmp_path / "0000003" / "model.safetensors").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    warnings: list[str] = []
+    assert_is(checkpoint.newest(tmp_path, warnings.append), 2)
+    assert len(warnings) == 1
+    assert "0000003/model.safetensors" in warnings[0]
+    shutil.rmtree(tmp_path / "0000001")
+    (tmp_path / "0000002" / "state.json").unlink()
+    with pytest.raises(UserError, match=r"0000003/model\.safetensors.*0000002/state\.json"):
+        checkpoint.newest(tmp_path, warnings.append)
+
+
+def test_no_checkpoint_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no checkpoint yet"):
+        checkpoint.newest(tmp_path)
+    with pytest.raises(UserError, match="no such checkpoint"):
+        checkpoint.load(tmp_path / "0000001")
+
+
+# --- crashes -----------------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The process is gone: nothing catches this."""
+
+
+FILE_OPERATIONS = ("open", "write", "fsync", "rename", "replace", "mkdir")
+
+
+def fail_at(
+    patch: pytest.MonkeyPatch, number: int, fail: Callable[[str, tuple[Any, ...]], None]
+) -> Callable[[], int]:
+    """Let file operation `number` (from 1) of the process fail; returns how many there were."""
+    count = 0
+
+    def wrap(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*args: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number:
+                fail(name, args)
+            return real(*args, **named)
+
+        return operation
+
+    for name in FILE_OPERATIONS:
+        patch.setattr(os, name, wrap(name, getattr(os, name)))
+    return lambda: count
+
+
+def operations_of_a_save(root: Path) -> int:
+    save(root, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        count = fail_at(patch, 0, lambda _name, _args: None)
+        save(root, 2)
+        return count()
+
+
+REAL_WRITE = os.write
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["whole", "half a write"])
+def test_a_crash_at_every_file_operation_leaves_a_whole_checkpoint(tmp_path: Path, half: bool) -> None:
+    def crash(name: str, args: tuple[Any, ...]) -> None:
+        if half and name == "write":
+            REAL_WRITE(args[0], args[1][: len(args[1]) // 2])
+        raise Crash
+
+    total = operations_of_a_save(tmp_path / "count")
+    assert total > 20
+    ended_in = []
+    for number in range(1, total + 1):
+        root = tmp_path / f"{number}"
+        save(root, 1)
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(patch, number, crash)
+            with pytest.raises(Crash):
+                save(root, 2)
+        warnings: list[str] = []
+        found = checkpoint.newest(root, warnings.append)
+        assert not warnings  # a half-written one never has the name of a checkpoint
+        assert_is(found, int(found.name))
+        ended_in.append(found.name)
+        save(root, 3)  # and the next save cleans up
+        assert not [name for name in entries(root) if name.startswith(".")]
+        assert_is(checkpoint.newest(root), 3)
+    assert ended_in[0] == "0000001"
+    assert ended_in[-1] == "0000002"
+
+
+def test_a_crash_while_a_damaged_one_is_replaced_leaves_the_one_before(tmp_path: Path) -> None:
+    for number in range(1, 40):
+        root = tmp_path / f"{number}"
+        save(root, 1)
+        save(root, 2)
+        (root / "0000002" / "state.json").write_text("damaged")
+
+        def crash(_name: str, _args: tuple[Any, ...]) -> None:
+            raise Crash
+
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(patch, number, crash)
+            try:
+                save(root, 2)
+            except Crash:
+                pass
+            else:
+                assert number > 20
+                break
+        found = checkpoint.newest(root, lambda _text: None)
+        assert_is(found, int(found.name))
+
+
+def test_an_error_at_every_file_operation_is_one_sentence(tmp_path: Path) -> None:
+    def input_output_error(_name: str, _args: tuple[Any, ...]) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    total = operations_of_a_save(tmp_path / "count")
+    for number in range(1, total + 1):
+        root = tmp_path / f"{number}"
+        save(root, 1)
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(patch, number, input_output_error)
+            with pytest.raises(UserError, match="Input/output error"):
+                save(root, 2)
+        found = checkpoint.newest(root)
+        assert_is(found, int(found.name))
+        assert not [name for name in entries(root) if name.startswith(".")]
+
+
+def test_small_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    write_atomically(path, b"old")
+    number = 0
+    for number in range(1, 20):
+        with pytest.MonkeyPatch.context() as patch:
+
+            def crash(_name: str, _args: tuple[Any, ...]) -> None:
+                raise Crash
+
+            fail_at(patch, number, crash)
+            try:
+                write_atomically(path, b"new one")
+            except Crash:
+                assert path.read_bytes() in (b"old", b"new one")
+                write_atomically(path, b"old")
+            else:
+                break
+    assert number > 5
+    assert path.read_bytes() == b"new one"
+
+
+# --- full disk ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sixteenths", range(0, 40))
+def test_a_full_disk_leaves_the_older_one_and_says_how_much_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sixteenths: int
+) -> None:
+    save(tmp_path, 1)
+    size = sum(p.stat().st_size for p in (tmp_path / "0000001").iterdir())
+    left = size * sixteenths // 40
+
+    def write_until_full(descriptor: int, data: memoryview) -> int:
+        nonlocal left
+        if not left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = REAL_WRITE(descriptor, data[:left])
+        left -= taken
+        return taken
+
+    monkeypatch.setattr(os, "write", write_until_full)
+    with pytest.raises(UserError, match=r"disk is full: a checkpoint needs [\d,]+ bytes and [\d,]+ are free"):
+        save(tmp_path, 2)
+    monkeypatch.undo()
+    assert entries(tmp_path) == ["0000001"]
+    assert_is(checkpoint.newest(tmp_path), 1)
+
+
+def test_too_little_space_is_seen_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, 1)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=5000))
+    monkeypatch.setattr(os, "mkdir", None)
+    with pytest.raises(UserError, match=r"needs [\d,]+ bytes and 5,000 are free"):
+        save(tmp_path, 2)
+    assert_is(checkpoint.newest(tmp_path), 1)
+
+
+# --- values ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("part", ["model", "optim"])
+def test_nan_and_infinity_are_never_written(tmp_path: Path, part: str, value: float) -> None:
+    save(tmp_path, 1)
+    chance = random.Random(3)
+    for _ in range(20):
+        tensors = some_tensors(2)
+        name = chance.choice([n for n, t in tensors[part].items() if t.ndim])
+        tensors[part][name].view(-1)[chance.randrange(35)] = value
+        with pytest.raises(UserError, match=f"{part}: '{name}' holds NaN or infinite"):
+            checkpoint.save(tmp_path, "0000002", tensors, some_state(2))
+    assert entries(tmp_path) == ["0000001"]
+
+
+def test_average_is_the_mean_in_double_precision(tmp_path: Path) -> None:
+    paths = [save(tmp_path, update) for update in range(1, 8)]
+    mean = checkpoint.average(paths)
+    for name in some_tensors(1)["model"]:
+        stacked = np.stack([some_tensors(u)["model"][name].numpy().astype(np.float64) for u in range(1, 8)])
+        np.testing.assert_array_equal(mean[name].numpy(), (stacked.sum(0) / 7).astype(np.float32))
+
+
+def test_average_refuses_other_tensors(tmp_path: Path) -> None:
+    first = save(tmp_path, 1)
+    second = checkpoint.save(tmp_path, "0000002", {"model": {"other": torch.zeros(1)}}, {})
+    with pytest.raises(UserError, match=r"0000002: lacks tensor 'layer\.0\.weight' and 2 more"):
+        checkpoint.average([first, second])
+    with pytest.raises(UserError, match="no checkpoint was named"):
+        checkpoint.average([])
+
+
+# --- keeping -----------------------------------------------------------------------------------------
+
+
+def test_prune_keeps_at_least_two_and_the_protected(tmp_path: Path) -> None:
+    for update in range(1, 8):
+        save(tmp_path, update)
+    checkpoint.prune(tmp_path, keep=3, protect={"0000002"})
+    assert checkpoint.names(tmp_path) == ["0000002", "0000005", "0000006", "0000007"]
+    checkpoint.prune(tmp_path, keep=1, protect=set())
+    assert checkpoint.names(tmp_path) == ["0000006", "0000007"]
+
+
+def test_names_are_ordered_as_numbers_beyond_seven_digits(tmp_path: Path) -> None:
+    for update in (9_999_999, 10_000_000):
+        save(tmp_path, update)
+    assert checkpoint.newest(tmp_path).name == "10000000"
+
+
+def test_left_overs_are_cleaned(tmp_path: Path) -> None:
+    for name in (".saving-0000001", ".removing-0000001"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"part")
+    save(tmp_path, 2)
+    assert entries(tmp_path) == ["0000002"]
+
+
+def test_a_damaged_one_is_set_aside(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    checkpoint.set_aside(save(tmp_path, 2))
+    save(tmp_path, 2)
+    checkpoint.set_aside(tmp_path / "0000002")
+    assert entries(tmp_path) == ["0000001", "0000002.damaged"]
+    assert checkpoint.names(tmp_path) == ["0000001"]

@@ -10,7 +10,7 @@ demo: $(VENV)/.demo
 	$(BIN)/dragoman demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: setup
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Every tensor shape that a signature names is checked while the tests run; `src/` itself checks none."""
 
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -7,6 +8,11 @@ from typing import Any, Self, get_args, runtime_checkable
 
 from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
+
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command does: a busy machine is no reason to be slow
+
+# Small tensors only wait for each other in several threads; the test run itself uses all cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 CHECKED = [
     "dragoman.nn",
@@ -23,9 +29,7 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
         if hint is Self:
             function.__annotations__[name] = Any
         _make_protocols_checkable(hint)
-    return beartype(
-        function, conf=BeartypeConf(is_pep484_tower=True)
-    )  # an int where a float is wanted is fine
+    return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)  # an int passes for a float
 
 
 def _make_protocols_checkable(hint: object) -> None:

@@ -2,11 +2,14 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of commands of a new environment with the wheel and what it needs."""
     home = tmp_path_factory.mktemp("environment") / "venv"
     venv.create(home, with_pip=True)
@@ -59,8 +62,10 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = run(*pip, "--no-index", "--no-deps", wheel, cwd=home)
         assert done.returncode == 0, done.stderr
         packages = next(home.glob("lib/python*/site-packages"))
+        warnings.warn("no package index: the dependencies were borrowed, not installed", stacklevel=1)
         (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"])
-    return scripts
+    yield scripts
+    shutil.rmtree(home)  # torch is large, and pytest keeps the folders of three runs
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:

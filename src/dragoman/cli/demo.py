@@ -46,7 +46,7 @@ def demo(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print("Dates as people write them, in 41 languages, into ISO 8601:")
     console.print(f"    {SHOWN[0]}  →  2026-05-09\n")
-    task = dates.generate(seed, train_size=80_000 if quick else 100_000, valid_size=500, test_size=1000)
+    task = dates.generate(seed, train_size=100_000, valid_size=500, test_size=1000)
     dates.write(files, task)
     display = make_display(quiet=False)
     try:
@@ -74,7 +74,7 @@ def refuse_other_run(out: Path, config: Mapping[str, Any]) -> None:
 
 def recipe(files: Mapping[str, Path], seed: int, quick: bool) -> dict[str, Any]:
     """A small Transformer: pre-norm takes a high rate, and few passes over many pairs need no dropout."""
-    updates = 500 if quick else 1400
+    updates = 600 if quick else 1400
     return {
         "seed": seed,
         "data": {

@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from dragoman.data.batch import IdSequence, PairBatch, collate
+from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import Prepared
+from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
 from dragoman.data.sampler import BucketSampler
 from dragoman.train.config import RunConfig
 
@@ -95,20 +96,20 @@ class Batches:
             for number, pairs in enumerate(self.sampler.batches(epoch, start), start + 1):
                 yield MicroBatch(collate(self._ids(pairs, epoch)), pairs, epoch, number)
 
-    def _ids(self, pairs: np.ndarray, epoch: int) -> list[tuple[IdSequence, IdSequence]]:
-        store, rate = self.prepared.train, self.config.tokenizer.dropout
-        numbers = pairs.tolist()
+    def _ids(self, pairs: np.ndarray, epoch: int) -> list[IdPair]:
+        rate = self.config.tokenizer.dropout
         if not rate:
-            return [(store.src(i), store.tgt(i)) for i in numbers]
-        # BPE-dropout (Provilkov et al. 2020): each epoch sees a text in other pieces.
-        src, tgt, seed = self.prepared.src_tokenizer, self.prepared.tgt_tokenizer, self.config.seed
-        return [
-            (
-                src.encode_dropout(src.decode(store.src(i).tolist()), rate, (seed, 0, epoch, i)),
-                tgt.encode_dropout(tgt.decode(store.tgt(i).tolist()), rate, (seed, 1, epoch, i)),
-            )
-            for i in numbers
-        ]
+            return load_pairs(self.prepared.train, pairs)
+        return load_pairs_dropout(
+            self.prepared.train,
+            pairs,
+            self.prepared.src_tokenizer,
+            self.prepared.tgt_tokenizer,
+            rate=rate,
+            seed=self.config.seed,
+            epoch=epoch,
+            max_length=self.config.data.clean.max_length,
+        )
 
 
 def _groups(items: Iterator[T], size: int) -> Iterator[list[T]]:

@@ -14,7 +14,9 @@ from dragoman.train.config import RunConfig
 from dragoman.train.loop import learn
 from dragoman.train.state import Training
 
-_TIMED_UPDATES = 4
+_WARM_UP = {"cpu": 1, "cuda": 5}
+"""Updates that also pay for allocations and for loading kernels."""
+_TIMED_UPDATES = {"cpu": 4, "cuda": 20}
 _TIME_LIMIT = 10.0
 _VALIDATION_COST = 1 / 3
 """A forward pass against a forward and a backward pass."""
@@ -38,11 +40,11 @@ def estimate(config: RunConfig, prepared: Prepared, device: torch.device) -> Est
     for number, data in enumerate(batches.updates(0, 0)):
         began = time.perf_counter()
         learnt = learn(training, data)
-        if number:  # the first one also pays for allocations and kernels
+        if number >= _WARM_UP.get(device.type, 1):
             seconds += time.perf_counter() - began
             tokens += learnt.tokens
             timed += 1
-        if timed == _TIMED_UPDATES or seconds > _TIME_LIMIT or data.last:
+        if timed == _TIMED_UPDATES.get(device.type, 4) or seconds > _TIME_LIMIT or data.last:
             break
     parameters = sum(p.numel() for p in training.parameters)
     if not timed:

@@ -172,13 +172,16 @@ class Run:
 def pick_device(name: str) -> torch.device:
     """`auto` is the GPU where there is one."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise UserError(f"train.device: '{name}' cannot be used here ({reason})") from None
+    if device.type == "cuda":
+        # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return device
 
 

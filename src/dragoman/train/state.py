@@ -152,22 +152,19 @@ class Training:
 
     def _refuse_other_run(self, found: Checkpoint) -> None:
         state = found.state
-        try:
-            saved = (state["fingerprint"], state["seed"], state["batch_tokens"], state["model"])
-            then = state["environment"], state["progress"]
-        except KeyError as error:
-            raise UserError(f"{found.path}: its state has no {error}") from None
-        assert then is not None
-        if saved[0] != self.fingerprint:
+        for key in ("fingerprint", "seed", "batch_tokens", "model", "environment", "progress"):
+            if key not in state:
+                raise UserError(f"{found.path}: its state has no '{key}'")
+        if state["fingerprint"] != self.fingerprint:
             raise UserError(
-                f"{found.path}: it was trained on another corpus (fingerprint {str(saved[0])[:12]}…, "
+                f"{found.path}: it was trained on another corpus (fingerprint {state['fingerprint'][:12]}…, "
                 f"the data here have {self.fingerprint[:12]}…): start a new run for other data"
             )
-        if saved[1:3] != (self.config.seed, self.config.train.batch_tokens):
+        if (state["seed"], state["batch_tokens"]) != (self.config.seed, self.config.train.batch_tokens):
             raise UserError(
                 f"{found.path}: seed and train.batch_tokens cannot change: they fix the order of the data"
             )
-        if saved[3] != self.description:
+        if state["model"] != self.description:
             raise UserError(f"{found.path}: it holds another model or tokenizer than the run's configuration")
 
 

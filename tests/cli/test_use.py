@@ -1,0 +1,158 @@
+"""translate, score and evaluate as a person types them, on a small run that was really trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from typer.testing import CliRunner, Result
+
+import dragoman
+from dragoman.cli.main import app
+from dragoman.errors import UserError
+
+WORDS = ["red", "blue", "old", "new", "cat", "dog", "fish", "hill"]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    texts = [f"the {a} {b} and a {c}" for a in WORDS[:4] for b in WORDS[4:] for c in WORDS[4:]]
+    return [(text, text.upper()) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> Path:
+    directory = tmp_path_factory.mktemp("use")
+    table = directory / "pairs.tsv"
+    table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    settings = {
+        "tokenizer.vocab_size": 320,
+        "model.num_layers": 1,
+        "model.model_dim": 32,
+        "model.num_heads": 2,
+        "model.ff_dim": 64,
+        "model.dropout": 0.0,
+        "train.max_updates": 120,
+        "train.validate_every": 120,
+        "train.batch_tokens": 400,
+        "optim.rate": 0.005,
+        "schedule.warmup": 10,
+    }
+    trained = dragoman.train(table, out=directory / "run", overrides=settings, quiet=True)
+    return trained.directory
+
+
+def dragoman_command(*arguments: object, stdin: bytes = b"") -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+
+
+def test_arguments_a_file_and_standard_input_give_the_same(
+    run: Path, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    texts = [src for src, _ in pairs[:7]]
+    expected = dragoman.load(run).translate(texts)
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    by_argument = dragoman_command("translate", run, *texts)
+    by_file = dragoman_command("translate", run, "--input", tmp_path / "in.txt")
+    by_stdin = dragoman_command("translate", run, stdin="\r\n".join(texts).encode())
+    for result in (by_argument, by_file, by_stdin):
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines() == expected
+
+
+def test_blank_and_odd_lines_keep_their_place(run: Path) -> None:
+    text = "the red cat\n\n\u2028the old dog\u0085\n   \nthe new fish\n"
+    result = dragoman_command("translate", run, stdin=text.encode())
+    lines = result.stdout.split("\n")
+    assert len(lines) == 6
+    assert lines[1] == lines[3] == lines[5] == ""
+
+
+def test_n_best_and_output_file(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    result = dragoman_command("translate", run, "the red cat", "a dog", "--n-best", 7, "--output", out)
+    assert result.exit_code == 0, result.output
+    rows = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [row[0] for row in rows] == ["1"] * 7 + ["2"] * 7
+    for number in ("1", "2"):
+        scores = [float(row[1]) for row in rows if row[0] == number]
+        assert scores == sorted(scores, reverse=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_printed_scores_are_those_of_score(run: Path, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    texts = [src for src, _ in pairs[:12]]
+    result = dragoman_command("translate", run, *texts, "--json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [entry["source"] for entry in found] == texts
+    best = [entry["translations"][0] for entry in found]
+    for entry in best:
+        assert len(entry["pieces"]) == len(entry["token_scores"])
+        assert entry["log_prob"] == pytest.approx(sum(entry["token_scores"]), abs=1e-6)
+    table = tmp_path / "pairs.tsv"
+    table.write_text(
+        "".join(f"{s}\t{b['text']}\n" for s, b in zip(texts, best, strict=True)), encoding="utf-8"
+    )
+    rows = [line.split("\t") for line in dragoman_command("score", run, table).stdout.splitlines()]
+    assert len(rows) == len(texts)
+    compared = 0
+    for row, entry in zip(rows, best, strict=True):
+        if int(row[2]) == len(entry["token_scores"]):  # the text may have another, shorter segmentation
+            assert float(row[0]) == pytest.approx(entry["score"], abs=2e-5)
+            assert float(row[1]) == pytest.approx(entry["log_prob"], abs=2e-4)
+            compared += 1
+    assert compared >= 6
+
+
+def test_evaluate_prints_what_sacrebleu_says_and_warns_of_overlap(
+    run: Path, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    src, tgt = tmp_path / "t.en", tmp_path / "t.de"
+    test = [*pairs[:20], ("the cat sat", "THE CAT SAT")]
+    src.write_text("".join(f"{s}\n" for s, _ in test), encoding="utf-8")
+    tgt.write_text("".join(f"{t}\n" for _, t in test), encoding="utf-8")
+    result = dragoman_command("evaluate", run, src, tgt, "--bootstrap", 50)
+    assert result.exit_code == 0, result.output
+    hypotheses = (run / "evaluation" / "t.en" / "hypotheses.txt").read_text(encoding="utf-8").splitlines()
+    assert hypotheses == dragoman.load(run).translate([s for s, _ in test])
+    expected = sacrebleu.corpus_bleu(hypotheses, [[t for _, t in test]], force=True).score
+    assert f"{expected:.2f}" in result.output
+    assert "|bs:50|" in result.output
+    report = json.loads((run / "evaluation" / "t.en" / "report.json").read_text(encoding="utf-8"))
+    assert report["sentences"] == 21
+    assert "source sentences" in result.output
+    assert "are in the training data" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["translate", "no/such/run", "a"], b"", "no/such/run"),
+        (["translate", "RUN", "a", "--beam", "0"], b"", "beam"),
+        (["translate", "RUN", "a", "--beam", "2", "--n-best", "3"], b"", "n_best"),
+        (["translate", "RUN", "a", "--checkpoint", "77"], b"", "77"),
+        (["translate", "RUN", "a", "--device", "toaster"], b"", "toaster"),
+        (["translate", "RUN"], b"fine\nbad \xff here\n", "standard input:2"),
+        (["translate", "RUN"], b"nul \0 here\n", "standard input:1"),
+        (["translate", "RUN", "--input", "missing.txt"], b"", "missing.txt"),
+        (["translate", "RUN", "text", "--input", "missing.txt"], b"", "not both"),
+        (["translate", "RUN", "a", "--output", "no/such/dir/out"], b"", "no/such/dir/out"),
+        (["evaluate", "RUN"], b"", "test"),
+        (["score", "RUN", "missing.tsv"], b"", "missing.tsv"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(
+    run: Path, arguments: list[str], stdin: bytes, message: str
+) -> None:
+    filled = [str(run) if argument == "RUN" else argument for argument in arguments]
+    result = dragoman_command(*filled, stdin=stdin)
+    assert isinstance(result.exception, UserError), result.output
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_the_model_learnt_something(run: Path, pairs: list[tuple[str, str]]) -> None:
+    """So that the tests above look at translations, not at noise."""
+    translator = dragoman.load(run)
+    right = sum(translator.translate([src])[0] == tgt for src, tgt in pairs[:10])
+    assert right >= 1, translator.translate([src for src, _ in pairs[:10]])

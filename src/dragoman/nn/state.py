@@ -39,49 +39,55 @@ class Moves:
 
 @dataclass(frozen=True)
 class KeyValueCache:
-    """Keys and values of the positions so far, in buffers that double when they are full."""
+    """Keys and values of the positions so far, in buffers that double when they are full.
 
-    keys: Float[Tensor, "N H C E"]
-    values: Float[Tensor, "N H C W"]
+    Positions come before heads, so that the past of a row is one block of memory and moves as one.
+    """
+
+    keys: Float[Tensor, "N C H E"]
+    values: Float[Tensor, "N C H W"]
     length: int = 0
 
     @classmethod
     def empty(cls, rows: int, num_heads: int, head_dim: int, value_dim: int, like: Tensor) -> "KeyValueCache":
         return cls(
-            like.new_empty(rows, num_heads, _FIRST_CAPACITY, head_dim),
-            like.new_empty(rows, num_heads, _FIRST_CAPACITY, value_dim),
+            like.new_empty(rows, _FIRST_CAPACITY, num_heads, head_dim),
+            like.new_empty(rows, _FIRST_CAPACITY, num_heads, value_dim),
         )
 
     @property
     def key(self) -> Float[Tensor, "N H T E"]:
-        return self.keys[:, :, : self.length]
+        return self.keys[:, : self.length].transpose(1, 2)
 
     @property
     def value(self) -> Float[Tensor, "N H T W"]:
-        return self.values[:, :, : self.length]
+        return self.values[:, : self.length].transpose(1, 2)
 
     def append(self, key: Float[Tensor, "N H 1 E"], value: Float[Tensor, "N H 1 W"]) -> "KeyValueCache":
         keys, values = self.keys, self.values
-        if self.length == keys.size(2):
-            keys, values = (torch.cat([buffer, torch.empty_like(buffer)], dim=2) for buffer in (keys, values))
-        keys[:, :, self.length] = key[:, :, 0]
-        values[:, :, self.length] = value[:, :, 0]
+        if self.length == keys.size(1):
+            keys, values = (torch.cat([buffer, torch.empty_like(buffer)], dim=1) for buffer in (keys, values))
+        keys[:, self.length] = key[:, :, 0]
+        values[:, self.length] = value[:, :, 0]
         return KeyValueCache(keys, values, self.length + 1)
 
     def expand(self, k: int) -> "KeyValueCache":
-        return KeyValueCache(
-            self.keys.repeat_interleave(k, dim=0), self.values.repeat_interleave(k, dim=0), self.length
-        )
+        rows = torch.arange(len(self.keys), device=self.keys.device)
+        return self.keep_rows(rows.repeat_interleave(k))
 
-    def move(self, moves: "Moves") -> "KeyValueCache":
+    def move(self, moves: Moves) -> "KeyValueCache":
         """Overwrite rows with other rows, as far as positions are in use."""
-        if len(moves.target):
-            self.keys[moves.target, :, : self.length] = self.keys[moves.source, :, : self.length]
-            self.values[moves.target, :, : self.length] = self.values[moves.source, :, : self.length]
+        for buffer in (self.keys, self.values):
+            used = buffer[:, : self.length]
+            used.index_copy_(0, moves.target, used.index_select(0, moves.source))
         return self
 
     def keep_rows(self, rows: Int[Tensor, "R"]) -> "KeyValueCache":
-        return KeyValueCache(self.keys[rows], self.values[rows], self.length)
+        """New buffers with these rows; positions that are not in use are not copied."""
+        keys, values = (buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in (self.keys, self.values))
+        for new, old in ((keys, self.keys), (values, self.values)):
+            new[:, : self.length] = old[:, : self.length].index_select(0, rows)
+        return KeyValueCache(keys, values, self.length)
 
 
 def rows_of(sentences: Int[Tensor, "A"], beams: int) -> Int[Tensor, "R"]:

@@ -36,6 +36,7 @@ from dragoman.data.prepared import (
 from dragoman.data.scan import Progress, Scan, each_code, sample, scan, text_code
 from dragoman.data.split import hold_out
 from dragoman.data.store import CorpusRange, PairStore, StoreMeta, StoreWriter
+from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -99,9 +100,11 @@ class _Preparation:
         if not (scanned.codes == KEPT).any():
             raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
         tokenizers = self._learn(scanned, config)
-        encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.clean)
-        train, held_out, dropped = self._encode_train(scanned, encoders)
-        valid, valid_dropped = (held_out, {}) if held_out else self._encode_valid(encoders)
+        files = [self.result / name for name in ((JOINT_TOKENIZER,) if config.joint else TOKENIZERS)]
+        with open_workers(files, scanned.pairs) as workers:
+            encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.clean, workers)
+            train, held_out, dropped = self._encode_train(scanned, encoders)
+            valid, valid_dropped = (held_out, {}) if held_out else self._encode_valid(encoders)
         for side, hashes in (("src", scanned.src_hashes), ("tgt", scanned.tgt_hashes)):
             write_sorted_set(hashes, scanned.codes, self.result / f"seen.{side}", self.scratch)
         names_of_tokenizers = tuple(tokenizer.sha256 for tokenizer in tokenizers)

@@ -1,12 +1,13 @@
 """The last pass over the text: sentences into ids, and ids into a store.
 
-One thread reads and writes while another encodes; the tokenizer itself works on all cores.
+One thread reads and writes while others wait for what is being encoded: by the tokenizer in this process, or,
+where the corpus is large, by workers on all cores.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from typing import BinaryIO
 
 import numpy as np
@@ -15,15 +16,13 @@ from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
 from dragoman.data.store import StoreWriter
+from dragoman.data.workers import Side, Workers, flat
 from dragoman.text.tokenizer import Tokenizer
 
 _CHUNK_PAIRS = 4096
 _CHUNK_CHARACTERS = 4_000_000
 _COMPOSED = 4
 """No text becomes shorter than a fourth by normalisation to NFC."""
-
-Side = tuple[np.ndarray, np.ndarray]
-"""All ids one after another, and the length of each sentence."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,17 @@ class Encoders:
     src_characters: int
     tgt_characters: int
     max_length: int
+    workers: Workers | None = None
 
     @classmethod
-    def of(cls, src: Tokenizer, tgt: Tokenizer, clean: CleanConfig) -> "Encoders":
+    def of(
+        cls, src: Tokenizer, tgt: Tokenizer, clean: CleanConfig, workers: Workers | None = None
+    ) -> "Encoders":
         def most_characters(tokenizer: Tokenizer) -> int:
             longest_piece = max(map(len, tokenizer.pieces(range(tokenizer.size))))
             return _COMPOSED * longest_piece * clean.max_length
 
-        return cls(src, tgt, most_characters(src), most_characters(tgt), clean.max_length)
+        return cls(src, tgt, most_characters(src), most_characters(tgt), clean.max_length, workers)
 
     def hopeless(self, pair: Pair) -> bool:
         """Whether `pair` has too many tokens for certain: it is not worth the time and memory to see."""
@@ -53,7 +55,9 @@ class Encoders:
         wanted = [code in (KEPT, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
-        return _flat(self.src.encode_batch(src)), _flat(self.tgt.encode_batch(tgt))
+        if self.workers is not None:
+            return self.workers.encode(src, tgt)
+        return flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
 
     def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of both sides of each pair; of a text far beyond the limit, as many as it has at least."""
@@ -101,17 +105,22 @@ def encode_corpus(
     corpus: int, pairs: Iterable[tuple[int, Pair]], encoders: Encoders, sink: Sink
 ) -> Iterator[np.ndarray]:
     """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
-    waiting: Future[tuple[Side, Side]] | None = None
-    previous: tuple[np.ndarray, np.ndarray] | None = None
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    at_once = encoders.workers.count if encoders.workers else 1
+    waiting: deque[tuple[np.ndarray, np.ndarray, Future[tuple[Side, Side]]]] = deque()
+
+    def write_oldest() -> np.ndarray:
+        lines, codes, encoded = waiting.popleft()
+        return sink.write(corpus, lines, codes, *encoded.result())
+
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
         for codes, chunk in _chunks(pairs, encoders):
-            submitted = pool.submit(encoders.encode, chunk, codes)
-            if waiting is not None and previous is not None:
-                yield sink.write(corpus, *previous, *waiting.result())
-            waiting = submitted
-            previous = np.array([pair.line for pair in chunk]), np.array(codes, dtype=np.uint8)
-        if waiting is not None and previous is not None:
-            yield sink.write(corpus, *previous, *waiting.result())
+            lines = np.array([pair.line for pair in chunk])
+            encoded = pool.submit(encoders.encode, chunk, codes)
+            waiting.append((lines, np.array(codes, dtype=np.uint8), encoded))
+            if len(waiting) > at_once:
+                yield write_oldest()
+        while waiting:
+            yield write_oldest()
     sink.end_corpus()
 
 
@@ -131,9 +140,3 @@ def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[t
             codes, chunk, characters = [], [], 0
     if chunk:
         yield codes, chunk
-
-
-def _flat(rows: list[list[int]]) -> Side:
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
-    return ids, lengths

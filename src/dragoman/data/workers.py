@@ -1,0 +1,124 @@
+"""Encoding in processes of its own: a large corpus is tokenised on all cores.
+
+    main ──texts of a chunk──> worker ──ids──> main          over the pipes of the worker
+
+A message is its length in eight bytes, then its bytes: texts with NUL between them (no text holds one), or
+the lengths of all rows and then their ids as 64-bit numbers. A worker ends when its input does, so none is
+left behind, however the main process ends.
+"""
+
+import os
+import queue
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import Tokenizer
+
+Side = tuple[np.ndarray, np.ndarray]
+"""All ids one after another, and the length of each sentence."""
+
+WORTH_WORKERS = 100_000
+"""Pairs from which on starting processes pays."""
+_MOST = 16
+_HEADER = struct.Struct("<q")
+
+
+class Workers:
+    """Processes that hold both tokenizers. As many threads may call `encode` as there are workers."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self.count = len(processes)
+        self._idle: queue.Queue[subprocess.Popen[bytes]] = queue.Queue()
+        for process in processes:
+            self._idle.put(process)
+
+    def encode(self, src: Sequence[str], tgt: Sequence[str]) -> tuple[Side, Side]:
+        process = self._idle.get()
+        try:
+            return _ask(process, "s", src), _ask(process, "t", tgt)
+        finally:
+            self._idle.put(process)
+
+
+@contextmanager
+def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
+    """Workers for a corpus of so many pairs; None where it is too small for them, or there is one core."""
+    count = min(_MOST, len(os.sched_getaffinity(0)))
+    if pairs < WORTH_WORKERS or count < 2:
+        yield None
+        return
+    command = [sys.executable, "-m", __name__, *(str(path) for path in tokenizers)]
+    package = str(Path(__file__).parents[2])
+    search = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": search, "TOKENIZERS_PARALLELISM": "false"}
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        for _ in range(count)
+    ]
+    try:
+        yield Workers(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def _ask(process: subprocess.Popen[bytes], side: str, texts: Sequence[str]) -> Side:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _send(process.stdin, "\0".join([side, *texts]).encode("utf-8"))
+        answer = _receive(process.stdout)
+    except BrokenPipeError:
+        answer = None
+    if answer is None:
+        raise UserError("a process that encodes the corpus has ended; is there enough memory?")
+    numbers = np.frombuffer(answer, dtype=np.int64)
+    return numbers[len(texts) :], numbers[: len(texts)]
+
+
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    pipe.write(_HEADER.pack(len(message)))
+    pipe.write(message)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """The next message; None where the other side has gone."""
+    header = pipe.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None
+    (size,) = _HEADER.unpack(header)
+    message = pipe.read(size)
+    return message if len(message) == size else None
+
+
+def flat(rows: Sequence[Sequence[int]]) -> Side:
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
+    return ids, lengths
+
+
+def _serve(paths: Sequence[str]) -> None:
+    """What a worker does until its input ends. Ctrl-C is the main process's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loaded = [Tokenizer.load(Path(path)) for path in paths]
+    tokenizers = {"s": loaded[0], "t": loaded[-1]}
+    while (message := _receive(sys.stdin.buffer)) is not None:
+        side, *texts = message.decode("utf-8").split("\0")
+        ids, lengths = flat(tokenizers[side].encode_batch(texts))
+        _send(sys.stdout.buffer, np.concatenate([lengths, ids]).tobytes())
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1:])

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -57,6 +58,18 @@ def repeated(files: list[str]) -> Iterator[tuple[str, str]]:
             yield pair.src + tail, pair.tgt + tail
 
 
+def children_peak() -> float:
+    """MiB that the children of this process have had at most, added up. (Their rusage would count what they
+    shared with us before they became programs of their own.)"""
+    kib = 0
+    for task in Path("/proc/self/task").iterdir():  # a thread may have started them
+        for child in (task / "children").read_text().split():
+            with suppress(OSError):
+                status = Path(f"/proc/{child}/status").read_text()
+                kib += next((int(x.split()[1]) for x in status.splitlines() if x.startswith("VmHWM")), 0)
+    return kib / 1024
+
+
 def prepare_here(src: str, tgt: str, cache: str, vocab_size: int) -> None:
     """What the measured process does; prints its figures as JSON."""
     from dragoman.data.corpus import DataConfig, prepare
@@ -64,9 +77,11 @@ def prepare_here(src: str, tgt: str, cache: str, vocab_size: int) -> None:
 
     seconds = dict.fromkeys(STAGES, 0.0)
     current, last = STAGES[0], time.perf_counter()
+    workers_peak = 0.0
 
     def progress(stage: str, done: int, total: int | None) -> None:  # noqa: ARG001
-        nonlocal current, last
+        nonlocal current, last, workers_peak
+        workers_peak = max(workers_peak, children_peak())
         now = time.perf_counter()
         seconds[current] += now - last
         current, last = stage, now
@@ -80,7 +95,6 @@ def prepare_here(src: str, tgt: str, cache: str, vocab_size: int) -> None:
     began = time.perf_counter()
     prepare(data, TokenizerConfig(vocab_size=vocab_size), seed=1, cache=Path(cache))
     own, child = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    workers = len(os.sched_getaffinity(0))
     figures = {
         "train": len(prepared.train),
         "valid": len(prepared.valid),
@@ -90,7 +104,7 @@ def prepare_here(src: str, tgt: str, cache: str, vocab_size: int) -> None:
         "seconds": whole,
         "again": time.perf_counter() - began,
         "cpu": own.ru_utime + own.ru_stime + child.ru_utime + child.ru_stime,
-        "peak": (own.ru_maxrss + workers * child.ru_maxrss) / 1024,  # a child's is that of the largest
+        "peak": own.ru_maxrss / 1024 + workers_peak,
         "disk": sum(path.stat().st_size for path in prepared.directory.iterdir()) / 2**20,
     }
     print(json.dumps(figures))
@@ -152,7 +166,10 @@ def main() -> None:
     from common import write_table  # only here: torch has no place in the measured process
 
     figures = measure(arguments.files, arguments.pairs, arguments.vocab_size)
-    notes = "A stage is the time from its first sign of life to that of the next; large corpora are encoded by a process a core."
+    notes = (
+        "A stage is the time from its first sign of life to that of the next; large corpora are encoded by a "
+        "process a core, whose memory is counted in."
+    )
     write_table("prepare", "Preparing a corpus", ("", ""), rows_of(figures, arguments.files), notes)
 
 

@@ -37,6 +37,8 @@ def marian_like(ours: EncoderDecoder, config: TransformerConfig) -> transformers
     names = dict(theirs.named_parameters())
     with torch.no_grad():
         names["model.shared.weight"].copy_(ours.projection.weight)
+        if ours.projection.bias is not None:
+            theirs.final_logits_bias.copy_(ours.projection.bias[None])
         for side, half in (("encoder", ours.encoder), ("decoder", ours.decoder)):
             for number, layer in enumerate(half.layers):  # type: ignore[attr-defined]
                 for name, value in _marian_layer(layer).items():

@@ -3,7 +3,7 @@ import random
 import numpy as np
 import torch
 
-from dragoman.data.batch import collate, pad_sources
+from dragoman.data.batch import by_length, collate, pad_sources
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -55,3 +55,15 @@ def test_moving_a_batch_keeps_everything() -> None:
     assert moved.src_ids.device.type == "meta"
     assert moved.num_tokens == batch.num_tokens
     assert torch.equal(batch.to("cpu").tgt_in, batch.tgt_in)
+
+
+def test_batches_by_length_hold_everything_once_within_the_budget() -> None:
+    lengths = [5, 1, 9, 30, 5, 2, 9, 9]
+    batches = list(by_length(lengths, 20))
+    assert sorted(number for batch in batches for number in batch) == list(range(8))
+    assert batches[0] == [3]  # longer than the budget: alone
+    for batch in batches[1:]:
+        assert len(batch) * max(lengths[number] for number in batch) <= 20
+    flat = [lengths[number] for batch in batches for number in batch]
+    assert flat == sorted(flat, reverse=True)
+    assert list(by_length([], 20)) == []

@@ -9,26 +9,25 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.objectives import CrossEntropy
+from peers import marian_like
 
-transformers = pytest.importorskip("transformers")
-
-DIM, HEADS, FF, LAYERS, SIZE = 32, 4, 64, 2, 97
+SIZE = 97
 PAD, BOS, EOS = 0, 1, 2
+CONFIG = TransformerConfig(
+    num_layers=2,
+    model_dim=32,
+    num_heads=4,
+    ff_dim=64,
+    activation="silu",
+    position_layout="halves",
+    output_bias=True,
+)
 
 
 @pytest.fixture(scope="module")
 def ours() -> EncoderDecoder:
     torch.manual_seed(3)
-    config = TransformerConfig(
-        num_layers=LAYERS,
-        model_dim=DIM,
-        num_heads=HEADS,
-        ff_dim=FF,
-        activation="silu",
-        position_layout="halves",
-        output_bias=True,
-    )
-    model = build("transformer", config, Vocab(SIZE, SIZE, shared=True)).eval()
+    model = build("transformer", CONFIG, Vocab(SIZE, SIZE, shared=True)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -51,57 +50,7 @@ def teach_lengths(model: EncoderDecoder) -> None:
 
 @pytest.fixture(scope="module")
 def marian(ours: EncoderDecoder):
-    config = transformers.MarianConfig(
-        vocab_size=SIZE,
-        d_model=DIM,
-        encoder_layers=LAYERS,
-        decoder_layers=LAYERS,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=FF,
-        decoder_ffn_dim=FF,
-        activation_function="silu",
-        scale_embedding=True,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        forced_eos_token_id=None,
-        decoder_start_token_id=BOS,
-        max_position_embeddings=512,
-    )
-    theirs = transformers.MarianMTModel(config).eval()
-    names = dict(theirs.named_parameters()) | dict(theirs.named_buffers())
-    with torch.no_grad():
-        names["model.shared.weight"].copy_(ours.decoder.embedding.weight)
-        names["final_logits_bias"].copy_(ours.projection.bias[None])
-        for side, half in (("encoder", ours.encoder), ("decoder", ours.decoder)):
-            for number, layer in enumerate(half.layers):
-                for name, value in marian_layer(layer).items():
-                    names[f"model.{side}.layers.{number}.{name}"].copy_(value)
-    return theirs
-
-
-def marian_layer(layer) -> dict[str, torch.Tensor]:
-    parts = {"fc1": layer.feedforward.widen, "fc2": layer.feedforward.narrow}
-    parts["final_layer_norm"] = layer.ff_residual.norm
-    parts["self_attn_layer_norm"] = layer.self_residual.norm
-    parts["self_attn.out_proj"] = layer.self_attention.out
-    named = {
-        f"{name}.{kind}": getattr(part, kind) for name, part in parts.items() for kind in ("weight", "bias")
-    }
-    for kind in ("weight", "bias"):
-        packed = getattr(layer.self_attention.query_key_value, kind)
-        for name, block in zip("qkv", packed.chunk(3), strict=True):
-            named[f"self_attn.{name}_proj.{kind}"] = block
-        if hasattr(layer, "cross_attention"):
-            cross = layer.cross_attention
-            key, value = getattr(cross.key_value, kind).chunk(2)
-            named[f"encoder_attn.q_proj.{kind}"] = getattr(cross.query, kind)
-            named[f"encoder_attn.k_proj.{kind}"] = key
-            named[f"encoder_attn.v_proj.{kind}"] = value
-            named[f"encoder_attn.out_proj.{kind}"] = getattr(cross.out, kind)
-            named[f"encoder_attn_layer_norm.{kind}"] = getattr(layer.cross_residual.norm, kind)
-    return named
+    return marian_like(ours, CONFIG).eval()
 
 
 def sentences(count: int) -> tuple[torch.Tensor, torch.Tensor]:

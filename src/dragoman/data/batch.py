@@ -1,6 +1,6 @@
 """Batches of id sequences as padded tensors: what a model and an objective take."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,3 +73,16 @@ def pad_sources(
     if device is None:
         return padded, mask
     return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)
+
+
+def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of neighbours in length, longest first, so that too little memory shows at once.
+
+    In each batch n × longest ≤ `batch_tokens`; one that is longer than that is a batch of its own.
+    """
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    first = 0
+    while first < len(order):
+        count = max(1, batch_tokens // lengths[order[first]])
+        yield order[first : first + count]
+        first += count

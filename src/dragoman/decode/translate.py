@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from dragoman.data.batch import collate, pad_sources
+from dragoman.data.batch import by_length, collate, pad_sources
 from dragoman.decode.hypothesis import Hypothesis, normalised, total
 from dragoman.decode.search import Ended, SearchConfig, log_probs, search
 from dragoman.models.base import EncoderDecoder
@@ -60,7 +60,8 @@ class Translator:
         results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
         asked = [index for index, text in enumerate(texts) if text.strip()]
         done = len(texts) - len(asked)
-        for batch in _by_length(asked, [len(sources[index]) + 1 for index in asked], batch_tokens):
+        for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
+            batch = [asked[place] for place in places]
             for index, found in zip(batch, self._search([sources[i] for i in batch], settings), strict=True):
                 results[index] = [self._hypothesis(ended, settings.alpha) for ended in found]
             done += len(batch)
@@ -90,7 +91,7 @@ class Translator:
         results: dict[int, Hypothesis] = {}
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
         eos = self.model.vocab.eos_id
-        for batch in _by_length(range(len(pairs)), lengths, batch_tokens):
+        for batch in by_length(lengths, batch_tokens):
             chosen = [pairs[index] for index in batch]
             for index, (_, tgt), scores in zip(batch, chosen, self._token_scores(chosen), strict=True):
                 results[index] = self._hypothesis(Ended((*tgt, eos), tuple(scores), "stop"), alpha)
@@ -127,13 +128,3 @@ class Translator:
 
 
 _EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")
-
-
-def _by_length(items: Sequence[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Batches of neighbours in length, longest first, so that running out of memory shows at once."""
-    order = sorted(range(len(items)), key=lambda place: -lengths[place])
-    first = 0
-    while first < len(order):
-        count = max(1, batch_tokens // lengths[order[first]])
-        yield [items[place] for place in order[first : first + count]]
-        first += count

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import collate
+from dragoman.data.batch import by_length, collate
 from dragoman.data.corpus import Prepared
+from dragoman.data.pairs import load_pairs
 from dragoman.decode.search import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
@@ -39,8 +40,8 @@ class Validator:
     def __init__(self, config: TrainConfig, prepared: Prepared, device: torch.device) -> None:
         self.config, self.prepared, self.device = config, prepared, device
         store = prepared.valid
-        lengths = np.maximum(store.src_lengths, store.tgt_lengths).astype(np.int64) + 1
-        self._batches = list(_by_length(lengths, config.batch_tokens))
+        lengths = np.maximum(store.src_lengths, store.tgt_lengths) + 1
+        self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
         count = min(len(store), config.validate_sentences)
         chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
@@ -71,7 +72,7 @@ class Validator:
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         tokens = 0
         for numbers in self._batches:
-            batch = collate([(store.src(i), store.tgt(i)) for i in numbers], self.device)
+            batch = collate(load_pairs(store, numbers), self.device)
             hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
             for rows, target in _chunks(hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], model):
                 logits = model.project(rows).float()
@@ -88,14 +89,6 @@ class Validator:
         translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)
-
-
-def _by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[list[int]]:
-    order = np.argsort(-lengths, kind="stable").tolist()
-    while order:
-        count = max(1, batch_tokens // int(lengths[order[0]]))
-        yield order[:count]
-        order = order[count:]
 
 
 def _chunks(hidden: Tensor, target: Tensor, model: EncoderDecoder) -> Iterator[tuple[Tensor, Tensor]]:

@@ -4,11 +4,13 @@ import torch
 
 from dragoman.models import MODELS, build
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
 VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
 SEPARATE = Vocab(src_size=19, tgt_size=23, shared=False)
 _SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 4, "ff_dim": 24}
+_RNN = {"model_dim": 16}
 
 CASES: dict[str, tuple[str, object, Vocab]] = {
     "transformer": ("transformer", TransformerConfig(**_SMALL), VOCAB),
@@ -23,7 +25,31 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         TransformerConfig(**_SMALL, head_dim=3, value_dim=5, num_decoder_layers=1, position_layout="halves"),
         SEPARATE,
     ),
+    "lstm-bahdanau": ("rnn", RnnConfig(**_RNN, num_layers=2), VOCAB),
+    "gru-luong-feeding": (
+        "rnn",
+        RnnConfig(**_RNN, cell="gru", attention="dot", wiring="luong", input_feeding=True),
+        VOCAB,
+    ),
+    "rnn-none": (
+        "rnn",
+        RnnConfig(**_RNN, cell="rnn", bidirectional=False, attention="none", tie_embeddings=False),
+        SEPARATE,
+    ),
+    "lstm-luong-general": (
+        "rnn",
+        RnnConfig(**_RNN, num_layers=2, num_decoder_layers=3, attention="general", wiring="luong"),
+        SEPARATE,
+    ),
+    "lstm-none": ("rnn", RnnConfig(**_RNN, num_layers=2, attention="none"), VOCAB),
+    "basic": ("rnn", RnnConfig(**_RNN, cell="gru", attention="basic", output_bias=True), SEPARATE),
+    "scaled-dot": ("rnn", RnnConfig(**_RNN, cell="rnn", attention="scaled_dot", wiring="luong"), VOCAB),
+    "concat": ("rnn", RnnConfig(**_RNN, cell="gru", attention="concat", attention_dim=5), VOCAB),
+    "cosine": ("rnn", RnnConfig(**_RNN, attention="cosine", bidirectional=False), VOCAB),
+    # 4 places are fewer than the battery's sentences have
+    "location": ("rnn", RnnConfig(**_RNN, attention="location", wiring="luong", max_positions=4), VOCAB),
 }
+WITHOUT_ATTENTION = {"rnn-none", "lstm-none"}
 assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
 
 

@@ -12,8 +12,8 @@ import pytest
 from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.models import MODELS
 from dragoman.models.presets import PRESETS
-from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.config import RunConfig, TrainConfig
 from dragoman.train.optim import OptimConfig
@@ -35,8 +35,8 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
         name = f"{prefix}{field.name}"
         default = field.default_factory if field.default is dataclasses.MISSING else field.default
         if name == "model":
-            found |= fields_of(TransformerConfig, "model.")
-        elif name == "train":
+            continue  # each kind has a table of its own
+        if name == "train":
             found |= fields_of(TrainConfig, "train.")
         elif name == "data":
             found |= fields_of(field.type if isinstance(field.type, type) else object, "data.")
@@ -55,23 +55,38 @@ def shown(default: object) -> str:
     return "[]" if default == () else str(default)
 
 
-def documented() -> dict[str, str]:
+def sections_of_models() -> dict[str, str]:
+    """For each kind of model, the part of the page that is about it."""
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    return dict(re.findall(r"^### `kind: (\w+)`\n(.*?)(?=^##)", text, re.MULTILINE | re.DOTALL))
+
+
+def documented(text: str) -> dict[str, str]:
     rows = re.findall(r"^\| `([a-z_\[\].0-9]+)` \| ([^|]*?) \|", text, re.MULTILINE)
     assert len({name for name, _ in rows}) == len(rows)
-    return dict(rows)
+    return {name: default for name, default in rows if name not in PRESETS}
 
 
 def test_every_field_is_documented_with_its_default() -> None:
-    expected = fields_of(RunConfig, "") | fields_of(SourceConfig, "data.train[].")
-    assert documented() == expected
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    for section in sections_of_models().values():
+        text = text.replace(section, "")
+    assert documented(text) == fields_of(RunConfig, "") | fields_of(SourceConfig, "data.train[].")
+
+
+def test_every_field_of_every_model_is_documented_with_its_default() -> None:
+    found = {kind: documented(section) for kind, section in sections_of_models().items()}
+    assert found == {kind: fields_of(config, "model.") for kind, (config, _) in MODELS.items()}
 
 
 def test_every_choice_is_documented() -> None:
-    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    sections = {"model.": TransformerConfig, "train.": TrainConfig, "tokenizer.": TokenizerConfig}
-    sections |= {"optim.": OptimConfig, "schedule.": ScheduleConfig, "search.": SearchConfig}
-    for prefix, config in sections.items():
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    sections = [("train.", TrainConfig, page), ("tokenizer.", TokenizerConfig, page)]
+    sections += [("optim.", OptimConfig, page), ("schedule.", ScheduleConfig, page)]
+    sections += [("search.", SearchConfig, page)]
+    models = sections_of_models()
+    sections += [("model.", config, models[kind]) for kind, (config, _) in MODELS.items()]
+    for prefix, config, text in sections:
         for name, hint in get_type_hints(config).items():
             row = re.search(rf"^\| `{re.escape(prefix + name)}` \|.*$", text, re.MULTILINE)
             assert row is not None
@@ -81,10 +96,14 @@ def test_every_choice_is_documented() -> None:
 
 def test_the_presets_are_documented() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    for name, (_, make) in PRESETS.items():
+    columns = {
+        "transformer": ("layers", "model_dim", "num_heads", "ff_dim", "dropout"),
+        "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
+    }
+    for name, (kind, make) in PRESETS.items():
         numbers = to_dict(make())
         layers = f"{numbers['num_layers']} + {numbers['num_decoder_layers'] or numbers['num_layers']}"
-        cells = [layers, *(str(numbers[key]) for key in ("model_dim", "num_heads", "ff_dim", "dropout"))]
+        cells = [str((numbers | {"layers": layers})[column]) for column in columns[kind]]
         assert f"| `{name}` | {' | '.join(cells)} |" in text
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.errors import UserError
+from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
 
@@ -26,15 +27,27 @@ def transformer_big() -> TransformerConfig:
     return TransformerConfig(num_layers=6, model_dim=1024, num_heads=16, ff_dim=4096, dropout=0.3)
 
 
-PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig]]] = {
+def lstm() -> RnnConfig:
+    """Bidirectional LSTM with additive attention, after Bahdanau et al. 2015, at a small size."""
+    return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="additive", dropout=0.2)
+
+
+def lstm_no_attention() -> RnnConfig:
+    """The same without attention: all that is known of the source is one vector."""
+    return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="none", dropout=0.2)
+
+
+PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig | RnnConfig]]] = {
     "transformer-tiny": ("transformer", transformer_tiny),
     "transformer-small": ("transformer", transformer_small),
     "transformer-base": ("transformer", transformer_base),
     "transformer-big": ("transformer", transformer_big),
+    "lstm": ("rnn", lstm),
+    "lstm-no-attention": ("rnn", lstm_no_attention),
 }
 
 
-def preset(name: str) -> tuple[str, TransformerConfig]:
+def preset(name: str) -> tuple[str, TransformerConfig | RnnConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
         raise UserError(f"model.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")

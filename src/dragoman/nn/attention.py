@@ -6,8 +6,9 @@
     x ─ query ─────┐
     memory ─ key_value ─ attend ─ join heads ─ out                          cross-attention
 
-`attend` is the only place where weights come into being. While a tap is open (see `open_tap`), it takes the
-explicit path and shows them; otherwise the fused kernel runs. A test holds the two equal.
+`attend` and `weigh` are the only places where weights come into being. While a tap is open (see `open_tap`),
+`attend` takes the explicit path and shows them; otherwise the fused kernel runs. A test holds the two equal.
+Scores of other kinds (`nn/scores.py`) go through `weigh`, which is explicit always.
 """
 
 import math
@@ -63,7 +64,18 @@ def _attend_explicitly(
     dropout: float,
 ) -> Float[Tensor, "B H Q W"]:
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # B H Q M
-    dense = mask.dense(query.size(2), key.size(2), query.device)
+    return weigh(owner, scores, value, mask, dropout)
+
+
+def weigh(
+    owner: nn.Module,
+    scores: Float[Tensor, "B H Q M"],
+    value: Float[Tensor, "B H M W"],
+    mask: Mask = EVERYTHING,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H Q W"]:
+    """Values weighted by a softmax of any scores over the positions that may be looked at."""
+    dense = mask.dense(scores.size(2), scores.size(3), scores.device)
     if dense is not None:
         scores = scores.masked_fill(~dense, -math.inf)
     weights = scores.softmax(dim=-1)

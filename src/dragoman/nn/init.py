@@ -23,3 +23,22 @@ def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True) -> nn
 def embedding_weight(size: int, dim: int) -> nn.Parameter:
     """Normal with variance 1/D: scaled by √D, an embedding has unit variance; tied, so have the logits."""
     return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))
+
+
+def recurrent_weights(layer: nn.RNNBase) -> None:
+    """Gate by gate: Xavier for what comes from the input, orthogonal for the past (Saxe et al. 2014).
+
+    Biases are zero, but an LSTM's forget gate starts at 1, open (Jozefowicz et al. 2015).
+    """
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            gates = parameter.split(layer.hidden_size)
+            for gate in gates:
+                if name.startswith("weight_ih"):
+                    nn.init.xavier_uniform_(gate)
+                elif name.startswith("weight_hh"):
+                    nn.init.orthogonal_(gate)
+                else:
+                    gate.zero_()
+            if isinstance(layer, nn.LSTM) and name.startswith("bias_ih"):
+                gates[1].fill_(1.0)  # torch keeps the gates in the order input, forget, cell, output

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dragoman.shapes import Bool, Tensor
+from dragoman.shapes import Bool, Int, Tensor
 
 
 @dataclass(frozen=True)
@@ -40,3 +40,11 @@ def padding(mask: Bool[Tensor, "B M"]) -> Mask:
     if mask.device.type == "cpu" and bool(mask.all()):  # asking a GPU would make the host wait for it
         return EVERYTHING
     return Mask(mask[:, None, None, :])
+
+
+def lengths(mask: Bool[Tensor, "B M"]) -> Int[Tensor, "B"]:
+    """How many positions of each row hold tokens; the last of them stands at this number less one.
+
+    A row without any counts as one position, since sequence kernels know no empty sequence.
+    """
+    return mask.sum(dim=1).clamp(min=1)

@@ -17,7 +17,8 @@ from dragoman.nn.attention import open_tap
 from dragoman.shapes import Float, Tensor
 
 Recording = dict[str, list[Float[Tensor, "B H Q M"]]]
-"""For each attention module, by its name in the model, the weights of every call in order."""
+"""For each attention module, by its name in the model, the weights of every call in order. A decoder that
+goes position by position calls once for each: joined along Q they are those of the whole sequence."""
 
 
 @contextmanager

@@ -1,0 +1,223 @@
+"""Recurrent encoder-decoders, from the single context vector to attention in both classic wirings.
+
+    source ─ embed ─ [ recurrent layer, one or both directions ]×L ─▶ memory h
+                                                       final states ─ bridge: tanh(W ·) ─▶ s₀
+
+    none       cᵢ = the encoder's final states, one vector for the whole sentence        Cho et al. 2014
+    bahdanau   cᵢ = attention(sᵢ₋₁, h)   sᵢ = f(sᵢ₋₁, [yᵢ₋₁; cᵢ])                        Bahdanau et al. 2015
+               out = tanh(W [sᵢ; cᵢ; yᵢ₋₁])                   both of these
+    luong      sᵢ = f(sᵢ₋₁, [yᵢ₋₁; outᵢ₋₁])   cᵢ = attention(sᵢ, h)                      Luong et al. 2015
+               out = tanh(W [cᵢ; sᵢ])                         outᵢ₋₁ only with input feeding
+
+Where no input of the decoder has to wait for an output (`none`; `luong` without input feeding), training
+gives all positions to the sequence kernel at once. In a deep decoder the context goes into the first layer,
+and Bahdanau's query is the state of the last.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder, Memory, Vocab
+from dragoman.nn.embedding import Projection, TokenEmbedding
+from dragoman.nn.init import embedding_weight, xavier_linear
+from dragoman.nn.mask import lengths
+from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score
+from dragoman.nn.state import rows_of
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+Attention = Literal[
+    "none", "basic", "dot", "scaled_dot", "general", "concat", "additive", "cosine", "location"
+]
+Wiring = Literal["bahdanau", "luong"]
+
+
+@dataclass(frozen=True)
+class RnnConfig:
+    cell: Cell = "lstm"
+    num_layers: int = 1
+    num_decoder_layers: int | None = None  # as many as in the encoder
+    model_dim: int = 256
+    bidirectional: bool = True  # the encoder; each direction has half of model_dim
+    attention: Attention = "additive"
+    wiring: Wiring = "bahdanau"
+    input_feeding: bool = False
+    attention_dim: int | None = None  # inside concat and additive; model_dim
+    max_positions: int = 512  # for location
+    dropout: float = 0.2
+    scale_embeddings: bool = True
+    tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        if self.bidirectional and self.model_dim % 2:
+            raise UserError(f"model_dim: two directions need an even width, found {self.model_dim}")
+        if self.wiring == "luong" and self.attention == "none":
+            raise UserError("wiring: luong needs attention; choose a score for it, or leave wiring out")
+        if self.input_feeding and self.wiring != "luong":
+            raise UserError(f"input_feeding: belongs to the wiring luong, not to {self.wiring}")
+        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
+            raise UserError(
+                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
+            )
+
+
+def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:
+    """Assemble the whole model."""
+    scale = config.scale_embeddings
+    src_embedding = TokenEmbedding(vocab.src_size, config.model_dim, vocab.pad_id, scale)
+    tgt_embedding = TokenEmbedding(vocab.tgt_size, config.model_dim, vocab.pad_id, scale)
+    output_weight = embedding_weight(vocab.tgt_size, config.model_dim)
+    if config.tie_embeddings:
+        output_weight = tgt_embedding.weight
+        if vocab.shared:
+            src_embedding.weight = tgt_embedding.weight
+    return EncoderDecoder(
+        vocab,
+        RnnEncoder(config, src_embedding),
+        RnnDecoder(config, tgt_embedding),
+        Projection(output_weight, config.output_bias),
+    )
+
+
+class RnnEncoder(nn.Module):
+    def __init__(self, config: RnnConfig, embedding: TokenEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        dim, layers = config.model_dim, config.num_layers
+        self.stack = RecurrentStack(config.cell, dim, dim, layers, config.dropout, config.bidirectional)
+        self.dropout = config.dropout
+
+    def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        x = F.dropout(self.embedding(src_ids), self.dropout, self.training)
+        return Memory(self.stack.read(x, src_mask), src_mask)
+
+
+class SingleContext(nn.Module):
+    """No attention: every query gets the same vector, the one that the encoder ended with."""
+
+    def prepare(self, summary: Float[Tensor, "B D"]) -> PreparedMemory:
+        values = summary[:, None]  # B 1 D
+        return PreparedMemory(values[:, :, :0], values, values.new_ones(values.shape[:2], dtype=torch.bool))
+
+    def forward(self, query: Float[Tensor, "B Q D"], memory: PreparedMemory) -> Float[Tensor, "B Q D"]:
+        return memory.values.expand_as(query)
+
+
+class RnnDecoder(nn.Module):
+    def __init__(self, config: RnnConfig, embedding: TokenEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        dim, self.num_layers = config.model_dim, config.num_decoder_layers or config.num_layers
+        self.dropout, self.bidirectional = config.dropout, config.bidirectional
+        self.luong, self.input_feeding = config.wiring == "luong", config.input_feeding
+        self.at_once = config.attention == "none" or (self.luong and not config.input_feeding)
+        if config.attention == "none":
+            self.attention = SingleContext()
+        else:
+            inner = config.attention_dim or dim
+            self.attention = ScoredAttention(
+                make_score(config.attention, dim, dim, inner, config.max_positions)
+            )
+        self.parts = 2 if config.cell == "lstm" else 1  # an LSTM's state is hidden and cell
+        self.bridge = xavier_linear(dim, [dim] * (self.parts * self.num_layers))
+        in_dim = dim if self.luong and not config.input_feeding else 2 * dim
+        self.stack = RecurrentStack(config.cell, in_dim, dim, self.num_layers, config.dropout)
+        self.readout = xavier_linear((2 if self.luong else 3) * dim, [dim])
+
+    def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        embedded = F.dropout(self.embedding(tgt_in), self.dropout, self.training)
+        state = self.start(memory)
+        if self.at_once:
+            return self._advance(embedded, state)[0]
+        hidden = []
+        for position in embedded.split(1, dim=1):
+            out, state = self._advance(position, state)
+            hidden.append(out)
+        return torch.cat(hidden, dim=1)
+
+    def start(self, memory: Memory) -> "RnnState":
+        summary = final_states(memory, self.bidirectional)
+        first = torch.tanh(self.bridge(summary)).unflatten(-1, (self.parts, self.num_layers, -1))  # B P L D
+        hidden, *cell = first.permute(1, 2, 0, 3).contiguous()  # each L B D
+        if isinstance(self.attention, SingleContext):
+            prepared = self.attention.prepare(summary)
+        else:
+            prepared = self.attention.prepare(memory.hidden, memory.mask)
+        fed = torch.zeros_like(hidden[0]) if self.input_feeding else None
+        return RnnState(RecurrentState(hidden, cell[0] if cell else None), fed, prepared, beams=1)
+
+    def step(self, last_ids: Int[Tensor, "N"], state: "RnnState") -> tuple[Float[Tensor, "N D"], "RnnState"]:
+        embedded = F.dropout(self.embedding(last_ids[:, None]), self.dropout, self.training)
+        hidden, state = self._advance(embedded, state)
+        return hidden[:, 0], state
+
+    def _advance(
+        self, embedded: Float[Tensor, "N T D"], state: "RnnState"
+    ) -> tuple[Float[Tensor, "N T D"], "RnnState"]:
+        """The next positions of every row: one, or where no input waits for an output, any number."""
+        if self.luong:
+            fed = embedded if state.fed is None else torch.cat([embedded, state.fed[:, None]], dim=-1)
+            top, recurrent = self.stack(fed, state.recurrent)
+            out = torch.tanh(self.readout(torch.cat([self._look(top, state), top], dim=-1)))
+        else:
+            before = state.recurrent.hidden[-1][:, None].expand_as(embedded)  # one query a position
+            context = self._look(before, state)
+            top, recurrent = self.stack(torch.cat([embedded, context], dim=-1), state.recurrent)
+            out = torch.tanh(self.readout(torch.cat([top, context, embedded], dim=-1)))
+        after = replace(state, recurrent=recurrent, fed=out[:, -1] if self.input_feeding else None)
+        return F.dropout(out, self.dropout, self.training), after
+
+    def _look(self, query: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T D"]:
+        # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.
+        rows = query.reshape(len(query) // state.beams, -1, query.size(-1))
+        return self.attention(rows, state.memory).reshape(query.shape)
+
+
+@dataclass(frozen=True)
+class RnnState:
+    """The memory has a row a sentence, whose beams share it; the past has a row a beam."""
+
+    recurrent: RecurrentState
+    fed: Float[Tensor, "N D"] | None  # the last output, where it is part of the next input
+    memory: PreparedMemory
+    beams: int
+
+    def expand(self, k: int) -> Self:
+        rows = torch.arange(self.recurrent.hidden.size(1), device=self.recurrent.hidden.device)
+        return replace(self._rows(rows.repeat_interleave(k)), beams=self.beams * k)
+
+    def select(self, order: Int[Tensor, "N"]) -> Self:
+        return self._rows(order)
+
+    def keep(self, sentences: Int[Tensor, "A"]) -> Self:
+        return replace(self._rows(rows_of(sentences, self.beams)), memory=self.memory.keep(sentences))
+
+    def _rows(self, rows: Int[Tensor, "R"]) -> Self:
+        fed = None if self.fed is None else self.fed.index_select(0, rows)
+        return replace(self, recurrent=self.recurrent.rows(rows), fed=fed)
+
+
+def final_states(memory: Memory, bidirectional: bool) -> Float[Tensor, "B D"]:
+    """Where a recurrent encoder ended, read from its memory alone, so that any other encoder fits too.
+
+    Left to right it ended at the last token; right to left, which is the second half of the width, at the
+    first.
+    """
+    rows = torch.arange(len(memory.hidden), device=memory.hidden.device)
+    last = memory.hidden[rows, lengths(memory.mask) - 1]
+    if not bidirectional:
+        return last
+    half = memory.hidden.size(-1) // 2
+    return torch.cat([last[:, :half], memory.hidden[:, 0, half:]], dim=-1)

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.nn.embedding import Projection
+from dragoman.nn.embedding import Projection, TokenEmbedding
+from dragoman.nn.init import embedding_weight
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -87,3 +88,15 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         """Teacher forcing from end to end; the projection is left to the loss."""
         return self.decode(tgt_in, self.encode(src_ids, src_mask))
+
+
+def embeddings_and_projection(
+    vocab: Vocab, dim: int, *, scale: bool, tie: bool, bias: bool
+) -> tuple[TokenEmbedding, TokenEmbedding, Projection]:
+    """Source and target embedding and output projection. Tied, one matrix serves target and projection
+    and, with a joint vocabulary, the source too (Press & Wolf 2017)."""
+    src = TokenEmbedding(vocab.src_size, dim, vocab.pad_id, scale)
+    tgt = TokenEmbedding(vocab.tgt_size, dim, vocab.pad_id, scale)
+    if tie and vocab.shared:
+        src.weight = tgt.weight
+    return src, tgt, Projection(tgt.weight if tie else embedding_weight(vocab.tgt_size, dim), bias)

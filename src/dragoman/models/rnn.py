@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab
-from dragoman.nn.embedding import Projection, TokenEmbedding
-from dragoman.nn.init import embedding_weight, xavier_linear
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, embeddings_and_projection
+from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score
@@ -75,20 +75,14 @@ class RnnConfig:
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:
     """Assemble the whole model."""
-    scale = config.scale_embeddings
-    src_embedding = TokenEmbedding(vocab.src_size, config.model_dim, vocab.pad_id, scale)
-    tgt_embedding = TokenEmbedding(vocab.tgt_size, config.model_dim, vocab.pad_id, scale)
-    output_weight = embedding_weight(vocab.tgt_size, config.model_dim)
-    if config.tie_embeddings:
-        output_weight = tgt_embedding.weight
-        if vocab.shared:
-            src_embedding.weight = tgt_embedding.weight
-    return EncoderDecoder(
+    src, tgt, projection = embeddings_and_projection(
         vocab,
-        RnnEncoder(config, src_embedding),
-        RnnDecoder(config, tgt_embedding),
-        Projection(output_weight, config.output_bias),
+        config.model_dim,
+        scale=config.scale_embeddings,
+        tie=config.tie_embeddings,
+        bias=config.output_bias,
     )
+    return EncoderDecoder(vocab, RnnEncoder(config, src), RnnDecoder(config, tgt), projection)
 
 
 class RnnEncoder(nn.Module):

@@ -15,11 +15,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, embeddings_and_projection
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.embedding import Projection, TokenEmbedding
+from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.init import embedding_weight
 from dragoman.nn.mask import CAUSAL, Mask, padding
 from dragoman.nn.norm import NormPlace, Residual
 from dragoman.nn.position import SinusoidalPositions, SinusoidLayout
@@ -71,20 +70,14 @@ class TransformerConfig:
 
 def transformer(config: TransformerConfig, vocab: Vocab) -> EncoderDecoder:
     """Assemble the whole model."""
-    scale = config.scale_embeddings
-    src_embedding = TokenEmbedding(vocab.src_size, config.model_dim, vocab.pad_id, scale)
-    tgt_embedding = TokenEmbedding(vocab.tgt_size, config.model_dim, vocab.pad_id, scale)
-    output_weight = embedding_weight(vocab.tgt_size, config.model_dim)
-    if config.tie_embeddings:
-        output_weight = tgt_embedding.weight
-        if vocab.shared:
-            src_embedding.weight = tgt_embedding.weight
-    return EncoderDecoder(
+    src, tgt, projection = embeddings_and_projection(
         vocab,
-        TransformerEncoder(config, src_embedding),
-        TransformerDecoder(config, tgt_embedding),
-        Projection(output_weight, config.output_bias),
+        config.model_dim,
+        scale=config.scale_embeddings,
+        tie=config.tie_embeddings,
+        bias=config.output_bias,
     )
+    return EncoderDecoder(vocab, TransformerEncoder(config, src), TransformerDecoder(config, tgt), projection)
 
 
 class EncoderLayer(nn.Module):

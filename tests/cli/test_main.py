@@ -137,8 +137,9 @@ def test_without_torch_the_message_says_what_to_install(name: str, tmp_path: Pat
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 2, done.stderr
+    needs, extra = ("the demo", "demo") if name == "demo" else ("this command", "train")
     assert done.stderr == (
-        "dragoman: this command needs the package 'torch': install it with  pip install 'dragoman[train]'\n"
+        f"dragoman: {needs} needs the package 'torch': install it with  pip install 'dragoman[{extra}]'\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en"]
 

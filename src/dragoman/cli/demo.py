@@ -6,10 +6,13 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dragoman.errors import missing_extra
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +35,9 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the pairs and of the training.")] = 1,
 ) -> None:
     """Learn to read dates in 41 languages: all steps, in minutes."""
+    for module in ("torch", "babel"):
+        if find_spec(module) is None:
+            raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
     from dragoman.data import dates

@@ -10,13 +10,4 @@ Signatures carry these letters as jaxtyping shapes; the test run checks them, `s
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-Ids = Int[Tensor, "B S"]
-"""Token ids, padded at the end."""
-
-Visible = Bool[Tensor, "B S"]
-"""True where a position holds a token, False where it is padding."""
-
-Hidden = Float[Tensor, "B S D"]
-"""One vector a position."""
-
-__all__ = ["Bool", "Float", "Hidden", "Ids", "Int", "Tensor", "Visible"]
+__all__ = ["Bool", "Float", "Int", "Tensor"]

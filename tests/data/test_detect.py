@@ -17,7 +17,7 @@ from dragoman.errors import UserError
         ("a.parquet", b"", "parquet"),
         ("a.txt", b'\n{"src": 1}', "jsonl"),
         ("a", b"a\tb\n", "tsv"),
-        ("a", gzip.compress(b"a\tb\n"), "tsv"),
+        ("a", gzip.compress(b"a\tb\n", mtime=0), "tsv"),
         ("a.bin", b"PAR1....", "parquet"),
     ],
 )

@@ -4,6 +4,7 @@ import torch
 
 from dragoman.models import MODELS, build
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
@@ -46,10 +47,29 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
     "scaled-dot": ("rnn", RnnConfig(**_RNN, cell="rnn", attention="scaled_dot", wiring="luong"), VOCAB),
     "concat": ("rnn", RnnConfig(**_RNN, cell="gru", attention="concat", attention_dim=5), VOCAB),
     "cosine": ("rnn", RnnConfig(**_RNN, attention="cosine", bidirectional=False), VOCAB),
+    "transformer+lstm": (
+        "mixed",
+        MixedConfig(
+            {"kind": "transformer", **_SMALL}, {"kind": "rnn", "model_dim": 12, "attention": "general"}
+        ),
+        VOCAB,
+    ),
+    "gru+transformer": (
+        "mixed",
+        MixedConfig(
+            {"kind": "rnn", **_RNN, "cell": "gru"}, {"kind": "transformer", **_SMALL, "output_bias": True}
+        ),
+        VOCAB,
+    ),
+    "transformer+rnn-none": (
+        "mixed",
+        MixedConfig({"kind": "transformer", **_SMALL}, {"kind": "rnn", "model_dim": 24, "attention": "none"}),
+        SEPARATE,
+    ),
     # 4 places are fewer than the battery's sentences have
     "location": ("rnn", RnnConfig(**_RNN, attention="location", wiring="luong", max_positions=4), VOCAB),
 }
-WITHOUT_ATTENTION = {"rnn-none", "lstm-none"}
+WITHOUT_ATTENTION = {"rnn-none", "lstm-none"}  # a Transformer encoder attends to itself all the same
 assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
 
 

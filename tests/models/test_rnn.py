@@ -3,12 +3,9 @@
 import pytest
 import torch
 
-from battery.models import SEPARATE, make, random_batch
+from battery.models import make, random_batch
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models import build
-from dragoman.models.base import EncoderDecoder
-from dragoman.models.rnn import RnnConfig, RnnDecoder
-from dragoman.models.transformer import TransformerConfig, TransformerEncoder
+from dragoman.models.rnn import RnnDecoder
 from dragoman.nn.attention import open_tap
 from dragoman.probe.record import record
 
@@ -48,22 +45,6 @@ def test_all_positions_at_once_equal_the_loop(name: str) -> None:
         at_once = model(src, mask, tgt)
         decoder.at_once = False
         torch.testing.assert_close(model(src, mask, tgt), at_once, atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_recurrent_decoder_reads_the_memory_of_any_encoder(bidirectional: bool) -> None:
-    torch.manual_seed(0)
-    small = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16)
-    theirs = build("transformer", small, SEPARATE)
-    ours = build("rnn", RnnConfig(model_dim=16, bidirectional=bidirectional), SEPARATE)
-    assert isinstance(theirs.encoder, TransformerEncoder)
-    model = EncoderDecoder(SEPARATE, theirs.encoder, ours.decoder, ours.projection).double().eval()
-    src, mask, tgt = random_batch(SEPARATE, [7, 4, 1], 5)
-    with torch.no_grad():
-        together = model(src, mask, tgt)
-        for row, length in enumerate([7, 4, 1]):
-            alone = model(src[row : row + 1, :length], mask[row : row + 1, :length], tgt[row : row + 1])
-            torch.testing.assert_close(alone[0], together[row], atol=1e-12, rtol=0)
 
 
 def test_a_recording_names_the_attention() -> None:

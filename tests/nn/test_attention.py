@@ -118,6 +118,6 @@ def test_without_positions_self_attention_is_permutation_equivariant() -> None:
 
 
 def test_cross_attention_takes_a_memory_of_another_width() -> None:
-    module = CrossAttention(8, 2, 4, 4, memory_dim=12)
+    module = CrossAttention(8, 2, 4, 4, dropout=0.0, memory_dim=12)
     key, value = module.project_memory(torch.randn(2, 7, 12))
     assert module(torch.randn(2, 3, 8), key, value, EVERYTHING).shape == (2, 3, 8)

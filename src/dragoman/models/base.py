@@ -10,6 +10,7 @@ Training, search, scoring and looking inside use these five and never ask which 
 `step` gives what `decode` gives at once; a test holds every model to it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from torch import nn
 from dragoman.errors import UserError
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight
+from dragoman.nn.mask import lengths
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -46,6 +48,16 @@ class Memory:
 
     hidden: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
+    ended: Float[Tensor, "B D"] | None = None
+    """Where a recurrent encoder ended, if it is one."""
+
+    @property
+    def summary(self) -> Float[Tensor, "B D"]:
+        """One vector for the whole sentence: the encoder's own, or the mean of its positions."""
+        if self.ended is not None:
+            return self.ended
+        total = self.hidden.masked_fill(~self.mask[:, :, None], 0.0).sum(dim=1)
+        return total / lengths(self.mask)[:, None]
 
 
 class Encoder(Protocol):
@@ -90,13 +102,33 @@ class EncoderDecoder(nn.Module):
         return self.decode(tgt_in, self.encode(src_ids, src_mask))
 
 
-def embeddings_and_projection(
-    vocab: Vocab, dim: int, *, scale: bool, tie: bool, bias: bool
-) -> tuple[TokenEmbedding, TokenEmbedding, Projection]:
-    """Source and target embedding and output projection. Tied, one matrix serves target and projection
-    and, with a joint vocabulary, the source too (Press & Wolf 2017)."""
-    src = TokenEmbedding(vocab.src_size, dim, vocab.pad_id, scale)
-    tgt = TokenEmbedding(vocab.tgt_size, dim, vocab.pad_id, scale)
-    if tie and vocab.shared:
+class HalfConfig(Protocol):
+    """What every half of a model has to say about its embedding."""
+
+    @property
+    def model_dim(self) -> int: ...
+    @property
+    def scale_embeddings(self) -> bool: ...
+    @property
+    def tie_embeddings(self) -> bool: ...
+    @property
+    def output_bias(self) -> bool: ...
+
+
+def join(
+    vocab: Vocab,
+    encoder: Callable[[Any, TokenEmbedding], Encoder],
+    encoder_config: HalfConfig,
+    decoder: Callable[[Any, TokenEmbedding, int], Decoder],
+    decoder_config: HalfConfig,
+) -> EncoderDecoder:
+    """An encoder and a decoder with their embeddings and the output projection. Tied, one matrix serves
+    target and projection and, with a joint vocabulary and one width, the source too (Press & Wolf 2017)."""
+    here, there = encoder_config, decoder_config
+    src = TokenEmbedding(vocab.src_size, here.model_dim, vocab.pad_id, here.scale_embeddings)
+    tgt = TokenEmbedding(vocab.tgt_size, there.model_dim, vocab.pad_id, there.scale_embeddings)
+    if vocab.shared and here.tie_embeddings and there.tie_embeddings and here.model_dim == there.model_dim:
         src.weight = tgt.weight
-    return src, tgt, Projection(tgt.weight if tie else embedding_weight(vocab.tgt_size, dim), bias)
+    weight = tgt.weight if there.tie_embeddings else embedding_weight(vocab.tgt_size, there.model_dim)
+    projection = Projection(weight, there.output_bias)
+    return EncoderDecoder(vocab, encoder(here, src), decoder(there, tgt, here.model_dim), projection)

@@ -1,7 +1,9 @@
 """Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -47,9 +49,32 @@ PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig | RnnConfig]]] = {
 }
 
 
-def preset(name: str) -> tuple[str, TransformerConfig | RnnConfig]:
+def preset(name: str, where: str = "model") -> tuple[str, TransformerConfig | RnnConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
-        raise UserError(f"model.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")
+        raise UserError(f"{where}.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")
     kind, make = PRESETS[name]
     return kind, make()
+
+
+def chosen_config(section: object, classes: Mapping[str, type], where: str = "model") -> tuple[str, Any]:
+    """The kind and config of `{preset: name, field: value…}` or `{kind: name, field: value…}`."""
+    if not isinstance(section, Mapping):
+        raise UserError(f"{where}: expected a mapping of fields, found {section!r}")
+    fields = dict(section)
+    chosen = fields.pop("preset", None)
+    if chosen is not None and not isinstance(chosen, str):
+        raise UserError(f"{where}.preset: expected text, found {chosen!r}")
+    if chosen is None:
+        kind = fields.pop("kind", "transformer")
+        base: dict[str, Any] = {}
+    else:
+        kind, config = preset(chosen, where)
+        base = to_dict(config)
+        if fields.pop("kind", kind) != kind:
+            raise UserError(f"{where}.kind: the preset '{chosen}' is a {kind}; leave one of the two out")
+    if not isinstance(kind, str):
+        raise UserError(f"{where}.kind: expected text, found {kind!r}")
+    if kind not in classes:
+        raise UserError(f"{where}.kind: '{kind}' is not known here; choose one of {', '.join(classes)}")
+    return kind, from_dict(classes[kind], {**base, **fields}, where)

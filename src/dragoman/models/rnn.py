@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab, embeddings_and_projection
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
@@ -75,14 +75,7 @@ class RnnConfig:
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:
     """Assemble the whole model."""
-    src, tgt, projection = embeddings_and_projection(
-        vocab,
-        config.model_dim,
-        scale=config.scale_embeddings,
-        tie=config.tie_embeddings,
-        bias=config.output_bias,
-    )
-    return EncoderDecoder(vocab, RnnEncoder(config, src), RnnDecoder(config, tgt), projection)
+    return join(vocab, RnnEncoder, config, RnnDecoder, config)
 
 
 class RnnEncoder(nn.Module):
@@ -91,11 +84,12 @@ class RnnEncoder(nn.Module):
         self.embedding = embedding
         dim, layers = config.model_dim, config.num_layers
         self.stack = RecurrentStack(config.cell, dim, dim, layers, config.dropout, config.bidirectional)
-        self.dropout = config.dropout
+        self.dropout, self.bidirectional = config.dropout, config.bidirectional
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
         x = F.dropout(self.embedding(src_ids), self.dropout, self.training)
-        return Memory(self.stack.read(x, src_mask), src_mask)
+        hidden = self.stack.read(x, src_mask)
+        return Memory(hidden, src_mask, final_states(hidden, src_mask, self.bidirectional))
 
 
 class SingleContext(nn.Module):
@@ -105,16 +99,16 @@ class SingleContext(nn.Module):
         values = summary[:, None]  # B 1 D
         return PreparedMemory(values[:, :, :0], values, values.new_ones(values.shape[:2], dtype=torch.bool))
 
-    def forward(self, query: Float[Tensor, "B Q D"], memory: PreparedMemory) -> Float[Tensor, "B Q D"]:
-        return memory.values.expand_as(query)
+    def forward(self, query: Float[Tensor, "B Q D"], memory: PreparedMemory) -> Float[Tensor, "B Q G"]:
+        return memory.values.expand(-1, query.size(1), -1)
 
 
 class RnnDecoder(nn.Module):
-    def __init__(self, config: RnnConfig, embedding: TokenEmbedding) -> None:
+    def __init__(self, config: RnnConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         self.embedding = embedding
         dim, self.num_layers = config.model_dim, config.num_decoder_layers or config.num_layers
-        self.dropout, self.bidirectional = config.dropout, config.bidirectional
+        self.dropout = config.dropout
         self.luong, self.input_feeding = config.wiring == "luong", config.input_feeding
         self.at_once = config.attention == "none" or (self.luong and not config.input_feeding)
         if config.attention == "none":
@@ -122,13 +116,13 @@ class RnnDecoder(nn.Module):
         else:
             inner = config.attention_dim or dim
             self.attention = ScoredAttention(
-                make_score(config.attention, dim, dim, inner, config.max_positions)
+                make_score(config.attention, dim, memory_dim, inner, config.max_positions)
             )
         self.parts = 2 if config.cell == "lstm" else 1  # an LSTM's state is hidden and cell
-        self.bridge = xavier_linear(dim, [dim] * (self.parts * self.num_layers))
-        in_dim = dim if self.luong and not config.input_feeding else 2 * dim
-        self.stack = RecurrentStack(config.cell, in_dim, dim, self.num_layers, config.dropout)
-        self.readout = xavier_linear((2 if self.luong else 3) * dim, [dim])
+        self.bridge = xavier_linear(memory_dim, [dim] * (self.parts * self.num_layers))
+        beside = memory_dim if not self.luong else dim if config.input_feeding else 0  # context, last output
+        self.stack = RecurrentStack(config.cell, dim + beside, dim, self.num_layers, config.dropout)
+        self.readout = xavier_linear(memory_dim + (1 if self.luong else 2) * dim, [dim])
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         embedded = F.dropout(self.embedding(tgt_in), self.dropout, self.training)
@@ -142,7 +136,7 @@ class RnnDecoder(nn.Module):
         return torch.cat(hidden, dim=1)
 
     def start(self, memory: Memory) -> "RnnState":
-        summary = final_states(memory, self.bidirectional)
+        summary = memory.summary
         first = torch.tanh(self.bridge(summary)).unflatten(-1, (self.parts, self.num_layers, -1))  # B P L D
         hidden, *cell = first.permute(1, 2, 0, 3).contiguous()  # each L B D
         if isinstance(self.attention, SingleContext):
@@ -173,10 +167,10 @@ class RnnDecoder(nn.Module):
         after = replace(state, recurrent=recurrent, fed=out[:, -1] if self.input_feeding else None)
         return F.dropout(out, self.dropout, self.training), after
 
-    def _look(self, query: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T D"]:
+    def _look(self, query: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T G"]:
         # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.
         rows = query.reshape(len(query) // state.beams, -1, query.size(-1))
-        return self.attention(rows, state.memory).reshape(query.shape)
+        return self.attention(rows, state.memory).reshape(*query.shape[:2], -1)
 
 
 @dataclass(frozen=True)
@@ -203,15 +197,14 @@ class RnnState:
         return replace(self, recurrent=self.recurrent.rows(rows), fed=fed)
 
 
-def final_states(memory: Memory, bidirectional: bool) -> Float[Tensor, "B D"]:
-    """Where a recurrent encoder ended, read from its memory alone, so that any other encoder fits too.
-
-    Left to right it ended at the last token; right to left, which is the second half of the width, at the
-    first.
-    """
-    rows = torch.arange(len(memory.hidden), device=memory.hidden.device)
-    last = memory.hidden[rows, lengths(memory.mask) - 1]
+def final_states(
+    hidden: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], bidirectional: bool
+) -> Float[Tensor, "B D"]:
+    """Left to right it ended at the last token; right to left, which is the second half of the width, at
+    the first."""
+    rows = torch.arange(len(hidden), device=hidden.device)
+    last = hidden[rows, lengths(mask) - 1]
     if not bidirectional:
         return last
-    half = memory.hidden.size(-1) // 2
-    return torch.cat([last[:, :half], memory.hidden[:, 0, half:]], dim=-1)
+    half = hidden.size(-1) // 2
+    return torch.cat([last[:, :half], hidden[:, 0, half:]], dim=-1)

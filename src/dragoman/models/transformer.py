@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab, embeddings_and_projection
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
@@ -70,14 +70,7 @@ class TransformerConfig:
 
 def transformer(config: TransformerConfig, vocab: Vocab) -> EncoderDecoder:
     """Assemble the whole model."""
-    src, tgt, projection = embeddings_and_projection(
-        vocab,
-        config.model_dim,
-        scale=config.scale_embeddings,
-        tie=config.tie_embeddings,
-        bias=config.output_bias,
-    )
-    return EncoderDecoder(vocab, TransformerEncoder(config, src), TransformerDecoder(config, tgt), projection)
+    return join(vocab, TransformerEncoder, config, TransformerDecoder, config)
 
 
 class EncoderLayer(nn.Module):
@@ -94,10 +87,12 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, memory_dim: int) -> None:
         super().__init__()
         self.self_attention = SelfAttention(config.model_dim, *config.heads, config.attention_dropout)
-        self.cross_attention = CrossAttention(config.model_dim, *config.heads, config.attention_dropout)
+        self.cross_attention = CrossAttention(
+            config.model_dim, *config.heads, config.attention_dropout, memory_dim
+        )
         self.feedforward = FeedForward(config.model_dim, config.ff_dim, config.ff_dropout, config.activation)
         self.self_residual = _residual(config)
         self.cross_residual = _residual(config)
@@ -148,14 +143,13 @@ class TransformerEncoder(nn.Module):
 
 
 class TransformerDecoder(nn.Module):
-    def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
+    def __init__(self, config: TransformerConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         self.embedding = embedding
         self.positions = SinusoidalPositions(config.model_dim, config.position_layout)
         num_layers = config.num_decoder_layers or config.num_layers
-        self.layers = cast(
-            Sequence[DecoderLayer], nn.ModuleList(DecoderLayer(config) for _ in range(num_layers))
-        )
+        layers = nn.ModuleList(DecoderLayer(config, memory_dim) for _ in range(num_layers))
+        self.layers = cast(Sequence[DecoderLayer], layers)
         self.final_norm = _final_norm(config)
         self.dropout = config.dropout
 

@@ -141,13 +141,13 @@ class CrossAttention(nn.Module):
         num_heads: int,
         head_dim: int,
         value_dim: int,
-        dropout: float = 0.0,
-        memory_dim: int | None = None,
+        dropout: float,
+        memory_dim: int,
     ) -> None:
         super().__init__()
         self.num_heads, self.head_dim, self.value_dim, self.dropout = num_heads, head_dim, value_dim, dropout
         self.query = xavier_linear(model_dim, [num_heads * head_dim])
-        self.key_value = xavier_linear(memory_dim or model_dim, [num_heads * head_dim, num_heads * value_dim])
+        self.key_value = xavier_linear(memory_dim, [num_heads * head_dim, num_heads * value_dim])
         self.out = xavier_linear(num_heads * value_dim, [model_dim])
 
     def project_memory(

@@ -10,8 +10,8 @@ from dragoman.config import apply_overrides, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.errors import UserError
-from dragoman.models import config_class
-from dragoman.models.presets import preset
+from dragoman.models import MODELS
+from dragoman.models.presets import chosen_config
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
@@ -141,24 +141,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def _model_config(section: object) -> tuple[str, Any]:
-    """`{preset: name, field: value…}` or `{kind: name, field: value…}`."""
-    if not isinstance(section, Mapping):
-        raise UserError(f"model: expected a mapping of fields, found {section!r}")
-    fields = dict(section)
-    chosen = fields.pop("preset", None)
-    if chosen is not None and not isinstance(chosen, str):
-        raise UserError(f"model.preset: expected text, found {chosen!r}")
-    if chosen is None:
-        kind = fields.pop("kind", "transformer")
-        base: dict[str, Any] = {}
-    else:
-        kind, config = preset(chosen)
-        base = to_dict(config)
-        if fields.pop("kind", kind) != kind:
-            raise UserError(f"model.kind: the preset '{chosen}' is a {kind}; leave one of the two out")
-    if not isinstance(kind, str):
-        raise UserError(f"model.kind: expected text, found {kind!r}")
-    return kind, from_dict(config_class(kind), {**base, **fields}, "model")
+    return chosen_config(section, {kind: config for kind, (config, _) in MODELS.items()})
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:

@@ -1,0 +1,61 @@
+"""Any encoder with any decoder: they meet in `Memory` alone, and may have different widths.
+
+    model:
+      kind: mixed
+      encoder: {preset: transformer-tiny}
+      decoder: {kind: rnn, model_dim: 256, attention: general, wiring: luong}
+
+Of the encoder's section all that is about a decoder has no effect, and the other way round; the output bias
+is the decoder's. One matrix serves both embeddings only where both sections tie and have the same width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.config import to_dict
+from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Vocab, join
+from dragoman.models.presets import chosen_config
+from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder
+from dragoman.models.transformer import TransformerConfig, TransformerDecoder, TransformerEncoder
+from dragoman.nn.embedding import TokenEmbedding
+
+MakeEncoder = Callable[[Any, TokenEmbedding], Encoder]
+MakeDecoder = Callable[[Any, TokenEmbedding, int], Decoder]
+
+HALVES: dict[str, tuple[type, MakeEncoder, MakeDecoder]] = {
+    "transformer": (TransformerConfig, TransformerEncoder, TransformerDecoder),
+    "rnn": (RnnConfig, RnnEncoder, RnnDecoder),
+}
+
+
+@dataclass(frozen=True)
+class MixedConfig:
+    """Each half as a section of its own, with a kind or a preset; written out in full once it is checked."""
+
+    encoder: dict[str, Any]
+    decoder: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for name in ("encoder", "decoder"):
+            kind, config = self._half(name)
+            object.__setattr__(self, name, {"kind": kind, **to_dict(config)})
+
+    @property
+    def model_dim(self) -> int:
+        return self._half("decoder")[1].model_dim
+
+    def _half(self, name: str) -> tuple[str, Any]:
+        classes = {kind: half[0] for kind, half in HALVES.items()}
+        return chosen_config(getattr(self, name), classes, name)
+
+    def join(self, vocab: Vocab) -> EncoderDecoder:
+        encoder_kind, encoder_config = self._half("encoder")
+        decoder_kind, decoder_config = self._half("decoder")
+        encoder, decoder = HALVES[encoder_kind][1], HALVES[decoder_kind][2]
+        return join(vocab, encoder, encoder_config, decoder, decoder_config)
+
+
+def mixed(config: MixedConfig, vocab: Vocab) -> EncoderDecoder:
+    """Assemble the whole model."""
+    return config.join(vocab)

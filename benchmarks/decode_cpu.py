@@ -17,7 +17,9 @@ from dragoman.checkpoint.model import load_model
 from dragoman.config import from_dict
 from dragoman.data.batch import pad_sources
 from dragoman.data.formats import read_lines
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.decode.translate import Translator
 from dragoman.models.transformer import TransformerConfig
 from peers import marian_like
@@ -56,7 +58,7 @@ class Contest:
         settings = SearchConfig(beam=beam, max_ratio=0, max_extra=MAX_LENGTH)
         began = time.perf_counter()
         batches = self.batches(self.texts_by_length)
-        results = [search(self.model, *pad_sources(batch), settings) for batch in batches]
+        results = [search(Scorer([self.model]), *pad_sources(batch), settings) for batch in batches]
         seconds = time.perf_counter() - began
         self.tokens["ours", beam] = [best.tokens for batch in results for best, *_ in batch]
         return len(self.texts) / seconds

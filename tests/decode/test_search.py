@@ -8,8 +8,13 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
-from dragoman.decode import search as search_module
-from dragoman.decode.search import Ended, SearchConfig, search
+from dragoman.decode import beam as beam_module
+from dragoman.decode.beam import Beam
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.constrain import Rules
+from dragoman.decode.ended import Ended
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
@@ -97,7 +102,7 @@ def one(length: int, size: int, seed: int) -> torch.Tensor:
 def test_a_huge_beam_finds_what_brute_force_finds(seed: int, alpha: float) -> None:
     model, src = wild_model(6, seed), one(3, 6, seed)
     config = SearchConfig(beam=81, n_best=5, alpha=alpha, max_ratio=0, max_extra=5, stop="bound")
-    found = search(model, src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
+    found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
     same(found, brute_force(model, src, limit=5, alpha=alpha)[:5], alpha)
 
 
@@ -108,9 +113,9 @@ def test_equal_to_a_slow_beam_in_any_batch(seed: int, stop: str) -> None:
     lengths = [4, 1, 6, 2, 3]
     config = SearchConfig(beam=3, n_best=2, max_ratio=1, max_extra=3, min_length=seed % 2, stop=stop)  # type: ignore[arg-type]
     src, mask, _ = random_batch(model.vocab, lengths, 1, seed)
-    together = search(model, src, mask, config)
+    together = search(Scorer([model]), src, mask, config)
     for row, n in enumerate(lengths):
-        alone = search(model, src[row : row + 1, :n], mask[row : row + 1, :n], config)[0]
+        alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0]
         assert [h.tokens for h in alone] == [h.tokens for h in together[row]]
         same(together[row], slow_beam(model, src[row, :n], n + 3, config), config.alpha)
 
@@ -121,7 +126,7 @@ def test_the_bound_never_changes_the_result(alpha: float) -> None:
     config = SearchConfig(beam=3, alpha=alpha, max_ratio=1, max_extra=4, stop="bound")
     for seed in range(10):
         src = one(3, 8, seed)
-        found = search(model, src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
+        found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
         same(found, slow_beam(model, src, 7, config, stop_early=False), alpha)
 
 
@@ -130,10 +135,10 @@ def test_beam_one_is_greedy(name: str) -> None:
     model = make(name, torch.float32)
     src, mask, _ = random_batch(model.vocab, [3, 8, 5, 1] * 8, 1)
     config = SearchConfig(beam=1, max_ratio=1.5, max_extra=5)
-    greedy = search(model, src, mask, config)
-    limits = (mask.sum(1) * 1.5 + 5).long()
+    greedy = search(Scorer([model]), src, mask, config)
+    limits, scorer = (mask.sum(1) * 1.5 + 5).long(), Scorer([model])
     with torch.inference_mode():
-        beam = search_module._Beam(model, model.start(model.encode(src, mask)), limits, config).run()
+        beam = Beam(scorer, scorer.start(src, mask), limits, Rules(model.vocab), config).run()
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
 
 
@@ -145,9 +150,9 @@ def test_batch_of_64_equals_batches_of_one(beam: int) -> None:
     lengths = [1 + i % 12 for i in range(64)]
     src, mask, _ = random_batch(model.vocab, lengths, 1)
     config = SearchConfig(beam=beam)
-    together = search(model, src, mask, config)
+    together = search(Scorer([model]), src, mask, config)
     for row, n in enumerate(lengths):
-        alone = search(model, src[row : row + 1, :n], mask[row : row + 1, :n], config)[0][0]
+        alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0][0]
         assert alone.tokens == together[row][0].tokens
         assert alone.score(1.0) == pytest.approx(together[row][0].score(1.0), abs=1e-5)
 
@@ -156,7 +161,7 @@ def test_printed_scores_are_the_models_scores() -> None:
     model = make("transformer", torch.float32, seed=4)
     lengths = [5, 2, 9]
     src, mask, _ = random_batch(model.vocab, lengths, 1)
-    for row, found in enumerate(search(model, src, mask, SearchConfig(beam=4, n_best=4))):
+    for row, found in enumerate(search(Scorer([model]), src, mask, SearchConfig(beam=4, n_best=4))):
         scores = [hypothesis.score(1.0) for hypothesis in found]
         assert scores == sorted(scores, reverse=True)
         assert len({hypothesis.tokens for hypothesis in found}) == len(found) == 4
@@ -169,7 +174,7 @@ def test_printed_scores_are_the_models_scores() -> None:
 def test_length_limits_are_per_sentence_and_end_with_eos(beam: int) -> None:
     model = wild_model(30, 1, torch.float32, eos_bias=-100.0)
     src, mask, _ = random_batch(model.vocab, [2, 5, 3], 1)
-    found = search(model, src, mask, SearchConfig(beam=beam, max_ratio=2, max_extra=1))
+    found = search(Scorer([model]), src, mask, SearchConfig(beam=beam, max_ratio=2, max_extra=1))
     assert [len(h[0].tokens) for h in found] == [5, 11, 7]
     assert all(h[0].tokens[-1] == EOS and h[0].reason == "length" for h in found)
 
@@ -178,15 +183,40 @@ def test_length_limits_are_per_sentence_and_end_with_eos(beam: int) -> None:
 def test_least_length(beam: int) -> None:
     model = wild_model(30, 1, torch.float32, eos_bias=100.0)
     src, mask, _ = random_batch(model.vocab, [2, 5], 1)
-    found = search(model, src, mask, SearchConfig(beam=beam, min_length=4))
+    found = search(Scorer([model]), src, mask, SearchConfig(beam=beam, min_length=4))
     assert [len(h[0].tokens) for h in found] == [5, 5]
     assert all(h[0].reason == "stop" for h in found)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_lengths_in_proportion_and_absolute(beam: int) -> None:
+    src, mask, _ = random_batch(make("transformer").vocab, [2, 8, 4], 1)
+    ending = wild_model(30, 1, torch.float32, eos_bias=100.0)
+    found = search(Scorer([ending]), src, mask, SearchConfig(beam=beam, min_ratio=0.5, min_length=2))
+    assert [len(h[0].tokens) for h in found] == [3, 5, 3]
+    endless = wild_model(30, 1, torch.float32, eos_bias=-100.0)
+    found = search(Scorer([endless]), src, mask, SearchConfig(beam=beam, max_ratio=1, max_length=10))
+    assert [len(h[0].tokens) for h in found] == [10, 10, 10]
+    found = search(Scorer([endless]), src, mask, SearchConfig(beam=beam, max_ratio=1, max_extra=0))
+    assert [len(h[0].tokens) for h in found] == [2, 8, 4]
+
+
+def test_running_to_the_limit_never_finds_worse() -> None:
+    model = wild_model(12, 4)
+    for seed in range(10):
+        src = one(3, 12, seed)[None], torch.ones(1, 3, dtype=torch.bool)
+        config = SearchConfig(beam=3, max_ratio=1, max_extra=4)
+        early = search(Scorer([model]), *src, config)[0][0]
+        late = search(Scorer([model]), *src, replace(config, stop="limit"))[0][0]
+        exact = search(Scorer([model]), *src, replace(config, stop="bound"))[0][0]
+        assert late == exact
+        assert late.score(1.0) >= early.score(1.0)
 
 
 @pytest.mark.parametrize("size", [40, 1000, 1061])
 def test_best_pieces_by_blocks_are_the_best_pieces(size: int) -> None:
     scores = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
-    values, places = search_module._best(scores, 3)
+    values, places = beam_module._best(scores, 3)
     expected = scores.topk(3, dim=1)
     assert torch.equal(values, expected.values)
     assert torch.equal(places, expected.indices)
@@ -194,7 +224,7 @@ def test_best_pieces_by_blocks_are_the_best_pieces(size: int) -> None:
 
 def test_children_take_their_parents_places_where_they_can() -> None:
     for parents in itertools.product(range(4), repeat=4):
-        places = search_module._places(torch.tensor([parents]))[0].tolist()
+        places = beam_module._places(torch.tensor([parents]))[0].tolist()
         assert sorted(places) == [0, 1, 2, 3]
         for parent in set(parents):
             assert places[parents.index(parent)] == parent
@@ -204,12 +234,21 @@ def test_a_beam_wider_than_the_vocabulary_still_works() -> None:
     model = wild_model(5, 0)
     src = one(2, 5, 0)
     config = SearchConfig(beam=20, n_best=20, max_ratio=0, max_extra=4, alpha=0.0, stop="bound")
-    found = search(model, src[None], torch.ones(1, 2, dtype=torch.bool), config)[0]
+    found = search(Scorer([model]), src[None], torch.ones(1, 2, dtype=torch.bool), config)[0]
     same(found, brute_force(model, src, 4, 0.0)[:20], 0.0)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("beam", 0), ("n_best", 9), ("alpha", -1.0), ("max_ratio", -1.0), ("max_extra", -2)]
+    ("field", "value"),
+    [
+        ("beam", 0),
+        ("n_best", 9),
+        ("alpha", -1.0),
+        ("max_ratio", -1.0),
+        ("max_extra", -2),
+        ("max_length", 0),
+        ("min_ratio", float("nan")),
+    ],
 )
 def test_impossible_settings_are_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(UserError, match=field):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab

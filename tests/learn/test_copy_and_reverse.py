@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate, pad_sources
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
@@ -41,7 +43,7 @@ def test_learnt_to_exact_match_over_99_percent(task: str) -> None:
         optimizer.step()
     model.eval()
     for beam in (1, 4):
-        found = search(model, *pad_sources(held_out), SearchConfig(beam=beam))
+        found = search(Scorer([model]), *pad_sources(held_out), SearchConfig(beam=beam))
         said = [list(best.tokens[:-1]) for best, *_ in found]
         right = sum(ours == answer(s) for ours, s in zip(said, held_out, strict=True))
         assert right / len(held_out) > 0.99, (task, beam, right)

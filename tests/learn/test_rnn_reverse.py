@@ -3,7 +3,9 @@
 import torch
 
 from dragoman.data.batch import collate, pad_sources
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.rnn import Attention, RnnConfig
@@ -37,7 +39,7 @@ def share_reversed(attention: Attention) -> float:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     model.eval()
-    found = search(model, *pad_sources(held_out), SearchConfig(beam=4))
+    found = search(Scorer([model]), *pad_sources(held_out), SearchConfig(beam=4))
     right = sum(list(best.tokens[:-1]) == s[::-1] for (best, *_), s in zip(found, held_out, strict=True))
     return right / len(held_out)
 

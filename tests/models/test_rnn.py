@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.models.rnn import RnnDecoder
 from dragoman.nn.attention import open_tap
 from dragoman.probe.record import record
@@ -19,9 +21,9 @@ def test_search_gives_true_scores_whoever_else_is_in_the_batch(name: str, beam: 
     lengths = [3, 8, 5, 1] * 3
     src, mask, _ = random_batch(model.vocab, lengths, 1)
     config = SearchConfig(beam=beam, n_best=beam, max_ratio=1, max_extra=4)
-    together = search(model, src, mask, config)
+    together = search(Scorer([model]), src, mask, config)
     for row, length in enumerate(lengths):
-        (alone,) = search(model, src[row : row + 1, :length], mask[row : row + 1, :length], config)
+        (alone,) = search(Scorer([model]), src[row : row + 1, :length], mask[row : row + 1, :length], config)
         assert [h.tokens for h in alone] == [h.tokens for h in together[row]]
         for hypothesis in together[row]:
             tokens = torch.tensor(hypothesis.tokens)

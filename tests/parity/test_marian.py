@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
@@ -84,7 +86,7 @@ def test_same_200_translations(ours: EncoderDecoder, marian, beam: int) -> None:
         bad_words_ids=[[PAD], [BOS]],
     )[:, 1:].tolist()
     config = SearchConfig(beam=beam, alpha=1.0, max_ratio=0, max_extra=60, stop="complete")
-    found = search(ours, src, mask, config)
+    found = search(Scorer([ours]), src, mask, config)
     expected = [tuple(row[: row.index(EOS) + 1]) if EOS in row else tuple(row) for row in theirs]
     ended = [index for index, row in enumerate(expected) if row[-1] == EOS]
     assert len(ended) == 200

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.config import SearchConfig
 from dragoman.models import MODELS
 from dragoman.models.presets import PRESETS
 from dragoman.text.tokenizer import TokenizerConfig

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import Hypothesis, normalised, total
-from dragoman.decode.search import Ended, SearchConfig, log_probs, search
+from dragoman.decode.scorer import Scorer, log_probs
+from dragoman.decode.search import search
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.tokenizer import Tokenizer
 
@@ -31,6 +34,7 @@ class Translator:
         device: torch.device | str = "cpu",
     ) -> None:
         self.model = model.to(device).eval()
+        self.scorer = Scorer([self.model])
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self.search = search or SearchConfig()
         self.device = torch.device(device)
@@ -98,7 +102,7 @@ class Translator:
         return [results[index] for index in range(len(pairs))]
 
     def _search(self, sources: Sequence[Sequence[int]], settings: SearchConfig) -> list[list[Ended]]:
-        return search(self.model, *pad_sources(sources, self.device), settings)
+        return search(self.scorer, *pad_sources(sources, self.device), settings)
 
     def _token_scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[float]]:
         batch = collate(pairs, self.device)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dragoman.config import apply_overrides, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.presets import chosen_config

@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.data.batch import by_length, collate
 from dragoman.data.corpus import Prepared
 from dragoman.data.pairs import load_pairs
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models.base import EncoderDecoder

@@ -1,0 +1,20 @@
+"""A hypothesis in ids, as a search sets it aside."""
+
+from dataclasses import dataclass
+
+from dragoman.decode.hypothesis import FinishReason, normalised, total
+
+COMPACT_AT = 8
+"""Sentences that are done leave a batch when they are more than one in so many."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Tokens with `</s>` at the end, and the log-probability of each."""
+
+    tokens: tuple[int, ...]
+    token_scores: tuple[float, ...]
+    reason: FinishReason
+
+    def score(self, alpha: float) -> float:
+        return normalised(total(self.token_scores), len(self.tokens), alpha)

@@ -1,0 +1,95 @@
+"""Every model in a run: the same loop trains it, it is killed, resumed, loaded, searched and scored."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from battery.models import CASES
+from dragoman.checkpoint.model import load_model
+from dragoman.config import to_dict
+from dragoman.data.corpus import Prepared, prepare
+from dragoman.decode.config import SearchConfig
+from dragoman.train import loop
+from dragoman.train.batches import UpdateBatch
+from dragoman.train.config import RunConfig, resolve
+from dragoman.train.display import Quiet
+from dragoman.train.run import Run
+from dragoman.train.session import train_run
+from dragoman.train.state import Training
+from toy import toy_config, toy_pairs, write_pairs
+
+UPDATES, KILLED_IN = 6, 5
+
+
+class Killed(BaseException):
+    """As SIGKILL does: nothing is saved, nothing is said."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    return write_pairs(tmp_path_factory.mktemp("corpus"), toy_pairs(160))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prepared")
+
+
+def run_of(name: str, directory: Path, corpus: tuple[str, str], cache: Path) -> Run:
+    """The case as a run, with the vocabularies joint or apart as the case has them."""
+    kind, config, vocab = CASES[name]
+    plain = toy_config(corpus)
+    plain["model"] = {"kind": kind, **to_dict(config)}
+    plain["tokenizer"] |= {"joint": vocab.shared}
+    plain["train"] |= {"max_updates": UPDATES, "save_every": 2, "validate_every": 3, "log_every": 1}
+    resolved = resolve(plain)
+    return Run.create(directory, resolved, _prepared(resolved, cache))
+
+
+def _prepared(config: RunConfig, cache: Path) -> Prepared:
+    return prepare(config.data, config.tokenizer, seed=config.seed, cache=cache)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_killed_and_resumed_it_is_bit_identical_and_it_loads_and_translates(
+    name: str, tmp_path: Path, corpus: tuple[str, str], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run_of(name, tmp_path / "whole", corpus, cache)
+    train_run(whole, Quiet())
+
+    def learn_until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
+        if training.progress.update == KILLED_IN:
+            raise Killed
+        return learn(training, data)
+
+    learn = loop.learn
+    killed = run_of(name, tmp_path / "killed", corpus, cache)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(loop, "learn", learn_until_killed)
+        train_run(killed, Quiet())
+    assert killed.last == "0000004"
+    train_run(Run.open(killed.directory), Quiet())
+    for file in ("model.safetensors", "optim.safetensors", "state.json"):
+        left, right = (run.checkpoints / "0000006" / file for run in (whole, killed))
+        assert left.read_bytes() == right.read_bytes(), file
+
+    _loads_and_translates(whole)
+
+
+def _loads_and_translates(run: Run) -> None:
+    """The same weights twice from the disk, and what a beam prints is what scoring finds."""
+    first, second = (load_model(run.directory, torch.device("cpu"), "last").model for _ in range(2))
+    assert first.state_dict().keys() == second.state_dict().keys()
+    for ours, theirs in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs)
+    translator = run.translator("last", "cpu")
+    texts = ["ab cd", "e", "dda b c ab"]
+    found = translator.hypotheses(texts, search=SearchConfig(beam=4, n_best=4))
+    for source, hypotheses in zip(texts, found, strict=True):
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        assert len({h.tokens for h in hypotheses}) == 4
+        ids = translator.src_tokenizer.encode(source)
+        again = translator.score_ids([(ids, h.tokens) for h in hypotheses], alpha=1.0, batch_tokens=512)
+        for printed, rescored in zip(hypotheses, again, strict=True):
+            assert printed.log_prob == pytest.approx(rescored.log_prob, abs=1e-5 * len(printed.token_scores))

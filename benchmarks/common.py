@@ -8,18 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.formats import read_lines
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 RESULTS = Path(__file__).parent / "results"
+SMOOTHING = 0.1
 IdPairs = list[tuple[list[int], list[int]]]
 
 
-def encode_corpus(src: Path, tgt: Path, vocab_size: int) -> tuple[Tokenizer, IdPairs]:
-    """A joint BPE tokenizer for two parallel files, and their pairs in ids."""
-    sources, targets = list(read_lines(src)), list(read_lines(tgt))
+def encode_corpus(
+    src: Path, tgt: Path, vocab_size: int, lines: int | None = None
+) -> tuple[Tokenizer, IdPairs]:
+    """A joint BPE tokenizer for two parallel files, or for their first lines, and their pairs in ids."""
+    sources, targets = list(read_lines(src))[:lines], list(read_lines(tgt))[:lines]
     tokenizer = Tokenizer.train([*sources, *targets], TokenizerConfig(vocab_size=vocab_size))
     return tokenizer, list(zip(tokenizer.encode_batch(sources), tokenizer.encode_batch(targets), strict=True))
 
@@ -38,6 +43,30 @@ def batches_of(pairs: IdPairs, tokens: int, count: int, seed: int = 0) -> list[P
     return [collate([pairs[i] for i in cuts[number]]) for number in picked]
 
 
+def stepper(model: nn.Module, loss_of: Callable[[PairBatch], torch.Tensor]) -> Callable[[PairBatch], None]:
+    """One update on the mean loss, the same for everybody."""
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+
+    def step(batch: PairBatch) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        (loss_of(batch) / batch.num_tokens).backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+
+    return step
+
+
+def plain_loss(logits: torch.Tensor, batch: PairBatch) -> torch.Tensor:
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        batch.tgt_out.flatten(),
+        ignore_index=0,
+        label_smoothing=SMOOTHING,
+        reduction="sum",
+    )
+
+
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
@@ -54,9 +83,9 @@ def interleave(rounds: int, contenders: dict[str, Callable[[], float]]) -> dict[
 
 
 def write_table(
-    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: str
+    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: str, keep: bool = True
 ) -> None:
-    """Print a table and keep it under benchmarks/results/."""
+    """Print a table and, unless it is of a trial, keep it under benchmarks/results/."""
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -68,8 +97,9 @@ def write_table(
 
     table = [line(header), line(["-" * width for width in widths]), *map(line, rows)]
     text = "\n".join([f"# {title}", "", *table, "", notes.strip(), "", environment(), ""])
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    if keep:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
     print("\n" + text)
 
 

@@ -13,42 +13,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
-from torch import nn
 
-from common import batches_of, encode_corpus, interleave, median, write_table
+from common import (
+    SMOOTHING,
+    batches_of,
+    encode_corpus,
+    interleave,
+    median,
+    plain_loss,
+    stepper,
+    write_table,
+)
 from dragoman.data.batch import PairBatch
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
 from dragoman.objectives import CrossEntropy
 from peers import TorchTransformer, marian_like
-
-SMOOTHING = 0.1
-
-
-def stepper(model: nn.Module, loss_of: Callable[[PairBatch], torch.Tensor]) -> Callable[[PairBatch], None]:
-    """One update on the mean loss, the same for everybody."""
-    parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
-
-    def step(batch: PairBatch) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        (loss_of(batch) / batch.num_tokens).backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-
-    return step
-
-
-def plain_loss(logits: torch.Tensor, batch: PairBatch) -> torch.Tensor:
-    return F.cross_entropy(
-        logits.flatten(0, 1),
-        batch.tgt_out.flatten(),
-        ignore_index=0,
-        label_smoothing=SMOOTHING,
-        reduction="sum",
-    )
 
 
 def main() -> None:

@@ -46,6 +46,8 @@ class Memory:
 
     hidden: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
+    values: Float[Tensor, "B S D"] | None = None
+    """What an attention should sum, where that is not what it compares: ConvS2S."""
 
 
 class Encoder(Protocol):

@@ -114,6 +114,19 @@ def test_the_encoders_gradient_is_divided_by_the_number_of_attentions() -> None:
     assert (of_e * step).sum().item() == pytest.approx(numerically, rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["convs2s", "convs2s-dilated", "convs2s-deep-decoder"])
+def test_the_host_never_waits_for_a_value(name: str) -> None:
+    """On the meta device tensors have no values: asking for one, as for a length, would fail."""
+    model = make(name).to("meta").train()
+    src, mask, tgt = (x.to("meta") for x in random_batch(model.vocab, [7, 4], 5))
+    memory = model.encode(src, mask)
+    model.decode(tgt, memory).sum().backward()
+    _, state = model.step(tgt[:, 0], model.start(memory))
+    order = torch.arange(6, device="meta")
+    hidden, _ = model.step(order, state.expand(3).select(order))
+    assert hidden.shape == (6, 16)
+
+
 def test_dropout_is_drawn_in_training_alone() -> None:
     model = make("convs2s")
     src, mask, tgt = random_batch(model.vocab, [7, 4], 5)

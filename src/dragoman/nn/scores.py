@@ -1,4 +1,4 @@
-"""The classic attention scores: how well a query q of a recurrent decoder matches a memory position h.
+"""The classic attention scores: how well a query q of a decoder matches a memory position h.
 
     basic         qᵀh                       no parameters; both have one width
     dot           qᵀh                       h is projected where its width is another

@@ -22,6 +22,8 @@ from contender import BEAMS, DROPOUT, FORCED, Contender, count_parameters, measu
 from dragoman.data.batch import PairBatch, collate
 from dragoman.models import build
 from dragoman.models.base import Vocab
+from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
@@ -46,6 +48,17 @@ MODELS_AT_WIDTH: dict[str, tuple[str, Callable[[int], object]]] = {
     "LSTM, no attention": ("rnn", recurrent(attention="none")),
     "GRU, additive (Bahdanau)": ("rnn", recurrent(cell="gru")),
     "tanh RNN, additive (Bahdanau)": ("rnn", recurrent(cell="rnn")),
+    "ConvS2S, 4 + 4 layers": (
+        "convs2s",
+        lambda width: ConvS2SConfig(num_layers=4, model_dim=width, dropout=DROPOUT),
+    ),
+    "Transformer encoder, GRU decoder": (
+        "mixed",
+        lambda width: MixedConfig(
+            {"num_layers": 3, "model_dim": width, "num_heads": 4, "ff_dim": 4 * width, "dropout": DROPOUT},
+            {"kind": "rnn", "cell": "gru", "model_dim": width, "dropout": DROPOUT},
+        ),
+    ),
 }
 
 

@@ -4,6 +4,7 @@ import torch
 
 from dragoman.models import MODELS, build
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -12,6 +13,7 @@ VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
 SEPARATE = Vocab(src_size=19, tgt_size=23, shared=False)
 _SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 4, "ff_dim": 24}
 _RNN = {"model_dim": 16}
+_CONV = {"num_layers": 3, "model_dim": 16}  # three layers: every position sees the battery's six
 
 CASES: dict[str, tuple[str, object, Vocab]] = {
     "transformer": ("transformer", TransformerConfig(**_SMALL), VOCAB),
@@ -66,8 +68,55 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         MixedConfig({"kind": "transformer", **_SMALL}, {"kind": "rnn", "model_dim": 24, "attention": "none"}),
         SEPARATE,
     ),
+    "convs2s+gru": (
+        "mixed",
+        MixedConfig({"kind": "convs2s", **_CONV}, {"kind": "rnn", "cell": "gru", "model_dim": 24}),
+        SEPARATE,
+    ),
+    "lstm+convs2s": (
+        "mixed",
+        MixedConfig({"kind": "rnn", **_RNN}, {"kind": "convs2s", **_CONV, "attention": "general"}),
+        VOCAB,
+    ),
+    "transformer+convs2s": (
+        "mixed",
+        MixedConfig({"kind": "transformer", **_SMALL}, {"kind": "convs2s", **_CONV | {"model_dim": 12}}),
+        VOCAB,
+    ),
+    "convs2s+transformer": (
+        "mixed",
+        MixedConfig({"kind": "convs2s", **_CONV}, {"kind": "transformer", **_SMALL, "norm": "pre"}),
+        VOCAB,
+    ),
     # 4 places are fewer than the battery's sentences have
     "location": ("rnn", RnnConfig(**_RNN, attention="location", wiring="luong", max_positions=4), VOCAB),
+    "convs2s": ("convs2s", ConvS2SConfig(**_CONV), VOCAB),
+    "convs2s-dilated": (
+        "convs2s",
+        ConvS2SConfig(**_CONV, decoder_kernel_width=2, dilation_base=2, attention="additive"),
+        VOCAB,
+    ),
+    "convs2s-conv-dim": (
+        "convs2s",
+        ConvS2SConfig(**_CONV, conv_dim=20, tie_embeddings=False, attention="general", max_positions=4),
+        SEPARATE,
+    ),
+    "convs2s-deep-decoder": (
+        "convs2s",
+        ConvS2SConfig(
+            num_layers=1,
+            num_decoder_layers=5,
+            model_dim=16,
+            kernel_width=5,
+            decoder_kernel_width=4,
+            dilation_base=3,
+            dilation_cycle=2,
+            attention="cosine",
+            scale_embeddings=True,
+            output_bias=False,
+        ),
+        SEPARATE,
+    ),
 }
 WITHOUT_ATTENTION = {"rnn-none", "lstm-none"}  # a Transformer encoder attends to itself all the same
 assert {kind for kind, _, _ in CASES.values()} == set(MODELS)

@@ -99,6 +99,7 @@ def test_the_presets_are_documented() -> None:
     columns = {
         "transformer": ("layers", "model_dim", "num_heads", "ff_dim", "dropout"),
         "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
+        "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
     }
     for name, (kind, make) in PRESETS.items():
         numbers = to_dict(make())

@@ -5,6 +5,7 @@ from typing import Any
 
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.convs2s import ConvS2SConfig, convs2s
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
@@ -13,6 +14,7 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
     "rnn": (RnnConfig, rnn),
     "mixed": (MixedConfig, mixed),
+    "convs2s": (ConvS2SConfig, convs2s),
 }
 
 

@@ -50,6 +50,8 @@ class Memory:
     mask: Bool[Tensor, "B S"]
     ended: Float[Tensor, "B D"] | None = None
     """Where a recurrent encoder ended, if it is one."""
+    values: Float[Tensor, "B S D"] | None = None
+    """What an attention should sum, where that is not what it compares: ConvS2S."""
 
     @property
     def summary(self) -> Float[Tensor, "B D"]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from dragoman.config import to_dict
 from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Vocab, join
+from dragoman.models.convs2s import ConvDecoder, ConvEncoder, ConvS2SConfig
 from dragoman.models.presets import chosen_config
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder
 from dragoman.models.transformer import TransformerConfig, TransformerDecoder, TransformerEncoder
@@ -26,6 +27,7 @@ MakeDecoder = Callable[[Any, TokenEmbedding, int], Decoder]
 HALVES: dict[str, tuple[type, MakeEncoder, MakeDecoder]] = {
     "transformer": (TransformerConfig, TransformerEncoder, TransformerDecoder),
     "rnn": (RnnConfig, RnnEncoder, RnnDecoder),
+    "convs2s": (ConvS2SConfig, ConvEncoder, ConvDecoder),
 }
 
 

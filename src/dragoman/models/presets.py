@@ -5,8 +5,11 @@ from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
+from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+
+ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -39,17 +42,23 @@ def lstm_no_attention() -> RnnConfig:
     return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="none", dropout=0.2)
 
 
-PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig | RnnConfig]]] = {
+def convs2s() -> ConvS2SConfig:
+    """Convolutions with attention at every decoder layer, after Gehring et al. 2017, at a small size."""
+    return ConvS2SConfig(num_layers=4, model_dim=256, kernel_width=3, attention="dot", dropout=0.2)
+
+
+PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "transformer-tiny": ("transformer", transformer_tiny),
     "transformer-small": ("transformer", transformer_small),
     "transformer-base": ("transformer", transformer_base),
     "transformer-big": ("transformer", transformer_big),
     "lstm": ("rnn", lstm),
     "lstm-no-attention": ("rnn", lstm_no_attention),
+    "convs2s": ("convs2s", convs2s),
 }
 
 
-def preset(name: str, where: str = "model") -> tuple[str, TransformerConfig | RnnConfig]:
+def preset(name: str, where: str = "model") -> tuple[str, ModelConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
         raise UserError(f"{where}.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")

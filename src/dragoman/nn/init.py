@@ -20,9 +20,25 @@ def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True) -> nn
     return linear
 
 
+def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> nn.Linear:
+    """Normal with variance gain / in; biases are zero (Gehring et al. 2017, section 3.5).
+
+    What goes into a GLU has gain 4, everything else 1, each times the share that dropout leaves of the input.
+    """
+    linear = nn.Linear(in_dim, out_dim)
+    nn.init.normal_(linear.weight, std=(gain / in_dim) ** 0.5)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
 def embedding_weight(size: int, dim: int) -> nn.Parameter:
     """Normal with variance 1/D: scaled by √D, an embedding has unit variance; tied, so have the logits."""
     return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))
+
+
+def position_weight(size: int, dim: int) -> nn.Parameter:
+    """Normal with standard deviation 0.1 (Gehring et al. 2017, section 3.5)."""
+    return nn.Parameter(torch.empty(size, dim).normal_(std=0.1))
 
 
 def recurrent_weights(layer: nn.RNNBase) -> None:

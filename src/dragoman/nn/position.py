@@ -1,10 +1,12 @@
-"""Where a token stands: sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
+"""Where a token stands: sinusoids (Vaswani et al. 2017, section 3.5), or a learnt row for every place."""
 
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from dragoman.nn.init import position_weight
 from dragoman.shapes import Float, Tensor
 
 SinusoidLayout = Literal["interleaved", "halves"]
@@ -42,3 +44,21 @@ class SinusoidalPositions(nn.Module):
             return x + self.table[start:end].to(x.dtype)
         rows = sinusoids(x.size(1), self.dim, layout=self.layout, start=start)
         return x + rows.to(device=x.device, dtype=x.dtype)
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learnt row to every position (Gehring et al. 2017, section 3.1).
+
+    A longer sequence is no error: all positions beyond the table share its last row.
+    """
+
+    def __init__(self, max_positions: int, dim: int) -> None:
+        super().__init__()
+        self.weight = position_weight(max_positions, dim)
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        end = start + x.size(1)
+        if end <= len(self.weight):
+            return x + self.weight[start:end]
+        places = torch.arange(start, end, device=x.device).clamp(max=len(self.weight) - 1)
+        return x + F.embedding(places, self.weight)

@@ -1,4 +1,4 @@
-"""The classic attention scores: how well a query q of a recurrent decoder matches a memory position h.
+"""The classic attention scores: how well a query q of a decoder matches a memory position h.
 
     basic         qᵀh                       no parameters; both have one width
     dot           qᵀh                       h is projected where its width is another
@@ -188,14 +188,20 @@ class PreparedMemory:
 
 
 class ScoredAttention(nn.Module):
-    """Any score, a softmax over the visible positions, and the weighted sum of the memory itself."""
+    """Any score, a softmax over the visible positions, and the weighted sum of the memory itself, or of other
+    values that stand at its positions."""
 
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score
 
-    def prepare(self, memory: Float[Tensor, "B M G"], visible: Bool[Tensor, "B M"]) -> PreparedMemory:
-        return PreparedMemory(self.score.prepare(memory), memory, visible)
+    def prepare(
+        self,
+        memory: Float[Tensor, "B M G"],
+        visible: Bool[Tensor, "B M"],
+        values: Float[Tensor, "B M W"] | None = None,
+    ) -> PreparedMemory:
+        return PreparedMemory(self.score.prepare(memory), memory if values is None else values, visible)
 
     def forward(self, query: Float[Tensor, "B Q D"], memory: PreparedMemory) -> Float[Tensor, "B Q G"]:
         scores = self.score(query, memory.keys)[:, None]  # B 1 Q M

@@ -90,6 +90,34 @@ class KeyValueCache:
         return KeyValueCache(keys, values, self.length)
 
 
+@dataclass(frozen=True)
+class Window:
+    """The last C inputs of a causal convolution, in a ring: position t takes slot t mod C from t − C.
+
+    Before the first position there are zeros, as in front of a whole sequence.
+    """
+
+    inputs: Float[Tensor, "N C D"]
+
+    @classmethod
+    def empty(cls, rows: int, length: int, dim: int, like: Tensor) -> "Window":
+        return cls(like.new_zeros(rows, length, dim))
+
+    def every(self, dilation: int, position: int) -> list[Float[Tensor, "N 1 D"]]:
+        """Each `dilation`-th input before `position`, the oldest first; C is a multiple of it."""
+        length = self.inputs.size(1)
+        slots = [(position + offset) % length for offset in range(0, length, dilation)]
+        return [self.inputs[:, slot : slot + 1] for slot in slots]
+
+    def put(self, x: Float[Tensor, "N 1 D"], position: int) -> "Window":
+        if self.inputs.size(1):
+            self.inputs[:, position % self.inputs.size(1)] = x[:, 0]
+        return self
+
+    def rows(self, rows: Int[Tensor, "R"]) -> "Window":
+        return Window(self.inputs.index_select(0, rows))
+
+
 def rows_of(sentences: Int[Tensor, "A"], beams: int) -> Int[Tensor, "R"]:
     """The rows that belong to the given sentences, where every sentence has `beams` rows in a block."""
     offsets = torch.arange(beams, device=sentences.device)

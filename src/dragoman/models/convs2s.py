@@ -1,0 +1,236 @@
+"""ConvS2S: convolutions on both sides, and attention at every layer of the decoder (Gehring et al. 2017).
+
+    source ─ embed ─ + positions ─▶ e ─ in ─ [ convolution ]×L ─ out ─▶ z         memory: z; values: z + e
+
+    target ─ embed ─ + positions ─▶ g ─ in ─ [ causal convolution ─ h ─┬──────────── + ]×L ─ out ─▶ hidden
+                                                                       └─ attention ─┘
+    attention at every layer (section 3.3):
+        d = W h + b + g        the query
+        a = softmax over j of score(d, z_j)
+        c = √m Σ_j a_j (z_j + e_j)             m source positions, m √(1/m) = √m (section 3.4)
+
+`in` and `out` are linear maps between the width of embeddings and memory (`model_dim`) and that of the
+convolutions (`conv_dim`). `nn/convolution.py` draws the block. With `dilation_base` b the inputs of layer l
+stand b^l apart, so that what a layer sees grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
+
+The encoder's gradient is divided by the number of attentions, that of the source embedding inside the values
+is not (section 3.4). Weights begin as in section 3.5, but for token embeddings (standard deviation 1/√D, as
+in every model here, not 0.1). Sums that the paper writes plainly, d, z + e and h + c, are not scaled. What
+the paper has and this does not: weight normalisation, and widths that change from layer to layer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.nn.convolution import ConvolutionBlock
+from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.init import normal_linear
+from dragoman.nn.mask import lengths
+from dragoman.nn.position import LearnedPositions
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score
+from dragoman.nn.state import Window, rows_of
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+_LONGEST_DILATION = 1024
+
+
+@dataclass(frozen=True)
+class ConvS2SConfig:
+    num_layers: int = 4
+    num_decoder_layers: int | None = None  # as many as in the encoder
+    model_dim: int = 256  # of embeddings and memory
+    conv_dim: int | None = None  # of the convolutions; model_dim
+    kernel_width: int = 3
+    decoder_kernel_width: int | None = None  # the same as kernel_width
+    dilation_base: int = 1  # 1 is none
+    dilation_cycle: int = 5  # layers after which dilation begins again at 1
+    attention: ScoreName = "dot"
+    attention_dim: int | None = None  # inside concat and additive; model_dim
+    max_positions: int = 512
+    dropout: float = 0.1
+    scale_embeddings: bool = False
+    tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
+    output_bias: bool = True
+
+    def __post_init__(self) -> None:
+        widths = ("model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim")
+        rest = ("num_layers", "num_decoder_layers", "dilation_base", "dilation_cycle", "max_positions")
+        for name in (*widths, *rest):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        if self.kernel_width % 2 == 0:
+            raise UserError(
+                f"kernel_width: the encoder looks equally far to both sides, which takes an odd width, "
+                f"found {self.kernel_width}; decoder_kernel_width alone may be even"
+            )
+        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
+            raise UserError(
+                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
+            )
+        deepest = max(self.num_layers, self.num_decoder_layers or 1)
+        if max(self.dilations(deepest)) > _LONGEST_DILATION:
+            raise UserError(
+                f"dilation_base: {self.dilation_base} grows beyond {_LONGEST_DILATION} positions in "
+                f"{min(deepest, self.dilation_cycle)} layers; choose less, or a shorter dilation_cycle"
+            )
+
+    def dilations(self, num_layers: int) -> list[int]:
+        """How far apart the inputs of each layer stand."""
+        return [self.dilation_base ** (layer % self.dilation_cycle) for layer in range(num_layers)]
+
+
+def convs2s(config: ConvS2SConfig, vocab: Vocab) -> EncoderDecoder:
+    """Assemble the whole model."""
+    return join(vocab, ConvEncoder, config, ConvDecoder, config)
+
+
+class ConvEncoder(nn.Module):
+    def __init__(self, config: ConvS2SConfig, embedding: TokenEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.positions = LearnedPositions(config.max_positions, config.model_dim)
+        width = config.conv_dim or config.model_dim
+        self.into = normal_linear(config.model_dim, width, gain=1 - config.dropout)
+        layers = nn.ModuleList(
+            ConvolutionBlock(width, config.kernel_width, dilation, dropout=config.dropout)
+            for dilation in config.dilations(config.num_layers)
+        )
+        self.layers = cast(Sequence[ConvolutionBlock], layers)
+        self.out = normal_linear(width, config.model_dim)
+        self.dropout = config.dropout
+
+    def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        embedded = F.dropout(self.positions(self.embedding(src_ids)), self.dropout, self.training)
+        x = self.into(embedded)
+        padded = ~src_mask[:, :, None]
+        for layer in self.layers:
+            x = layer(x.masked_fill(padded, 0.0))
+        hidden = self.out(x)
+        return Memory(hidden, src_mask, values=hidden + embedded)
+
+
+class ConvDecoderLayer(nn.Module):
+    """A causal convolution, then attention: h + c."""
+
+    def __init__(self, config: ConvS2SConfig, dilation: int, memory_dim: int) -> None:
+        super().__init__()
+        dim, width = config.model_dim, config.conv_dim or config.model_dim
+        kernel_width = config.decoder_kernel_width or config.kernel_width
+        self.convolution = ConvolutionBlock(
+            width, kernel_width, dilation, causal=True, dropout=config.dropout
+        )
+        self.query = normal_linear(width, dim)
+        self.attention = ScoredAttention(
+            make_score(config.attention, dim, memory_dim, config.attention_dim or dim, config.max_positions)
+        )
+        self.context = nn.Identity() if memory_dim == width else normal_linear(memory_dim, width)
+
+    def forward(
+        self, x: Float[Tensor, "B T C"], embedded: Float[Tensor, "B T D"], memory: PreparedMemory
+    ) -> Float[Tensor, "B T C"]:
+        return self._look(self.convolution(x), embedded, memory)
+
+    def step(
+        self,
+        x: Float[Tensor, "N 1 C"],
+        embedded: Float[Tensor, "N 1 D"],
+        memory: PreparedMemory,
+        window: Window,
+        position: int,
+    ) -> tuple[Float[Tensor, "N 1 C"], Window]:
+        h, window = self.convolution.step(x, window, position)
+        return self._look(h, embedded, memory), window
+
+    def _look(
+        self, h: Float[Tensor, "N T C"], embedded: Float[Tensor, "N T D"], memory: PreparedMemory
+    ) -> Float[Tensor, "N T C"]:
+        # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.
+        query = (self.query(h) + embedded).reshape(len(memory.visible), -1, embedded.size(-1))
+        return h + self.context(self.attention(query, memory)).reshape(h.shape)
+
+
+class ConvDecoder(nn.Module):
+    def __init__(self, config: ConvS2SConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.positions = LearnedPositions(config.max_positions, config.model_dim)
+        width = config.conv_dim or config.model_dim
+        self.into = normal_linear(config.model_dim, width, gain=1 - config.dropout)
+        layers = nn.ModuleList(
+            ConvDecoderLayer(config, dilation, memory_dim)
+            for dilation in config.dilations(config.num_decoder_layers or config.num_layers)
+        )
+        self.layers = cast(Sequence[ConvDecoderLayer], layers)
+        self.out = normal_linear(width, config.model_dim)
+        self.dropout = config.dropout
+
+    def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        embedded = self._embed(tgt_in)
+        x = self.into(embedded)
+        for layer, prepared in zip(self.layers, self._prepare(memory), strict=True):
+            x = layer(x, embedded, prepared)
+        return F.dropout(self.out(x), self.dropout, self.training)
+
+    def start(self, memory: Memory) -> "ConvState":
+        rows = len(memory.hidden)
+        windows = tuple(layer.convolution.start(rows, like=memory.hidden) for layer in self.layers)
+        return ConvState(windows, self._prepare(memory), beams=1, position=0)
+
+    def step(
+        self, last_ids: Int[Tensor, "N"], state: "ConvState"
+    ) -> tuple[Float[Tensor, "N D"], "ConvState"]:
+        embedded = self._embed(last_ids[:, None], state.position)  # N 1 D
+        x = self.into(embedded)
+        windows = []
+        for layer, memory, window in zip(self.layers, state.memory, state.windows, strict=True):
+            x, window = layer.step(x, embedded, memory, window, state.position)
+            windows.append(window)
+        hidden = F.dropout(self.out(x), self.dropout, self.training)[:, 0]
+        return hidden, replace(state, windows=tuple(windows), position=state.position + 1)
+
+    def _embed(self, ids: Int[Tensor, "N T"], start: int = 0) -> Float[Tensor, "N T D"]:
+        return F.dropout(self.positions(self.embedding(ids), start), self.dropout, self.training)
+
+    def _prepare(self, memory: Memory) -> tuple[PreparedMemory, ...]:
+        """What every layer looks at. The values are common to all, and have their factor √m already."""
+        hidden = memory.hidden
+        # Zero, except for its gradient, which leaves the encoder 1/L of what L attentions send back.
+        fewer = (1 / len(self.layers) - 1) * (hidden - hidden.detach())
+        keys, values = hidden + fewer, (hidden if memory.values is None else memory.values) + fewer
+        values = values * lengths(memory.mask).to(values.dtype).sqrt()[:, None, None]
+        return tuple(layer.attention.prepare(keys, memory.mask, values) for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class ConvState:
+    """The memory has a row a sentence, whose beams share it; the windows have a row a beam."""
+
+    windows: tuple[Window, ...]  # one a layer
+    memory: tuple[PreparedMemory, ...]  # one a layer
+    beams: int
+    position: int
+
+    def expand(self, k: int) -> Self:
+        inputs = self.windows[0].inputs
+        rows = torch.arange(len(inputs), device=inputs.device)
+        return replace(self._rows(rows.repeat_interleave(k)), beams=self.beams * k)
+
+    def select(self, order: Int[Tensor, "N"]) -> Self:
+        return self._rows(order)
+
+    def keep(self, sentences: Int[Tensor, "A"]) -> Self:
+        memory = tuple(layer.keep(sentences) for layer in self.memory)
+        return replace(self._rows(rows_of(sentences, self.beams)), memory=memory)
+
+    def _rows(self, rows: Int[Tensor, "R"]) -> Self:
+        return replace(self, windows=tuple(window.rows(rows) for window in self.windows))

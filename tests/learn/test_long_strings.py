@@ -1,0 +1,27 @@
+"""With attention a recurrent model reverses strings of 20 letters; one vector cannot hold them."""
+
+import torch
+
+from dragoman.models.rnn import Attention, RnnConfig
+from learn.strings import learnt, share_right, strings
+
+LONGEST, UPDATES = 20, 600
+
+
+def growing(update: int) -> tuple[int, int]:
+    """Short strings first; full length after two thirds of the updates."""
+    longest = min(LONGEST, 4 + update * 24 // UPDATES)
+    return max(1, longest - 4), longest
+
+
+def share_reversed(attention: Attention) -> float:
+    held_out = strings(300, LONGEST, LONGEST, torch.Generator().manual_seed(2))
+    config = RnnConfig(cell="gru", model_dim=64, attention=attention, dropout=0.0)
+    model = learnt("rnn", config, "reverse", held_out, updates=UPDATES, rate=5e-3, batch=32, lengths=growing)
+    return share_right(model, "reverse", held_out)
+
+
+def test_attention_lifts_the_bottleneck() -> None:
+    with_attention, without = share_reversed("additive"), share_reversed("none")
+    assert with_attention > 0.99
+    assert without < with_attention - 0.5

@@ -5,12 +5,14 @@ from typing import Any
 
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
 
 MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
     "rnn": (RnnConfig, rnn),
+    "markov": (MarkovConfig, markov),
 }
 
 
@@ -21,7 +23,7 @@ def config_class(kind: str) -> type:
 
 
 def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
-    """A fresh model with random weights."""
+    """A fresh model: its weights are random, its tables empty."""
     expected = config_class(kind)
     if not isinstance(config, expected):
         raise TypeError(f"model {kind} takes a {expected.__name__}, not a {type(config).__name__}")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.errors import UserError
+from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
@@ -37,17 +38,31 @@ def lstm_no_attention() -> RnnConfig:
     return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="none", dropout=0.2)
 
 
-PRESETS: dict[str, tuple[str, Callable[[], TransformerConfig | RnnConfig]]] = {
+def markov() -> MarkovConfig:
+    """A trigram model of the target language: it never looks at the source."""
+    return MarkovConfig(order=2)
+
+
+def markov_skips() -> MarkovConfig:
+    """Every earlier word votes, those of the source too, as far as the mask lets it be heard."""
+    return MarkovConfig(order=2, skips=True, mask="selective")
+
+
+AnyConfig = TransformerConfig | RnnConfig | MarkovConfig
+
+PRESETS: dict[str, tuple[str, Callable[[], AnyConfig]]] = {
     "transformer-tiny": ("transformer", transformer_tiny),
     "transformer-small": ("transformer", transformer_small),
     "transformer-base": ("transformer", transformer_base),
     "transformer-big": ("transformer", transformer_big),
     "lstm": ("rnn", lstm),
     "lstm-no-attention": ("rnn", lstm_no_attention),
+    "markov": ("markov", markov),
+    "markov-skips": ("markov", markov_skips),
 }
 
 
-def preset(name: str) -> tuple[str, TransformerConfig | RnnConfig]:
+def preset(name: str) -> tuple[str, AnyConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
         raise UserError(f"model.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")

@@ -202,9 +202,10 @@ class MarkovDecoder(nn.Module):
     def count(self, batches: Iterable[PairBatch]) -> None:
         for k, table in enumerate(self.tables):
             assert isinstance(table, Table)
-            self._fill(table, batches, lambda batch, k=k: self._contexts(batch, k), 1 if k < 2 else None)
+            least = self.config.min_count if k > 1 else 1
+            self._fill(table, batches, lambda batch, k=k: self._contexts(batch, k), least)
         if self.skips is not None:
-            self._fill(self.skips.table, batches, self._features, None)
+            self._fill(self.skips.table, batches, self._features, self.config.min_count)
             lasts = self.tables[1]
             assert isinstance(lasts, Table)
             self.skips.learn_mask(lasts, self._shortest(torch.float64)[0])
@@ -214,18 +215,19 @@ class MarkovDecoder(nn.Module):
         table: Table,
         batches: Iterable[PairBatch],
         read: Callable[[PairBatch], tuple[Tensor, Tensor]],
-        min_count: int | None,
+        min_count: int,
     ) -> None:
         tally, size = Tally(), self.vocab.tgt_size
         for batch in batches:
             keys, pieces = read(batch)
             if len(keys) and int(keys.max()) >= (1 << 63) // size:
                 raise UserError(
-                    f"model.order: {self.order} is too much for {size:,} pieces: too many contexts; lower it"
+                    f"model.order: {self.order} is too much for {size:,} pieces: the contexts cannot be "
+                    "numbered; lower it, or take a smaller vocabulary"
                 )
             tally.add(keys * size + pieces)
         entries, counts = tally.result()
-        kept = counts >= (min_count or self.config.min_count)
+        kept = counts >= min_count
         table.fill(entries[kept].to(table.keys.device), counts[kept].to(table.keys.device))
 
     def _contexts(self, batch: PairBatch, order: int) -> tuple[Int[Tensor, "P"], Int[Tensor, "P"]]:

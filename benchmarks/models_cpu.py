@@ -23,6 +23,7 @@ from dragoman.data.batch import PairBatch, collate
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -52,6 +53,7 @@ MODELS_AT_WIDTH: dict[str, tuple[str, Callable[[int], object]]] = {
         "convs2s",
         lambda width: ConvS2SConfig(num_layers=4, model_dim=width, dropout=DROPOUT),
     ),
+    "Markov, order 2, counting": ("markov", lambda _width: MarkovConfig(order=2)),
     "Transformer encoder, GRU decoder": (
         "mixed",
         lambda width: MixedConfig(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.loss import projected_cross_entropy
+from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.shapes import Float, Tensor
 
 
@@ -39,12 +39,10 @@ class CrossEntropy:
         if hidden.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
             rows = batch.tgt_mask.flatten().nonzero()[:, 0]
             hidden, target = hidden[rows], target[rows]
-        total, nll = projected_cross_entropy(
-            hidden,
-            model.projection.weight,
-            model.projection.bias,
-            target,
-            ignore_id=model.vocab.pad_id,
-            smoothing=self.label_smoothing,
-        )
+        pad_id, smoothing = model.vocab.pad_id, self.label_smoothing
+        if model.projection is None:
+            total, nll = cross_entropy(hidden, target, pad_id, smoothing)
+        else:
+            weight, bias = model.projection.weight, model.projection.bias
+            total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
         return Loss(total, nll, batch.num_tokens)

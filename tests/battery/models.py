@@ -2,9 +2,11 @@
 
 import torch
 
+from dragoman.data.batch import collate
 from dragoman.models import MODELS, build
-from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.base import Counted, EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -117,15 +119,28 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         ),
         SEPARATE,
     ),
+    "markov": ("markov", MarkovConfig(order=3), VOCAB),
+    "markov-skips": ("markov", MarkovConfig(order=1, skips=True), VOCAB),
+    "markov-selective": (
+        "markov",
+        MarkovConfig(skips=True, mask="selective", mask_threshold=0.3, smoothing=0.1),
+        SEPARATE,
+    ),
 }
-WITHOUT_ATTENTION = {"rnn-none", "lstm-none"}  # a Transformer encoder attends to itself all the same
+BY_COUNTING = {"markov", "markov-skips", "markov-selective"}
+"""Without parameters and embeddings: causality is shown by other inputs, learning by counting."""
+WITHOUT_ATTENTION = {"rnn-none", "lstm-none", "markov"}  # a Transformer encoder attends all the same
 assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
 
 
 def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> EncoderDecoder:
-    """A model ready to be asked: random weights (biases and gains too), no dropout."""
+    """A model ready to be asked: random weights (biases and gains too) or random counts, no dropout."""
     torch.manual_seed(seed)
     model = build(*CASES[name]).to(dtype).eval()
+    if isinstance(model, Counted):
+        src, mask, tgt = random_batch(model.vocab, [1 + i % 8 for i in range(200)], 12, seed)
+        rows = zip(src, mask, tgt, strict=True)
+        model.count([collate([(ids[kept].tolist(), out.tolist()) for ids, kept, out in rows])])
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:

@@ -100,11 +100,14 @@ def test_the_presets_are_documented() -> None:
         "transformer": ("layers", "model_dim", "num_heads", "ff_dim", "dropout"),
         "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
         "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
+        "markov": ("order", "skips", "mask", "smoothing"),
     }
     for name, (kind, make) in PRESETS.items():
         numbers = to_dict(make())
-        layers = f"{numbers['num_layers']} + {numbers['num_decoder_layers'] or numbers['num_layers']}"
-        cells = [str((numbers | {"layers": layers})[column]) for column in columns[kind]]
+        if "layers" in columns[kind]:
+            encoder = numbers["num_layers"]
+            numbers["layers"] = f"{encoder} + {numbers['num_decoder_layers'] or encoder}"
+        cells = [str(numbers[column]) for column in columns[kind]]
         assert f"| `{name}` | {' | '.join(cells)} |" in text
 
 

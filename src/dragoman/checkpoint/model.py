@@ -20,6 +20,7 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models import build, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.nn.counts import make_room
 from dragoman.text.tokenizer import Tokenizer
 
 CHECKPOINTS = "checkpoints"
@@ -50,7 +51,11 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -> None:
-    """Copy weights into a model in place; names and shapes must be exactly the model's."""
+    """Copy weights into a model in place; names and shapes must be exactly the model's.
+
+    Only tables of counts take the sizes that they find: they are as long as what was counted.
+    """
+    make_room(model, tensors)
     expected = model_tensors(model)
     checkpoint.refuse_other_names(source, tensors, expected)
     with torch.no_grad():

@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig, convs2s
+from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
@@ -15,6 +16,7 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "rnn": (RnnConfig, rnn),
     "mixed": (MixedConfig, mixed),
     "convs2s": (ConvS2SConfig, convs2s),
+    "markov": (MarkovConfig, markov),
 }
 
 
@@ -25,7 +27,7 @@ def config_class(kind: str) -> type:
 
 
 def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
-    """A fresh model with random weights."""
+    """A fresh model: its weights are random, its tables empty."""
     expected = config_class(kind)
     if not isinstance(config, expected):
         raise TypeError(f"model {kind} takes a {expected.__name__}, not a {type(config).__name__}")

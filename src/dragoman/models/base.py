@@ -10,12 +10,13 @@ Training, search, scoring and looking inside use these five and never ask which 
 `step` gives what `decode` gives at once; a test holds every model to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
+from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight
@@ -72,10 +73,28 @@ class Decoder(Protocol):
     def step(self, last_ids: Int[Tensor, "N"], state: Any) -> tuple[Float[Tensor, "N D"], State]: ...
 
 
-class EncoderDecoder(nn.Module):
-    """Any encoder with any decoder: they meet in `Memory` alone."""
+class CountedConfig:
+    """Base of the configs whose models are `Counted`."""
 
-    def __init__(self, vocab: Vocab, encoder: Encoder, decoder: Decoder, projection: Projection) -> None:
+
+@runtime_checkable
+class Counted(Protocol):
+    """A model without parameters: it is fitted by counting, not by gradients."""
+
+    def count(self, batches: Iterable[PairBatch]) -> None:
+        """The batches may be gone through several times, so an iterator is not enough."""
+        ...
+
+
+class EncoderDecoder(nn.Module):
+    """Any encoder with any decoder: they meet in `Memory` alone.
+
+    Without a projection, what the decoder gives are the scores over the vocabulary themselves.
+    """
+
+    def __init__(
+        self, vocab: Vocab, encoder: Encoder, decoder: Decoder, projection: Projection | None
+    ) -> None:
         super().__init__()
         self.vocab = vocab
         self.encoder = encoder
@@ -95,7 +114,7 @@ class EncoderDecoder(nn.Module):
         return self.decoder.step(last_ids, state)
 
     def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
-        return self.projection(hidden)
+        return hidden if self.projection is None else self.projection(hidden)
 
     def forward(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]

@@ -6,10 +6,11 @@ from typing import Any
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
-ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig
+ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -47,6 +48,16 @@ def convs2s() -> ConvS2SConfig:
     return ConvS2SConfig(num_layers=4, model_dim=256, kernel_width=3, attention="dot", dropout=0.2)
 
 
+def markov() -> MarkovConfig:
+    """A trigram model of the target language: it never looks at the source."""
+    return MarkovConfig(order=2)
+
+
+def markov_skips() -> MarkovConfig:
+    """Every earlier word votes, those of the source too, as far as the mask lets it be heard."""
+    return MarkovConfig(order=2, skips=True, mask="selective")
+
+
 PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "transformer-tiny": ("transformer", transformer_tiny),
     "transformer-small": ("transformer", transformer_small),
@@ -55,6 +66,8 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "lstm": ("rnn", lstm),
     "lstm-no-attention": ("rnn", lstm_no_attention),
     "convs2s": ("convs2s", convs2s),
+    "markov": ("markov", markov),
+    "markov-skips": ("markov", markov_skips),
 }
 
 

@@ -37,6 +37,11 @@ def open_tap(tap: Tap) -> Iterator[None]:
         _taps.remove(tap)
 
 
+def tap_is_open() -> bool:
+    """Whether anybody looks: then weights have to come into being."""
+    return bool(_taps)
+
+
 def attend(
     owner: nn.Module,
     query: Float[Tensor, "B H Q E"],

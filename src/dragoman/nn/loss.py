@@ -64,7 +64,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 logits = (part @ compute_weight.t()).to(wide)  # rows V
                 if bias is not None:
                     logits += bias
-                chunk_loss, chunk_nll = _chunk_losses(logits, expected, ignore_id, smoothing)
+                chunk_loss, chunk_nll = cross_entropy(logits, expected, ignore_id, smoothing)
                 loss += chunk_loss
                 nll += chunk_nll
                 if grad_hidden is None or grad_weight is None:
@@ -95,9 +95,10 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return (*(scaled(gradient) for gradient in ctx.saved_tensors), None, None, None)
 
 
-def _chunk_losses(
+def cross_entropy(
     logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The same two sums of logits that are there already."""
     counted = target != ignore_id
     lse = logits.logsumexp(dim=1)
     nll = (lse - logits.gather(1, target[:, None])[:, 0]).where(counted, 0)

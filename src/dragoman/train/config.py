@@ -11,6 +11,7 @@ from dragoman.data.config import DataConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS
+from dragoman.models.base import CountedConfig
 from dragoman.models.presets import chosen_config
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
@@ -18,6 +19,7 @@ from dragoman.train.schedule import ScheduleConfig, paper_rate
 
 Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
 LOWER_IS_BETTER = ("loss", "perplexity")
+_ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class TrainConfig:
             raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
         if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:
             raise UserError(f"metric: {self.metric} needs validate_sentences above 0")
-        if not (self.max_updates or self.max_epochs or self.max_minutes or self.patience):
+        if not any(getattr(self, name) for name in _ENDS):
             raise UserError(
                 "max_updates: nothing ends this run: set it, or max_epochs, max_minutes or patience"
             )
@@ -113,6 +115,11 @@ class RunConfig:
         """The model's kind and its config dataclass."""
         return _model_config(self.model)
 
+    @property
+    def counted(self) -> bool:
+        """The model is fitted by counting; what is about gradients does not apply."""
+        return isinstance(self.model_config[1], CountedConfig)
+
 
 def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
     """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in."""
@@ -120,6 +127,9 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     kind, model = _model_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
+    if isinstance(model, CountedConfig):
+        plain["train"] = _with_an_end(plain["train"])
+        return from_dict(RunConfig, plain)
     config = from_dict(RunConfig, plain)
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
@@ -134,6 +144,13 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
             )
         schedule = dataclasses.replace(schedule, total=config.train.max_updates)
     return dataclasses.replace(config, optim=optim, schedule=schedule)
+
+
+def _with_an_end(train: object) -> object:
+    """Counting ends by itself, after one pass over the data; nobody has to say so."""
+    if not isinstance(train, Mapping) or any(train.get(name) is not None for name in _ENDS):
+        return train
+    return {**train, "max_epochs": 1}
 
 
 def to_yaml(config: RunConfig) -> str:

@@ -11,14 +11,14 @@ from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.train.log import Log
 from dragoman.train.run import Run
-from dragoman.train.state import Best, Training
+from dragoman.train.state import Best, Fitting
 from dragoman.train.validate import Validator
 
 AVERAGED = "averaged"
 
 
 class Keeper:
-    def __init__(self, run: Run, training: Training, log: Log) -> None:
+    def __init__(self, run: Run, training: Fitting, log: Log) -> None:
         self.run, self.training, self.log = run, training, log
         self.root, self.config = run.checkpoints, run.config.train
 

@@ -33,7 +33,7 @@ class Plan:
     out: Path
     prepared: Prepared
     estimate: Estimate | None
-    """None where the run exists already."""
+    """None where the run exists already, and where there are no updates to be timed."""
 
     def rows(self) -> list[tuple[str, str]]:
         """What a person wants to know before training."""
@@ -54,13 +54,16 @@ class Plan:
         limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
         if train.patience:
             limits.append(f"{train.patience} validations without a better {train.metric}")
+        if config.counted:
+            shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in fields.items())
+            limits = ["one pass over the data: this model is fitted by counting"]
         rows = [
             ("languages", f"{data.src_lang} → {data.tgt_lang}"),
             ("pairs", f"{len(prepared.train):,} to learn from, {len(prepared.valid):,} to validate on"),
             ("dropped", dropped or "none"),
             ("vocabulary", f"{pieces} {src.kind} pieces"),
             ("model", f"{kind}: {shape}"),
-            ("batch", f"{times}{train.batch_tokens:,} tokens"),
+            *([] if config.counted else [("batch", f"{times}{train.batch_tokens:,} tokens")]),
             ("ends after", " or ".join(limits)),
             ("device", str(pick_device(train.device))),
         ]
@@ -93,6 +96,8 @@ def make_plan(
     )
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
+        return Plan(config, out, prepared, None)
+    if config.counted:
         return Plan(config, out, prepared, None)
     display.stage("timing a few updates", 0, None)
     return Plan(config, out, prepared, estimate(config, prepared, pick_device(config.train.device)))

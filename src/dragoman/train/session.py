@@ -2,14 +2,17 @@
 
 import shutil
 
+import torch
+
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
+from dragoman.train.count import count_run
 from dragoman.train.display import Display, duration
 from dragoman.train.keeper import Keeper
 from dragoman.train.log import Log, open_tensorboard
 from dragoman.train.loop import Loop
 from dragoman.train.run import Outcome, Run, pick_device
-from dragoman.train.signals import stop_on_signals
+from dragoman.train.signals import StopRequest, stop_on_signals
 from dragoman.train.state import Training
 
 
@@ -18,16 +21,12 @@ def train_run(run: Run, display: Display) -> Outcome:
     device = pick_device(run.config.train.device)
     with run.locked(), stop_on_signals() as stop:
         prepared = run.prepared()
-        _refuse_without_end(run, prepared)
+        if not run.config.counted:
+            _refuse_without_end(run, prepared)
         scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
         log = Log(run.directory, display, scalars)
         try:
-            training = Training(run.config, prepared, device)
-            keeper = Keeper(run, training, log)
-            keeper.restore()
-            if training.progress.update:
-                log.say(f"{run.directory}: going on after update {training.progress.update}")
-            outcome = Loop(run, prepared, training, keeper, log).fit(stop)
+            outcome = (count_run if run.config.counted else _learn)(run, prepared, device, log, stop)
             display.close()
             for line in closing_lines(run, outcome, log.elapsed):
                 log.say(line)
@@ -43,8 +42,23 @@ def train_run(run: Run, display: Display) -> Outcome:
     return outcome
 
 
+def _learn(run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest) -> Outcome:
+    """By gradients, update after update."""
+    training = Training(run.config, prepared, device)
+    keeper = Keeper(run, training, log)
+    keeper.restore()
+    if training.progress.update:
+        log.say(f"{run.directory}: going on after update {training.progress.update}")
+    return Loop(run, prepared, training, keeper, log).fit(stop)
+
+
 def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
     """What happened, and what to type next."""
+    if outcome.exit_status and not outcome.update:
+        return [
+            f"{outcome.reason} before there was anything to save",
+            f"start again with:  dragoman resume {run.directory}",
+        ]
     if outcome.exit_status:
         return [
             f"{outcome.reason} after update {outcome.update}; everything is saved",

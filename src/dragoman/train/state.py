@@ -75,8 +75,11 @@ class Progress:
         self.sum_loss = self.sum_nll = self.sum_norm = 0.0
 
 
-class Training:
-    """Model, optimizer, average and progress of a run."""
+class Fitting:
+    """Model and progress of a run: all there is to a model that is fitted by counting."""
+
+    amp = False
+    average: Average | None = None
 
     def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
         self.config, self.device = config, device
@@ -87,35 +90,13 @@ class Training:
         self.description = describe(kind, model_config, vocab, src, tgt)
         torch.manual_seed(derive_seed(config.seed, "weights"))
         self.model = build(kind, model_config, vocab).to(device).train()
-        self.optimizer = build_optimizer(config.optim, self.model)
-        self.average = Average(self.model, config.train.ema) if config.train.ema else None
-        self.objective = CrossEntropy(config.objective.label_smoothing)
-        self.parameters = list(self.model.parameters())
-        self.amp = config.train.amp == "bf16" or (config.train.amp == "auto" and device.type == "cuda")
         self.progress = Progress()
-
-    @property
-    def rate(self) -> float:
-        """The learning rate of the update under way."""
-        assert self.config.optim.rate is not None, "the configuration is resolved before training"
-        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
-        return self.config.optim.rate * scale
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
 
-    def with_averaged_weights(self) -> AbstractContextManager[None]:
-        """Inside, the model has the weights that will be used: the moving average's, where there is one."""
-        return self.average.applied() if self.average else nullcontext()
-
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
-        parts: dict[str, Mapping[str, Tensor]] = {
-            "model": model_tensors(self.model),
-            "optim": optimizer_tensors(self.optimizer, self.model),
-        }
-        if self.average:
-            parts["ema"] = self.average.tensors
-        return parts
+        return {"model": model_tensors(self.model)}
 
     def state(self) -> dict[str, Any]:
         return {
@@ -142,10 +123,6 @@ class Training:
         state = found.state
         self._refuse_other_run(found)
         load_into(self.model, found.read("model", self.device), found.path)
-        load_optimizer(self.optimizer, self.model, found.read("optim", self.device), found.path)
-        if self.average:
-            part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
-            self.average.load(found.read(part, self.device), found.path)
         self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
         now, then = self.environment(), state["environment"]
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
@@ -166,6 +143,41 @@ class Training:
             )
         if state["model"] != self.description:
             raise UserError(f"{found.path}: it holds another model or tokenizer than the run's configuration")
+
+
+class Training(Fitting):
+    """What gradients need beside the model: an optimizer, and the average of the weights."""
+
+    def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
+        super().__init__(config, prepared, device)
+        self.optimizer = build_optimizer(config.optim, self.model)
+        self.average = Average(self.model, config.train.ema) if config.train.ema else None
+        self.objective = CrossEntropy(config.objective.label_smoothing)
+        self.parameters = list(self.model.parameters())
+        self.amp = config.train.amp == "bf16" or (config.train.amp == "auto" and device.type == "cuda")
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the update under way."""
+        assert self.config.optim.rate is not None, "the configuration is resolved before training"
+        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
+        return self.config.optim.rate * scale
+
+    def with_averaged_weights(self) -> AbstractContextManager[None]:
+        """Inside, the model has the weights that will be used: the moving average's, where there is one."""
+        return self.average.applied() if self.average else nullcontext()
+
+    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        parts = super().tensors() | {"optim": optimizer_tensors(self.optimizer, self.model)}
+        return parts | {"ema": self.average.tensors} if self.average else parts
+
+    def restore(self, found: Checkpoint) -> list[str]:
+        changed = super().restore(found)
+        load_optimizer(self.optimizer, self.model, found.read("optim", self.device), found.path)
+        if self.average:
+            part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
+            self.average.load(found.read(part, self.device), found.path)
+        return changed
 
 
 def derive_seed(*key: int | str) -> int:

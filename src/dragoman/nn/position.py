@@ -1,10 +1,19 @@
-"""Where a token stands: sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
+"""Where a token stands, added to its embedding: sinusoids, or a learnt vector for every place.
+
+    x_t + PE(t)       sinusoidal    Vaswani et al. 2017, section 3.5
+    x_t + W[t]        learned       Gehring et al. 2017, section 3.1
+    x_t               none
+
+Positions that act on the distance between two tokens are in `nn/relative.py`.
+"""
 
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from dragoman.nn.init import embedding_weight
 from dragoman.shapes import Float, Tensor
 
 SinusoidLayout = Literal["interleaved", "halves"]
@@ -25,20 +34,57 @@ def sinusoids(
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :dim]
 
 
-class SinusoidalPositions(nn.Module):
-    """Adds its sinusoid to every position. No limit on length: beyond the table rows are computed."""
+class SinusoidTable(nn.Module):
+    """The sinusoids of the first places, kept; those of any further place are computed when asked for."""
 
     table: Tensor
 
-    def __init__(self, dim: int, layout: SinusoidLayout = "interleaved") -> None:
+    def __init__(
+        self,
+        dim: int,
+        base: float = 10000.0,
+        layout: SinusoidLayout = "interleaved",
+        kept: int = _TABLE_LENGTH,
+    ) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim, self.base, self.kept = dim, base, kept
         self.layout: SinusoidLayout = layout
-        self.register_buffer("table", sinusoids(_TABLE_LENGTH, dim, layout=layout).float(), persistent=False)
+        self.register_buffer("table", sinusoids(kept, dim, base, layout).float(), persistent=False)
+
+    def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
+        """Rows `start` and on, for the device of `like`, and as exact as its type asks for."""
+        if start + length <= self.kept and like.dtype != torch.float64:
+            return self.table[start : start + length]
+        rows = sinusoids(length, self.dim, self.base, self.layout, start)
+        return rows.to(device=like.device, dtype=torch.promote_types(like.dtype, torch.float32))
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds its sinusoid to every position. There is no limit on length."""
+
+    def __init__(self, dim: int, layout: SinusoidLayout = "interleaved", base: float = 10000.0) -> None:
+        super().__init__()
+        self.sinusoids = SinusoidTable(dim, base, layout)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        end = start + x.size(1)
-        if end <= _TABLE_LENGTH and x.dtype != torch.float64:
-            return x + self.table[start:end].to(x.dtype)
-        rows = sinusoids(x.size(1), self.dim, layout=self.layout, start=start)
-        return x + rows.to(device=x.device, dtype=x.dtype)
+        return x + self.sinusoids(start, x.size(1), x).to(x.dtype)
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learnt vector to every position. Places beyond the table share its last row: a sentence longer
+    than any of the training is translated less well, not refused."""
+
+    def __init__(self, max_positions: int, dim: int) -> None:
+        super().__init__()
+        self.weight = embedding_weight(max_positions, dim)
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+        places = torch.arange(start, start + x.size(1), device=x.device).clamp(max=len(self.weight) - 1)
+        return x + F.embedding(places, self.weight).to(x.dtype)
+
+
+class NoPositions(nn.Module):
+    """Leaves the embedding as it is."""
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:  # noqa: ARG002
+        return x

@@ -27,6 +27,11 @@ def embedding_weight(size: int, dim: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))
 
 
+def position_weight(size: int, dim: int) -> nn.Parameter:
+    """Normal with standard deviation 0.1 (Gehring et al. 2017, section 3.5)."""
+    return nn.Parameter(torch.empty(size, dim).normal_(std=0.1))
+
+
 def xavier_table(rows: int, dim: int) -> nn.Parameter:
     """Rows that are added to keys or values: uniform as a linear layer of this shape."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, dim)))

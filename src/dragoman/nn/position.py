@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.nn.init import embedding_weight
+from dragoman.nn.init import position_weight
 from dragoman.shapes import Float, Tensor
 
 SinusoidLayout = Literal["interleaved", "halves"]
@@ -21,14 +21,20 @@ _TABLE_LENGTH = 512
 
 
 def sinusoids(
-    length: int, dim: int, base: float = 10000.0, layout: SinusoidLayout = "interleaved", start: int = 0
+    length: int,
+    dim: int,
+    base: float = 10000.0,
+    layout: SinusoidLayout = "interleaved",
+    start: int = 0,
+    device: torch.device | None = None,
 ) -> Float[Tensor, "T D"]:
     """PE(pos, 2i) = sin(pos / base^(2i/D)), PE(pos, 2i+1) = cos(the same).
 
     `interleaved` is the paper's order; `halves` puts all sines before all cosines, as Marian does.
     """
-    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    angles = torch.arange(start, start + length, dtype=torch.float64)[:, None] * rates  # T D/2
+    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=device) / dim)
+    places = torch.arange(start, start + length, dtype=torch.float64, device=device)
+    angles = places[:, None] * rates  # T D/2
     if layout == "halves":
         return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :dim]
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :dim]
@@ -39,24 +45,18 @@ class SinusoidTable(nn.Module):
 
     table: Tensor
 
-    def __init__(
-        self,
-        dim: int,
-        base: float = 10000.0,
-        layout: SinusoidLayout = "interleaved",
-        kept: int = _TABLE_LENGTH,
-    ) -> None:
+    def __init__(self, dim: int, base: float, layout: SinusoidLayout) -> None:
         super().__init__()
-        self.dim, self.base, self.kept = dim, base, kept
+        self.dim, self.base = dim, base
         self.layout: SinusoidLayout = layout
-        self.register_buffer("table", sinusoids(kept, dim, base, layout).float(), persistent=False)
+        self.register_buffer("table", sinusoids(_TABLE_LENGTH, dim, base, layout).float(), persistent=False)
 
     def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
         """Rows `start` and on, for the device of `like`, and as exact as its type asks for."""
-        if start + length <= self.kept and like.dtype != torch.float64:
+        if start + length <= _TABLE_LENGTH and like.dtype != torch.float64:
             return self.table[start : start + length]
-        rows = sinusoids(length, self.dim, self.base, self.layout, start)
-        return rows.to(device=like.device, dtype=torch.promote_types(like.dtype, torch.float32))
+        rows = sinusoids(length, self.dim, self.base, self.layout, start, like.device)
+        return rows.to(torch.promote_types(like.dtype, torch.float32))
 
 
 class SinusoidalPositions(nn.Module):
@@ -71,16 +71,21 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Adds a learnt vector to every position. Places beyond the table share its last row: a sentence longer
-    than any of the training is translated less well, not refused."""
+    """Adds a learnt row to every position (Gehring et al. 2017, section 3.1).
+
+    A longer sequence is no error: all positions beyond the table share its last row.
+    """
 
     def __init__(self, max_positions: int, dim: int) -> None:
         super().__init__()
-        self.weight = embedding_weight(max_positions, dim)
+        self.weight = position_weight(max_positions, dim)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        places = torch.arange(start, start + x.size(1), device=x.device).clamp(max=len(self.weight) - 1)
-        return x + F.embedding(places, self.weight).to(x.dtype)
+        end = start + x.size(1)
+        if end <= len(self.weight):
+            return x + self.weight[start:end]
+        places = torch.arange(start, end, device=x.device).clamp(max=len(self.weight) - 1)
+        return x + F.embedding(places, self.weight)
 
 
 class NoPositions(nn.Module):

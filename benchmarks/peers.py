@@ -41,12 +41,12 @@ def marian_like(ours: EncoderDecoder, config: TransformerConfig) -> transformers
             theirs.final_logits_bias.copy_(ours.projection.bias[None])
         for side, half in (("encoder", ours.encoder), ("decoder", ours.decoder)):
             for number, layer in enumerate(half.layers):  # type: ignore[attr-defined]
-                for name, value in _marian_layer(layer).items():
+                for name, value in marian_layer(layer).items():
                     names[f"model.{side}.layers.{number}.{name}"].copy_(value)
     return theirs
 
 
-def _marian_layer(layer: nn.Module) -> dict[str, Tensor]:
+def marian_layer(layer: nn.Module) -> dict[str, Tensor]:
     parts = {
         "fc1": layer.feedforward.widen,
         "fc2": layer.feedforward.narrow,

@@ -30,6 +30,45 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         TransformerConfig(**_SMALL, head_dim=3, value_dim=5, num_decoder_layers=1, position_layout="halves"),
         SEPARATE,
     ),
+    # 6 places and distances of 4 are fewer than the battery's sentences have
+    "transformer-learned": (
+        "transformer",
+        TransformerConfig(**_SMALL, positions="learned", max_positions=6),
+        VOCAB,
+    ),
+    "transformer-t5": (
+        "transformer",
+        TransformerConfig(
+            **_SMALL,
+            positions="t5",
+            relative_buckets=8,
+            relative_max_distance=10,
+            norm="pre",
+            norm_kind="rms",
+            activation="gelu_tanh",
+            gated=True,
+            bias=False,
+            scale_attention=False,
+        ),
+        VOCAB,
+    ),
+    "transformer-shaw": (
+        "transformer",
+        TransformerConfig(**_SMALL, positions="shaw", relative_window=4, head_dim=3, value_dim=5),
+        SEPARATE,
+    ),
+    "transformer-rotary": (
+        "transformer",
+        TransformerConfig(**_SMALL, positions="rotary", activation="silu", gated=True, value_dim=5),
+        VOCAB,
+    ),
+    "transformer-rotary-halves": (
+        "transformer",
+        TransformerConfig(**_SMALL, positions="rotary", position_layout="halves", position_base=100.0),
+        SEPARATE,
+    ),
+    "transformer-none": ("transformer", TransformerConfig(**_SMALL, positions="none", norm="pre"), VOCAB),
+    "transformer-average": ("transformer", TransformerConfig(**_SMALL, decoder_self="average"), VOCAB),
     "lstm-bahdanau": ("rnn", RnnConfig(**_RNN, num_layers=2), VOCAB),
     "gru-luong-feeding": (
         "rnn",

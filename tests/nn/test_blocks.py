@@ -11,7 +11,7 @@ from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.norm import Residual
-from dragoman.nn.position import SinusoidalPositions, sinusoids
+from dragoman.nn.position import LearnedPositions, SinusoidalPositions, sinusoids
 
 
 def test_the_worked_example_of_sinusoids() -> None:
@@ -42,6 +42,21 @@ def test_positions_go_on_beyond_the_table_and_start_anywhere() -> None:
     torch.testing.assert_close(whole[0], sinusoids(700, 8).float())
     torch.testing.assert_close(positions(zeros[:, :1], start=613)[0, 0], whole[0, 613])
     torch.testing.assert_close(positions(zeros[:, :3], start=100)[0], whole[0, 100:103])
+
+
+def test_another_base_turns_at_other_rates() -> None:
+    zeros = torch.zeros(1, 600, 8, dtype=torch.float64)
+    expected = [math.sin(599 * 50.0 ** (-2 * i / 8)) for i in range(4)]
+    assert SinusoidalPositions(8, base=50.0)(zeros)[0, 599, 0::2].tolist() == pytest.approx(expected)
+
+
+def test_learned_positions_reuse_their_last_row_beyond_the_table() -> None:
+    positions = LearnedPositions(4, 8)
+    x = torch.randn(2, 7, 8)
+    rows = positions.weight[[0, 1, 2, 3, 3, 3, 3]]
+    torch.testing.assert_close(positions(x), x + rows)
+    torch.testing.assert_close(positions(x[:, :2], start=2), x[:, :2] + rows[2:4])
+    torch.testing.assert_close(positions(x[:, :1], start=900), x[:, :1] + rows[3:4])
 
 
 def test_embedding_scales_and_leaves_padding_zero_even_if_its_row_is_not_a_number() -> None:
@@ -85,11 +100,48 @@ def test_residual_orders(place: str) -> None:
     torch.testing.assert_close(residual.after(x, y), expected_after)
 
 
-@pytest.mark.parametrize(("name", "module"), [("relu", nn.ReLU()), ("gelu", nn.GELU()), ("silu", nn.SiLU())])
-def test_feedforward_is_two_linear_layers(name: str, module: nn.Module) -> None:
+def test_rms_norm_does_not_centre() -> None:
+    torch.manual_seed(0)
+    residual = Residual(8, dropout=0.0, place="pre", eps=1e-6, kind="rms").double()
+    with torch.no_grad():
+        residual.norm.weight.normal_()
+    assert [name for name, _ in residual.named_parameters()] == ["norm.weight"]
+    x = torch.randn(2, 3, 8, dtype=torch.float64)
+    z, gain = x.numpy(), residual.norm.weight.detach().numpy()
+    expected = z / np.sqrt((z**2).mean(-1, keepdims=True) + 1e-6) * gain
+    np.testing.assert_allclose(residual.before(x).detach().numpy(), expected, atol=1e-12)
+
+
+FUNCTIONS = {
+    "relu": nn.ReLU(),
+    "gelu": nn.GELU(),
+    "gelu_tanh": nn.GELU("tanh"),
+    "silu": nn.SiLU(),
+    "sigmoid": nn.Sigmoid(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_feedforward_is_two_linear_layers(name: str) -> None:
     block = FeedForward(8, 32, activation=name)  # type: ignore[arg-type]
     x = torch.randn(2, 3, 8)
-    torch.testing.assert_close(block(x), block.narrow(module(block.widen(x))))
+    torch.testing.assert_close(block(x), block.narrow(FUNCTIONS[name](block.widen(x))))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_gate_multiplies_the_two_halves_of_one_product(name: str) -> None:
+    block = FeedForward(8, 32, activation=name, gated=True, bias=False)  # type: ignore[arg-type]
+    assert [tuple(p.shape) for p in block.parameters()] == [(64, 8), (8, 32)]
+    x = torch.randn(2, 3, 8)
+    gate, passed = x @ block.widen.weight[:32].t(), x @ block.widen.weight[32:].t()
+    torch.testing.assert_close(block(x), (FUNCTIONS[name](gate) * passed) @ block.narrow.weight.t())
+
+
+def test_glu_is_torchs_own() -> None:
+    block = FeedForward(8, 32, activation="sigmoid", gated=True)
+    x = torch.randn(2, 3, 8)
+    passed_first = torch.cat(block.widen(x).chunk(2, -1)[::-1], -1)
+    torch.testing.assert_close(block(x), block.narrow(nn.functional.glu(passed_first)))
 
 
 def test_blocks_of_a_packed_layer_are_initialised_as_if_alone() -> None:

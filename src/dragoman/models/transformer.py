@@ -1,15 +1,17 @@
-"""The Transformer of «Attention Is All You Need» (Vaswani et al. 2017, figure 1).
+"""The Transformer of «Attention Is All You Need» (Vaswani et al. 2017, figure 1), and what was changed since.
 
     source ─ embed·√D ─ + positions ─ [ self-attention ─ feed-forward ]×L ─▶ memory
                                                                                 │
     target ─ embed·√D ─ + positions ─ [ masked self-attention ─ cross-attention ─ feed-forward ]×L ─▶ hidden
 
-Every sublayer stands in a residual connection with its layer norm (`nn/norm.py` draws both orders).
+Positions are added once (`nn/position.py`), or act inside every self-attention (`nn/relative.py`). The
+defaults are the paper's; `nn/layer.py` has the layers.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Literal, Self, cast
 
 import torch.nn.functional as F
 from torch import nn
@@ -17,13 +19,19 @@ from torch import nn
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.average import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.mask import CAUSAL, Mask, padding
-from dragoman.nn.norm import NormPlace, Residual
-from dragoman.nn.position import SinusoidalPositions, SinusoidLayout
-from dragoman.nn.state import KeyValueCache, Moves, rows_of
+from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState
+from dragoman.nn.mask import padding
+from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm
+from dragoman.nn.position import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
+from dragoman.nn.relative import BucketedBias, ClippedDistances, DistanceVectors, NoRelation, Rotary
+from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+
+Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
+DecoderSelf = Literal["attention", "average"]
 
 
 @dataclass(frozen=True)
@@ -39,15 +47,26 @@ class TransformerConfig:
     attention_dropout: float = 0.0
     ff_dropout: float = 0.0
     norm: NormPlace = "post"
+    norm_kind: NormKind = "layer"
     norm_eps: float = 1e-5
     activation: Activation = "relu"
-    position_layout: SinusoidLayout = "interleaved"
+    gated: bool = False
+    bias: bool = True  # in the projections of attention and feed-forward
+    decoder_self: DecoderSelf = "attention"
+    scale_attention: bool = True
+    positions: Positions = "sinusoidal"
+    position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
+    position_base: float = 10000.0  # sinusoidal, rotary
+    max_positions: int = 512  # learned
+    relative_buckets: int = 32  # t5
+    relative_max_distance: int = 128  # t5
+    relative_window: int = 16  # shaw
     scale_embeddings: bool = True
     tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
     output_bias: bool = False
 
     def __post_init__(self) -> None:
-        positive = ("num_layers", "model_dim", "num_heads", "ff_dim")
+        positive = ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions", "relative_window")
         for name in (*positive, "num_decoder_layers", "head_dim", "value_dim"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -59,6 +78,30 @@ class TransformerConfig:
             raise UserError(
                 f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
                 "choose another number or set head_dim"
+            )
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        if not 0 < self.position_base < math.inf:
+            raise UserError(f"position_base: expected a number above 0, found {self.position_base}")
+        if self.relative_buckets < 4 or self.relative_buckets % 2:
+            raise UserError(
+                f"relative_buckets: expected an even number of at least 4, found {self.relative_buckets}"
+            )
+        if self.relative_max_distance <= self.relative_buckets // 2:
+            raise UserError(
+                f"relative_max_distance: expected more than half of the {self.relative_buckets} "
+                f"relative_buckets, found {self.relative_max_distance}"
+            )
+        if self.positions == "rotary" and self.heads[1] % 2:
+            raise UserError(
+                f"positions: rotary turns pairs of numbers, and a head of width {self.heads[1]} cannot be "
+                "divided into pairs; set head_dim to an even number"
+            )
+        if self.decoder_self == "average" and self.positions in ("t5", "shaw", "rotary"):
+            raise UserError(
+                f"decoder_self: average has no scores that positions {self.positions} could change; "
+                "choose sinusoidal, learned or none"
             )
 
     @property
@@ -73,72 +116,22 @@ def transformer(config: TransformerConfig, vocab: Vocab) -> EncoderDecoder:
     return join(vocab, TransformerEncoder, config, TransformerDecoder, config)
 
 
-class EncoderLayer(nn.Module):
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.self_attention = SelfAttention(config.model_dim, *config.heads, config.attention_dropout)
-        self.feedforward = FeedForward(config.model_dim, config.ff_dim, config.ff_dropout, config.activation)
-        self.self_residual = _residual(config)
-        self.ff_residual = _residual(config)
-
-    def forward(self, x: Float[Tensor, "B S D"], mask: Mask) -> Float[Tensor, "B S D"]:
-        x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), mask))
-        return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
-
-
-class DecoderLayer(nn.Module):
-    def __init__(self, config: TransformerConfig, memory_dim: int) -> None:
-        super().__init__()
-        self.self_attention = SelfAttention(config.model_dim, *config.heads, config.attention_dropout)
-        self.cross_attention = CrossAttention(
-            config.model_dim, *config.heads, config.attention_dropout, memory_dim
-        )
-        self.feedforward = FeedForward(config.model_dim, config.ff_dim, config.ff_dropout, config.activation)
-        self.self_residual = _residual(config)
-        self.cross_residual = _residual(config)
-        self.ff_residual = _residual(config)
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], memory: Float[Tensor, "B S D"], memory_mask: Mask
-    ) -> Float[Tensor, "B T D"]:
-        x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), CAUSAL))
-        key, value = self.cross_attention.project_memory(memory)
-        cross = self.cross_attention(self.cross_residual.before(x), key, value, memory_mask)
-        x = self.cross_residual.after(x, cross)
-        return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
-
-    def start(self, memory: Float[Tensor, "B S D"]) -> "LayerState":
-        key, value = self.cross_attention.project_memory(memory)
-        return LayerState(key, value, self.self_attention.start(len(memory), like=key))
-
-    def step(
-        self, x: Float[Tensor, "N 1 D"], state: "LayerState", memory_mask: Mask, beams: int
-    ) -> tuple[Float[Tensor, "N 1 D"], "LayerState"]:
-        attended, cache = self.self_attention.step(self.self_residual.before(x), state.cache)
-        x = self.self_residual.after(x, attended)
-        # The beams of a sentence ask its one memory as if they were so many positions: B K D, not N 1 D.
-        query = self.cross_residual.before(x).view(-1, beams, x.size(-1))
-        cross = self.cross_attention(query, state.memory_key, state.memory_value, memory_mask)
-        x = self.cross_residual.after(x, cross.reshape(x.shape))
-        x = self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
-        return x, replace(state, cache=cache)
-
-
 class TransformerEncoder(nn.Module):
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
-        self.positions = SinusoidalPositions(config.model_dim, config.position_layout)
-        layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_layers))
+        self.positions = _positions(config)
+        layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
+        self.relations = _relations(config, causal=False)
         self.final_norm = _final_norm(config)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
         x = F.dropout(self.positions(self.embedding(src_ids)), self.dropout, self.training)
-        mask = padding(src_mask)
+        mask, relation = padding(src_mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, relation)
         return Memory(self.final_norm(x), src_mask)
 
 
@@ -146,18 +139,19 @@ class TransformerDecoder(nn.Module):
     def __init__(self, config: TransformerConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         self.embedding = embedding
-        self.positions = SinusoidalPositions(config.model_dim, config.position_layout)
+        self.positions = _positions(config)
         num_layers = config.num_decoder_layers or config.num_layers
-        layers = nn.ModuleList(DecoderLayer(config, memory_dim) for _ in range(num_layers))
+        layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(num_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
+        self.relations = _relations(config, causal=True)
         self.final_norm = _final_norm(config)
         self.dropout = config.dropout
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         x = F.dropout(self.positions(self.embedding(tgt_in)), self.dropout, self.training)
-        mask = padding(memory.mask)
+        mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
-            x = layer(x, memory.hidden, mask)
+            x = layer(x, memory.hidden, mask, relation)
         return self.final_norm(x)
 
     def start(self, memory: Memory) -> "TransformerState":
@@ -169,22 +163,13 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "N D"], "TransformerState"]:
         x = self.positions(self.embedding(last_ids[:, None]), start=state.position)  # N 1 D
         x = F.dropout(x, self.dropout, self.training)
-        mask = padding(state.memory_mask)
+        mask, relation = padding(state.memory_mask), self.relations(1, state.position + 1, like=x)
         layers = []
         for layer, layer_state in zip(self.layers, state.layers, strict=True):
-            x, layer_state = layer.step(x, layer_state, mask, state.beams)
+            x, layer_state = layer.step(x, layer_state, mask, state.beams, relation)
             layers.append(layer_state)
         hidden = self.final_norm(x)[:, 0]
         return hidden, replace(state, layers=tuple(layers), position=state.position + 1)
-
-
-@dataclass(frozen=True)
-class LayerState:
-    """One layer: the projected memory, which all beams of a sentence share, and the part that grows."""
-
-    memory_key: Float[Tensor, "B H S E"]
-    memory_value: Float[Tensor, "B H S W"]
-    cache: KeyValueCache
 
 
 @dataclass(frozen=True)
@@ -195,29 +180,92 @@ class TransformerState:
     position: int
 
     def expand(self, k: int) -> Self:
-        layers = tuple(replace(layer, cache=layer.cache.expand(k)) for layer in self.layers)
+        layers = tuple(layer.expand(k) for layer in self.layers)
         return replace(self, layers=layers, beams=self.beams * k)
 
     def select(self, order: Int[Tensor, "N"]) -> Self:
         moves = Moves.of(order)
-        layers = tuple(replace(layer, cache=layer.cache.move(moves)) for layer in self.layers)
-        return replace(self, layers=layers)
+        return replace(self, layers=tuple(layer.move(moves) for layer in self.layers))
 
     def keep(self, sentences: Int[Tensor, "A"]) -> Self:
         rows = rows_of(sentences, self.beams)
-        layers = tuple(
-            LayerState(
-                layer.memory_key[sentences], layer.memory_value[sentences], layer.cache.keep_rows(rows)
-            )
-            for layer in self.layers
-        )
+        layers = tuple(layer.keep(sentences, rows) for layer in self.layers)
         return replace(self, layers=layers, memory_mask=self.memory_mask[sentences])
 
 
+def _encoder_layer(config: TransformerConfig) -> EncoderLayer:
+    return EncoderLayer(
+        _self_attention(config, causal=False), _feedforward(config), _residual(config), _residual(config)
+    )
+
+
+def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
+    average = config.decoder_self == "average"
+    return DecoderLayer(
+        _average_attention(config) if average else _self_attention(config, causal=True),
+        CrossAttention(
+            config.model_dim,
+            *config.heads,
+            config.attention_dropout,
+            memory_dim,
+            bias=config.bias,
+            scaled=config.scale_attention,
+        ),
+        _feedforward(config),
+        _residual(config),
+        _residual(config),
+        _residual(config),
+    )
+
+
+def _self_attention(config: TransformerConfig, causal: bool) -> SelfAttention:
+    _, head_dim, value_dim = config.heads
+    shaw = config.positions == "shaw"
+    return SelfAttention(
+        config.model_dim,
+        *config.heads,
+        config.attention_dropout,
+        bias=config.bias,
+        scaled=config.scale_attention,
+        distances=DistanceVectors(config.relative_window, head_dim, value_dim, causal) if shaw else None,
+    )
+
+
+def _average_attention(config: TransformerConfig) -> AverageAttention:
+    return AverageAttention(config.model_dim, _feedforward(config), config.bias)
+
+
+def _feedforward(config: TransformerConfig) -> FeedForward:
+    return FeedForward(
+        config.model_dim, config.ff_dim, config.ff_dropout, config.activation, config.gated, config.bias
+    )
+
+
+def _positions(config: TransformerConfig) -> nn.Module:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
+    if config.positions == "learned":
+        return LearnedPositions(config.max_positions, config.model_dim)
+    return NoPositions()
+
+
+def _relations(config: TransformerConfig, causal: bool) -> nn.Module:
+    if config.positions == "t5":
+        buckets, farthest = config.relative_buckets, config.relative_max_distance
+        return BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)
+    if config.positions == "rotary":
+        return Rotary(config.heads[1], config.position_base, config.position_layout)
+    if config.positions == "shaw":
+        return ClippedDistances(config.relative_window, causal)
+    return NoRelation()
+
+
 def _residual(config: TransformerConfig) -> Residual:
-    return Residual(config.model_dim, config.dropout, config.norm, config.norm_eps)
+    return Residual(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
 
 
 def _final_norm(config: TransformerConfig) -> nn.Module:
     """Post-norm ends every sublayer with a norm; pre-norm leaves the sum bare and needs one at the end."""
-    return nn.LayerNorm(config.model_dim, eps=config.norm_eps) if config.norm == "pre" else nn.Identity()
+    if config.norm == "pre":
+        return make_norm(config.model_dim, config.norm_kind, config.norm_eps)
+    return nn.Identity()

@@ -6,9 +6,9 @@
     x ─ query ─────┐
     memory ─ key_value ─ attend ─ join heads ─ out                          cross-attention
 
-`attend` and `weigh` are the only places where weights come into being. While a tap is open (see `open_tap`),
-`attend` takes the explicit path and shows them; otherwise the fused kernel runs. A test holds the two equal.
-Scores of other kinds (`nn/scores.py`) go through `weigh`, which is explicit always.
+`attention_weights` is the only place where weights come into being, and it shows them to every open tap
+(see `open_tap`). While one is open, `attend` goes through it; otherwise the fused kernel runs, and no weights
+exist. A test holds the two equal. Other scores (`nn/scores.py`, Shaw's positions) are always explicit.
 """
 
 import math
@@ -20,6 +20,7 @@ from torch import nn
 
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import EVERYTHING, Mask
+from dragoman.nn.relative import UNRELATED, DistanceVectors, Relation
 from dragoman.nn.state import KeyValueCache
 from dragoman.shapes import Float, Tensor
 
@@ -49,27 +50,25 @@ def attend(
     value: Float[Tensor, "B H M W"],
     mask: Mask = EVERYTHING,
     dropout: float = 0.0,
+    bias: Float[Tensor, "#B H #Q M"] | None = None,
+    scaled: bool = True,
 ) -> Float[Tensor, "B H Q W"]:
-    """Scaled dot-product attention. `owner` tells a tap whose weights it is shown."""
+    """Dot-product attention. `owner` tells a tap whose weights it is shown; `bias` is added to the scores;
+    `scaled` divides by √d_k before that."""
+    if bias is not None:
+        bias = bias.to(query.dtype)
     if _taps:
-        return _attend_explicitly(owner, query, key, value, mask, dropout)
-    queries, memory = query.size(2), key.size(2)
-    if mask.causal and mask.visible is None and queries == memory:
-        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        scores = _dot_scores(query, key, scaled)
+        return weigh(owner, scores if bias is None else scores + bias, value, mask, dropout)
+    queries, memory, scale = query.size(2), key.size(2), None if scaled else 1.0
+    if bias is None and mask.causal and mask.visible is None and queries == memory:
+        return F.scaled_dot_product_attention(
+            query, key, value, dropout_p=dropout, is_causal=True, scale=scale
+        )
     dense = mask.dense(queries, memory, query.device)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, dropout_p=dropout)
-
-
-def _attend_explicitly(
-    owner: nn.Module,
-    query: Float[Tensor, "B H Q E"],
-    key: Float[Tensor, "B H M E"],
-    value: Float[Tensor, "B H M W"],
-    mask: Mask,
-    dropout: float,
-) -> Float[Tensor, "B H Q W"]:
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # B H Q M
-    return weigh(owner, scores, value, mask, dropout)
+    if bias is not None:
+        dense = bias if dense is None else bias.masked_fill(~dense, -math.inf)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, dropout_p=dropout, scale=scale)
 
 
 def weigh(
@@ -80,13 +79,32 @@ def weigh(
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H Q W"]:
     """Values weighted by a softmax of any scores over the positions that may be looked at."""
+    return attention_weights(owner, scores, mask, dropout) @ value
+
+
+def attention_weights(
+    owner: nn.Module, scores: Float[Tensor, "B H Q M"], mask: Mask, dropout: float
+) -> Float[Tensor, "B H Q M"]:
+    """A softmax over the visible positions; taps see it before its dropout."""
     dense = mask.dense(scores.size(2), scores.size(3), scores.device)
     if dense is not None:
         scores = scores.masked_fill(~dense, -math.inf)
     weights = scores.softmax(dim=-1)
     for tap in _taps:
         tap(owner, weights)
-    return F.dropout(weights, dropout) @ value
+    return F.dropout(weights, dropout)
+
+
+def _dot_scores(
+    query: Float[Tensor, "B H Q E"], key: Float[Tensor, "B H M E"], scaled: bool
+) -> Float[Tensor, "B H Q M"]:
+    scores = query @ key.transpose(-2, -1)
+    return scores / math.sqrt(query.size(-1)) if scaled else scores
+
+
+def _query_gain(head_dim: int, scaled: bool) -> float:
+    """Without the division by √d_k, queries begin so much smaller, and the scores as if it were there."""
+    return 1.0 if scaled else 1 / math.sqrt(head_dim)
 
 
 def split_heads(x: Float[Tensor, "B T HE"], num_heads: int) -> Float[Tensor, "B H T E"]:
@@ -98,43 +116,75 @@ def join_heads(x: Float[Tensor, "B H T E"]) -> Float[Tensor, "B T HE"]:
 
 
 class SelfAttention(nn.Module):
-    """Queries, keys and values from one sequence; one matrix product makes all three."""
+    """Queries, keys and values from one sequence; one matrix product makes all three.
+
+    Relative positions come as the `Relation` of a call. `distances` are the layer's own vectors for Shaw's:
+    a module that has them needs a relation that says which of them belongs to which pair.
+    """
 
     def __init__(
-        self, model_dim: int, num_heads: int, head_dim: int, value_dim: int, dropout: float = 0.0
+        self,
+        model_dim: int,
+        num_heads: int,
+        head_dim: int,
+        value_dim: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        scaled: bool = True,
+        distances: DistanceVectors | None = None,
     ) -> None:
         super().__init__()
         self.num_heads, self.head_dim, self.value_dim, self.dropout = num_heads, head_dim, value_dim, dropout
+        self.scaled = scaled
         widths = [num_heads * head_dim, num_heads * head_dim, num_heads * value_dim]
-        self.query_key_value = xavier_linear(model_dim, widths)
-        self.out = xavier_linear(num_heads * value_dim, [model_dim])
+        self.query_key_value = xavier_linear(model_dim, widths, bias, _query_gain(head_dim, scaled))
+        self.out = xavier_linear(num_heads * value_dim, [model_dim], bias)
+        self.distances = distances
 
-    def forward(self, x: Float[Tensor, "B T D"], mask: Mask) -> Float[Tensor, "B T D"]:
-        query, key, value = self._project(x)
-        dropout = self.dropout if self.training else 0.0
-        return self.out(join_heads(attend(self, query, key, value, mask, dropout)))
+    def forward(
+        self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation = UNRELATED
+    ) -> Float[Tensor, "B T D"]:
+        query, key, value = self._project(x, relation)
+        return self.out(join_heads(self._attend(query, key, value, mask, relation)))
 
     def start(self, rows: int, like: Tensor) -> KeyValueCache:
         return KeyValueCache.empty(rows, self.num_heads, self.head_dim, self.value_dim, like)
 
     def step(
-        self, x: Float[Tensor, "N 1 D"], cache: KeyValueCache
+        self, x: Float[Tensor, "N 1 D"], past: KeyValueCache, relation: Relation = UNRELATED
     ) -> tuple[Float[Tensor, "N 1 D"], KeyValueCache]:
         """One further position: its key and value join the cache, and it looks at all of them."""
-        query, key, value = self._project(x)
-        cache = cache.append(key, value)
-        return self.out(join_heads(attend(self, query, cache.key, cache.value))), cache
+        query, key, value = self._project(x, relation)
+        past = past.append(key, value)
+        return self.out(join_heads(self._attend(query, past.key, past.value, EVERYTHING, relation))), past
+
+    def _attend(
+        self,
+        query: Float[Tensor, "B H Q E"],
+        key: Float[Tensor, "B H M E"],
+        value: Float[Tensor, "B H M W"],
+        mask: Mask,
+        relation: Relation,
+    ) -> Float[Tensor, "B H Q W"]:
+        dropout = self.dropout if self.training else 0.0
+        if self.distances is None:
+            return attend(self, query, key, value, mask, dropout, relation.bias, self.scaled)
+        assert relation.clipped is not None, "vectors for distances, and no distances"
+        scores = _dot_scores(query, key, self.scaled)
+        asked = query / math.sqrt(self.head_dim) if self.scaled else query
+        scores = scores + self.distances.scores(asked, relation.clipped)
+        weights = attention_weights(self, scores, mask, dropout)
+        return weights @ value + self.distances.read(weights, relation.clipped)
 
     def _project(
-        self, x: Float[Tensor, "B T D"]
+        self, x: Float[Tensor, "B T D"], relation: Relation
     ) -> tuple[Float[Tensor, "B H T E"], Float[Tensor, "B H T E"], Float[Tensor, "B H T W"]]:
         key_width, value_width = self.num_heads * self.head_dim, self.num_heads * self.value_dim
         query, key, value = self.query_key_value(x).split([key_width, key_width, value_width], dim=-1)
-        return (
-            split_heads(query, self.num_heads),
-            split_heads(key, self.num_heads),
-            split_heads(value, self.num_heads),
-        )
+        query, key = split_heads(query, self.num_heads), split_heads(key, self.num_heads)
+        if relation.rotation is not None:
+            query, key = relation.rotation(query), relation.rotation(key)
+        return query, key, split_heads(value, self.num_heads)
 
 
 class CrossAttention(nn.Module):
@@ -148,12 +198,15 @@ class CrossAttention(nn.Module):
         value_dim: int,
         dropout: float,
         memory_dim: int,
+        bias: bool = True,
+        scaled: bool = True,
     ) -> None:
         super().__init__()
         self.num_heads, self.head_dim, self.value_dim, self.dropout = num_heads, head_dim, value_dim, dropout
-        self.query = xavier_linear(model_dim, [num_heads * head_dim])
-        self.key_value = xavier_linear(memory_dim, [num_heads * head_dim, num_heads * value_dim])
-        self.out = xavier_linear(num_heads * value_dim, [model_dim])
+        self.scaled = scaled
+        self.query = xavier_linear(model_dim, [num_heads * head_dim], bias, _query_gain(head_dim, scaled))
+        self.key_value = xavier_linear(memory_dim, [num_heads * head_dim, num_heads * value_dim], bias)
+        self.out = xavier_linear(num_heads * value_dim, [model_dim], bias)
 
     def project_memory(
         self, memory: Float[Tensor, "B S D"]
@@ -172,4 +225,4 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         query = split_heads(self.query(x), self.num_heads)
         dropout = self.dropout if self.training else 0.0
-        return self.out(join_heads(attend(self, query, key, value, mask, dropout)))
+        return self.out(join_heads(attend(self, query, key, value, mask, dropout, scaled=self.scaled)))

@@ -6,15 +6,17 @@ import torch
 from torch import nn
 
 
-def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True) -> nn.Linear:
+def xavier_linear(
+    in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0
+) -> nn.Linear:
     """One linear layer that holds several side by side, each one initialised as if it stood alone.
 
-    Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010); biases are zero.
+    Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010), the first one times `first_gain`; biases are zero.
     """
     linear = nn.Linear(in_dim, sum(out_dims), bias=bias)
     with torch.no_grad():
-        for block in linear.weight.split(list(out_dims)):
-            nn.init.xavier_uniform_(block)
+        for number, block in enumerate(linear.weight.split(list(out_dims))):
+            nn.init.xavier_uniform_(block, gain=first_gain if number == 0 else 1.0)
         if bias:
             linear.bias.zero_()
     return linear
@@ -39,6 +41,16 @@ def embedding_weight(size: int, dim: int) -> nn.Parameter:
 def position_weight(size: int, dim: int) -> nn.Parameter:
     """Normal with standard deviation 0.1 (Gehring et al. 2017, section 3.5)."""
     return nn.Parameter(torch.empty(size, dim).normal_(std=0.1))
+
+
+def xavier_table(rows: int, dim: int) -> nn.Parameter:
+    """Rows that are added to keys or values: uniform as a linear layer of this shape."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, dim)))
+
+
+def bias_table(rows: int, num_heads: int, model_dim: int) -> nn.Parameter:
+    """Numbers that are added to scores: normal with variance 1/D, as T5 begins (Raffel et al. 2020)."""
+    return nn.Parameter(torch.empty(rows, num_heads).normal_(std=model_dim**-0.5))
 
 
 def recurrent_weights(layer: nn.RNNBase) -> None:

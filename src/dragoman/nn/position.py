@@ -1,4 +1,11 @@
-"""Where a token stands: sinusoids (Vaswani et al. 2017, section 3.5), or a learnt row for every place."""
+"""Where a token stands, added to its embedding: sinusoids, or a learnt vector for every place.
+
+    x_t + PE(t)       sinusoidal    Vaswani et al. 2017, section 3.5
+    x_t + W[t]        learned       Gehring et al. 2017, section 3.1
+    x_t               none
+
+Positions that act on the distance between two tokens are in `nn/relative.py`.
+"""
 
 from typing import Literal
 
@@ -14,36 +21,53 @@ _TABLE_LENGTH = 512
 
 
 def sinusoids(
-    length: int, dim: int, base: float = 10000.0, layout: SinusoidLayout = "interleaved", start: int = 0
+    length: int,
+    dim: int,
+    base: float = 10000.0,
+    layout: SinusoidLayout = "interleaved",
+    start: int = 0,
+    device: torch.device | None = None,
 ) -> Float[Tensor, "T D"]:
     """PE(pos, 2i) = sin(pos / base^(2i/D)), PE(pos, 2i+1) = cos(the same).
 
     `interleaved` is the paper's order; `halves` puts all sines before all cosines, as Marian does.
     """
-    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    angles = torch.arange(start, start + length, dtype=torch.float64)[:, None] * rates  # T D/2
+    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=device) / dim)
+    places = torch.arange(start, start + length, dtype=torch.float64, device=device)
+    angles = places[:, None] * rates  # T D/2
     if layout == "halves":
         return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :dim]
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :dim]
 
 
-class SinusoidalPositions(nn.Module):
-    """Adds its sinusoid to every position. No limit on length: beyond the table rows are computed."""
+class SinusoidTable(nn.Module):
+    """The sinusoids of the first places, kept; those of any further place are computed when asked for."""
 
     table: Tensor
 
-    def __init__(self, dim: int, layout: SinusoidLayout = "interleaved") -> None:
+    def __init__(self, dim: int, base: float, layout: SinusoidLayout) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim, self.base = dim, base
         self.layout: SinusoidLayout = layout
-        self.register_buffer("table", sinusoids(_TABLE_LENGTH, dim, layout=layout).float(), persistent=False)
+        self.register_buffer("table", sinusoids(_TABLE_LENGTH, dim, base, layout).float(), persistent=False)
+
+    def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
+        """Rows `start` and on, for the device of `like`, and as exact as its type asks for."""
+        if start + length <= _TABLE_LENGTH and like.dtype != torch.float64:
+            return self.table[start : start + length]
+        rows = sinusoids(length, self.dim, self.base, self.layout, start, like.device)
+        return rows.to(torch.promote_types(like.dtype, torch.float32))
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds its sinusoid to every position. There is no limit on length."""
+
+    def __init__(self, dim: int, layout: SinusoidLayout = "interleaved", base: float = 10000.0) -> None:
+        super().__init__()
+        self.sinusoids = SinusoidTable(dim, base, layout)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        end = start + x.size(1)
-        if end <= _TABLE_LENGTH and x.dtype != torch.float64:
-            return x + self.table[start:end].to(x.dtype)
-        rows = sinusoids(x.size(1), self.dim, layout=self.layout, start=start)
-        return x + rows.to(device=x.device, dtype=x.dtype)
+        return x + self.sinusoids(start, x.size(1), x).to(x.dtype)
 
 
 class LearnedPositions(nn.Module):
@@ -62,3 +86,10 @@ class LearnedPositions(nn.Module):
             return x + self.weight[start:end]
         places = torch.arange(start, end, device=x.device).clamp(max=len(self.weight) - 1)
         return x + F.embedding(places, self.weight)
+
+
+class NoPositions(nn.Module):
+    """Leaves the embedding as it is."""
+
+    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:  # noqa: ARG002
+        return x

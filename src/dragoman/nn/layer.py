@@ -1,0 +1,126 @@
+"""The layers of a Transformer (Vaswani et al. 2017, figure 1), made of sublayers that are given.
+
+    x ─ self-attention ─ feed-forward ─▶                          encoder
+    x ─ masked self-attention ─ cross-attention ─ feed-forward ─▶  decoder
+
+Every sublayer stands in a residual connection with its norm (`nn/norm.py` draws both orders).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+from torch import nn
+
+from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.mask import CAUSAL, Mask
+from dragoman.nn.norm import Residual
+from dragoman.nn.relative import Relation
+from dragoman.nn.state import Moves
+from dragoman.shapes import Float, Int, Tensor
+
+
+class Past(Protocol):
+    """What a self-attention carries on: its keys and values (`nn/state.py`), or a sum (`nn/average.py`)."""
+
+    def expand(self, k: int) -> Self: ...
+    def move(self, moves: Moves) -> Self: ...
+    def keep_rows(self, rows: Int[Tensor, "R"]) -> Self: ...
+
+
+class LooksBack(Protocol):
+    """Self-attention, or what stands in its place in a decoder."""
+
+    def __call__(
+        self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation
+    ) -> Float[Tensor, "B T D"]: ...
+    def start(self, rows: int, like: Tensor) -> Past: ...
+    def step(
+        self, x: Float[Tensor, "N 1 D"], past: Any, relation: Relation
+    ) -> tuple[Float[Tensor, "N 1 D"], Past]: ...
+
+
+class EncoderLayer(nn.Module):
+    def __init__(
+        self,
+        self_attention: SelfAttention,
+        feedforward: FeedForward,
+        self_residual: Residual,
+        ff_residual: Residual,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.feedforward = feedforward
+        self.self_residual = self_residual
+        self.ff_residual = ff_residual
+
+    def forward(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
+        x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), mask, relation))
+        return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """One layer: the projected memory, which all beams of a sentence share, and the part that grows."""
+
+    memory_key: Float[Tensor, "B H S E"]
+    memory_value: Float[Tensor, "B H S W"]
+    past: Past
+
+    def expand(self, k: int) -> "LayerState":
+        return replace(self, past=self.past.expand(k))
+
+    def move(self, moves: Moves) -> "LayerState":
+        return replace(self, past=self.past.move(moves))
+
+    def keep(self, sentences: Int[Tensor, "A"], rows: Int[Tensor, "R"]) -> "LayerState":
+        key, value = self.memory_key[sentences], self.memory_value[sentences]
+        return LayerState(key, value, self.past.keep_rows(rows))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(
+        self,
+        self_attention: LooksBack,
+        cross_attention: CrossAttention,
+        feedforward: FeedForward,
+        self_residual: Residual,
+        cross_residual: Residual,
+        ff_residual: Residual,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feedforward = feedforward
+        self.self_residual = self_residual
+        self.cross_residual = cross_residual
+        self.ff_residual = ff_residual
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: Float[Tensor, "B S G"],
+        memory_mask: Mask,
+        relation: Relation,
+    ) -> Float[Tensor, "B T D"]:
+        x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), CAUSAL, relation))
+        key, value = self.cross_attention.project_memory(memory)
+        cross = self.cross_attention(self.cross_residual.before(x), key, value, memory_mask)
+        x = self.cross_residual.after(x, cross)
+        return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
+
+    def start(self, memory: Float[Tensor, "B S G"]) -> LayerState:
+        key, value = self.cross_attention.project_memory(memory)
+        return LayerState(key, value, self.self_attention.start(len(memory), like=key))
+
+    def step(
+        self, x: Float[Tensor, "N 1 D"], state: LayerState, memory_mask: Mask, beams: int, relation: Relation
+    ) -> tuple[Float[Tensor, "N 1 D"], LayerState]:
+        attended, past = self.self_attention.step(self.self_residual.before(x), state.past, relation)
+        x = self.self_residual.after(x, attended)
+        # The beams of a sentence ask its one memory as if they were so many positions: B K D, not N 1 D.
+        query = self.cross_residual.before(x).view(-1, beams, x.size(-1))
+        cross = self.cross_attention(query, state.memory_key, state.memory_value, memory_mask)
+        x = self.cross_residual.after(x, cross.reshape(x.shape))
+        x = self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
+        return x, replace(state, past=past)

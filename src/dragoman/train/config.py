@@ -12,6 +12,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.presets import chosen_config
+from dragoman.objectives import ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
@@ -23,10 +24,25 @@ LOWER_IS_BETTER = ("loss", "perplexity")
 @dataclass(frozen=True)
 class ObjectiveConfig:
     label_smoothing: float = 0.1
+    teacher_forcing: float = 1.0
+    """Share of the decoder's inputs that come from the data; the others are its own words."""
+    teacher_forcing_end: float | None = None
+    teacher_forcing_schedule: ForcingSchedule = "constant"
+    teacher_forcing_updates: int | None = None
+    """Updates over which the share falls to its end."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
+        self.forcing()
+
+    def forcing(self) -> TeacherForcing:
+        return TeacherForcing(
+            self.teacher_forcing,
+            self.teacher_forcing_end,
+            self.teacher_forcing_schedule,
+            self.teacher_forcing_updates,
+        )
 
 
 @dataclass(frozen=True)

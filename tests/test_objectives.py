@@ -174,13 +174,13 @@ def test_learning_from_own_words_learns() -> None:
     _, _, tgt = random_batch(model.vocab, [4] * 8, 4)
     batch = collate([(row, row[::-1]) for row in tgt.tolist()])
     objective = CrossEntropy(0.0, TeacherForcing(0.3))
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     torch.manual_seed(0)
-    for _ in range(200):
+    for _ in range(80):
         optimizer.zero_grad()
         loss = objective(model, batch, 1)
         (loss.total / loss.count).backward()
         optimizer.step()
     with torch.no_grad():
         final = CrossEntropy(0.0, TeacherForcing(0.0))(model, batch, 1)
-    assert (final.nll / final.count).item() < 0.05
+    assert (final.nll / final.count).item() < 0.1

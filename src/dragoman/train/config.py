@@ -64,7 +64,8 @@ class TrainConfig:
     log_every: int = 50
     validate_every: int = 500
     validate_sentences: int = 200
-    """Sentences of the validation set to translate for bleu, chrf, exact and the samples; 0 is none."""
+    """Sentences of the validation set to translate for bleu, chrf, exact and the samples, and to measure with
+    the model's own words; 0 is none."""
     validate_beam: int = 1
     save_every: int = 500
     keep: int = 2

@@ -1,16 +1,22 @@
-"""What training minimises: Objective(model, batch) -> a summed loss and its count.
+"""What training minimises: Objective(model, batch, update) -> a summed loss and its count.
 
 Losses are sums over target tokens; the training loop divides once per update by the tokens of the whole
 update, so that accumulation and several processes give what one large batch gives.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
 
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
-from dragoman.shapes import Float, Tensor
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 
 
 @dataclass(frozen=True)
@@ -23,18 +29,90 @@ class Loss:
     """Target tokens."""
 
 
-class CrossEntropy:
-    """J = Σ_t −log p(y_t | y_<t, x), optionally with label smoothing (Vaswani et al. 2017, section 5.4)."""
+class Objective(Protocol):
+    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int) -> Loss: ...
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+
+@dataclass(frozen=True)
+class TeacherForcing:
+    """Which share of its inputs a decoder is given from the data; the others are its own words.
+
+    Scheduled sampling (Bengio et al. 2015, section 2.4), a pure function of the update u. With x = u /
+    updates, at most 1, the share goes from `begin` to `end` by
+
+        linear            begin + (end − begin) · x
+        exponential       begin · (end / begin)^x
+        inverse_sigmoid   k / (k + exp(u / k)), stretched to both ends; k puts its middle at half of `updates`
+    """
+
+    begin: float = 1.0
+    end: float | None = None
+    schedule: ForcingSchedule = "constant"
+    updates: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.begin <= 1:
+            raise UserError(f"teacher_forcing: expected a share from 0 to 1, found {self.begin}")
+        for name, value in (("end", self.end), ("updates", self.updates)):
+            if self.schedule == "constant" and value is not None:
+                raise UserError(
+                    f"teacher_forcing_{name}: a constant share has none, found {value}; "
+                    "set teacher_forcing_schedule, or leave it out"
+                )
+            if self.schedule != "constant" and value is None:
+                raise UserError(f"teacher_forcing_{name}: the schedule {self.schedule} needs it; set it")
+        if self.end is not None and not 0 <= self.end <= self.begin:
+            raise UserError(
+                f"teacher_forcing_end: expected a share from 0 to teacher_forcing, which is {self.begin}, "
+                f"found {self.end}"
+            )
+        if self.schedule == "exponential" and not self.end:
+            raise UserError("teacher_forcing_end: an exponential never reaches 0; choose a share above it")
+        if self.updates is not None and self.updates < 1:
+            raise UserError(
+                f"teacher_forcing_updates: expected a whole number of at least 1, found {self.updates}"
+            )
+
+    @property
+    def samples(self) -> bool:
+        """Whether the decoder is ever fed its own words."""
+        return self.begin < 1 or (self.end is not None and self.end < 1)
+
+    def share(self, update: int) -> float:
+        if self.end is None or self.updates is None:
+            return self.begin
+        x = min(1.0, update / self.updates)
+        if self.schedule == "linear":
+            return self.begin + (self.end - self.begin) * x
+        if self.schedule == "exponential":
+            return self.begin * (self.end / self.begin) ** x
+        return self.end + (self.begin - self.end) * _inverse_sigmoid(x, self.updates)
+
+
+ALWAYS = TeacherForcing()
+
+
+class CrossEntropy:
+    """J = Σ_t −log p(y_t | y_<t, x), optionally with label smoothing (Vaswani et al. 2017, section 5.4).
+
+    With less than full teacher forcing, y_<t is in part what the model itself said at those positions.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, forcing: TeacherForcing = ALWAYS) -> None:
         if not 0 <= label_smoothing < 1:
             raise UserError(
                 f"objective.label_smoothing: expected a share from 0 up to 1, found {label_smoothing}"
             )
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.forcing = label_smoothing, forcing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Loss:
-        hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in).flatten(0, 1)  # B·T D
+    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:
+        share = self.forcing.share(update)
+        if share == 1:
+            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+        else:
+            coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
+            hidden = decode_own_words(model, batch, given=coins < share)
+        hidden = hidden.flatten(0, 1)  # B·T D
         target = batch.tgt_out.flatten()
         if hidden.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
             rows = batch.tgt_mask.flatten().nonzero()[:, 0]
@@ -46,3 +124,38 @@ class CrossEntropy:
             weight, bias = model.projection.weight, model.projection.bias
             total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
         return Loss(total, nll, batch.num_tokens)
+
+
+def decode_own_words(
+    model: EncoderDecoder, batch: PairBatch, given: Bool[Tensor, "B T"]
+) -> Float[Tensor, "B T D"]:
+    """Position by position over the length of the data: where `given`, the decoder is fed the data's word,
+    elsewhere the one it found best at the position before. It begins with `<s>` in any case."""
+    state = model.start(model.encode(batch.src_ids, batch.src_mask))
+    given = given | ~batch.tgt_mask  # padding is not worth a word
+    hidden: list[Tensor] = []
+    for t in range(batch.tgt_in.size(1)):
+        last = batch.tgt_in[:, t]
+        if hidden:
+            last = torch.where(given[:, t], last, _best_words(model, hidden[-1]))
+        out, state = model.step(last, state)
+        hidden.append(out)
+    return torch.stack(hidden, dim=1)
+
+
+def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tensor, "N"]:
+    """As a greedy search would choose: neither padding nor a second beginning."""
+    logits = model.project(hidden.detach()).detach()
+    logits[:, model.vocab.pad_id] = -torch.inf
+    logits[:, model.vocab.bos_id] = -torch.inf
+    return logits.argmax(dim=-1)
+
+
+def _inverse_sigmoid(x: float, updates: int) -> float:
+    """From 1 at x = 0 to 0 at x = 1. Bengio's curve k / (k + exp(u / k)) has its middle at u = k·ln k, and is
+    k / (k + 1) at its beginning and 1 / (k + 1) at twice its middle."""
+    k = 1 + updates / 2
+    for _ in range(50):  # Newton's method for k·ln k = updates / 2
+        k = (k + updates / 2) / (math.log(k) + 1)
+    height = 1 / (1 + math.exp(x * updates / k - math.log(k)))
+    return (height * (k + 1) - 1) / (k - 1)

@@ -15,7 +15,7 @@ from dragoman.decode.config import SearchConfig
 from dragoman.models import MODELS
 from dragoman.models.presets import PRESETS
 from dragoman.text.tokenizer import TokenizerConfig
-from dragoman.train.config import RunConfig, TrainConfig
+from dragoman.train.config import ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig
 
@@ -83,7 +83,7 @@ def test_every_choice_is_documented() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     sections = [("train.", TrainConfig, page), ("tokenizer.", TokenizerConfig, page)]
     sections += [("optim.", OptimConfig, page), ("schedule.", ScheduleConfig, page)]
-    sections += [("search.", SearchConfig, page)]
+    sections += [("search.", SearchConfig, page), ("objective.", ObjectiveConfig, page)]
     models = sections_of_models()
     sections += [("model.", config, models[kind]) for kind, (config, _) in MODELS.items()]
     for prefix, config, text in sections:

@@ -17,7 +17,8 @@ from dragoman.train.validate import Sample
 STATUS = Status(
     1200, 5000, 3, loss=2.5, perplexity=9.25, rate=1.5e-4, tokens_per_second=15_230, seconds_left=125.4
 )
-METRICS = {"loss": 2.25, "perplexity": 9.4877, "accuracy": 0.512, "bleu": 31.24, "chrf": 55.5, "exact": 12.5}
+METRICS = {"loss": 2.25, "perplexity": 9.4877, "accuracy": 0.512, "forced_loss": 2.2, "free_loss": 3.1}
+METRICS |= {"bleu": 31.24, "chrf": 55.5, "exact": 12.5}
 SAMPLE = Sample("a house", "ein Haus", "das [bold]Haus[/bold]")
 
 
@@ -35,8 +36,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "  batch  4,096",
         "encode …",
         "update 1200/5000  epoch 3  loss 2.500  ppl 9.25  rate 1.50e-04  15.2k tok/s  left 2:05",
-        "valid at 1200  loss 2.250  ppl 9.49  accuracy 51.2%  BLEU 31.2  chrF 55.5  exact 12.5"
-        "  (best so far)",
+        "valid at 1200  loss 2.250  ppl 9.49  accuracy 51.2%  forced 2.200 free 3.100  BLEU 31.2  chrF 55.5"
+        "  exact 12.5  (best so far)",
         "    source     a house",
         "    reference  ein Haus",
         "    output     das [bold]Haus[/bold]",

@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_mean_over_target_tokens(
     training = training_in_double(config, prepared)
     before = [p.detach().clone() for p in training.parameters]
     update = as_update(prepared, [[0, 1, 2], [3]])
-    losses = [training.objective(training.model, micro.batch) for micro in update.micro_batches]
+    losses = [training.objective(training.model, micro.batch, 1) for micro in update.micro_batches]
     mean = torch.stack([loss.total for loss in losses]).sum() / sum(loss.count for loss in losses)
     gradients = torch.autograd.grad(mean, training.parameters)
     learnt = learn(training, update)
@@ -151,7 +151,7 @@ def test_a_run_learns_and_leaves_everything_in_place(make_run: MakeRun) -> None:
     assert [r["update"] for r in valid] == [20, 40, 60]
     assert train[-1]["loss"] < 0.8 * train[0]["loss"]
     assert valid[-1]["perplexity"] == pytest.approx(math.exp(valid[-1]["loss"]))
-    assert {"bleu", "chrf", "accuracy"} <= valid[0].keys()
+    assert {"bleu", "chrf", "accuracy", "forced_loss", "free_loss"} <= valid[0].keys()
     assert run.best is not None
     assert run.best["value"] == min(r["loss"] for r in valid)
     assert run.last == "0000060"
@@ -208,6 +208,24 @@ def raise_signal_at(update: int, number: int, times: int = 1) -> Callable[..., l
     return learn_with_signal
 
 
+def test_stopping_under_scheduled_sampling_changes_nothing(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share falls with the number of the update, and the coins are seeded by it."""
+    options = ("model={kind: rnn, model_dim: 12, weight_dropout: 0.2, variational_dropout: true}",)
+    options += ("objective.teacher_forcing_schedule=inverse_sigmoid", "objective.teacher_forcing_end=0.2")
+    options += ("objective.teacher_forcing_updates=15",)
+    whole = make_run(*options, name="whole")
+    stopped = make_run(*options, name="stopped", train=False)
+    monkeypatch.setattr(loop, "learn", raise_signal_at(7, signal.SIGTERM))
+    assert train_run(stopped, Quiet()).update == 7
+    monkeypatch.undo()
+    train_run(Run.open(stopped.directory), Quiet())
+    same_files(whole, stopped, "0000020")
+    taught = make_run(options[0], name="taught")
+    assert taught.metrics[0]["loss"] != whole.metrics[0]["loss"]
+
+
 def test_a_second_ctrl_c_leaves_at_once(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(train=False)
     monkeypatch.setattr(loop, "learn", raise_signal_at(7, signal.SIGINT, times=2))
@@ -255,8 +273,8 @@ def poisoned(updates: set[int], value: float) -> Callable[..., loop.Learnt]:
         objective = training.objective
         if training.progress.update in updates:
 
-            def spoilt(model: torch.nn.Module, batch: object) -> object:
-                loss = objective(model, batch)  # type: ignore[arg-type]
+            def spoilt(model: torch.nn.Module, batch: object, update: int) -> object:
+                loss = objective(model, batch, update)  # type: ignore[arg-type]
                 return type(loss)(loss.total * value, loss.nll, loss.count)
 
             training.objective = spoilt  # type: ignore[assignment]

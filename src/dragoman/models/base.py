@@ -116,6 +116,12 @@ class EncoderDecoder(nn.Module):
     def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         return hidden if self.projection is None else self.projection(hidden)
 
+    @property
+    def differentiable_steps(self) -> bool:
+        """Whether a gradient can go back through `step`. A decoder has to say so: many write into their own
+        buffers at every step, and what is overwritten has no gradient."""
+        return getattr(self.decoder, "differentiable_steps", False)
+
     def forward(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:

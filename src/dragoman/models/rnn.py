@@ -12,17 +12,21 @@
 Where no input of the decoder has to wait for an output (`none`; `luong` without input feeding), training
 gives all positions to the sequence kernel at once. In a deep decoder the context goes into the first layer,
 and Bahdanau's query is the state of the last.
+
+Dropout is on the embeddings, between layers and on the output: at every position anew or, with
+`variational_dropout`, by masks that are held for the whole sequence. What is held is drawn in `start` and is
+part of the state.
 """
 
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
@@ -50,6 +54,10 @@ class RnnConfig:
     attention_dim: int | None = None  # inside concat and additive; model_dim
     max_positions: int = 512  # for location
     dropout: float = 0.2
+    variational_dropout: bool = False  # the masks of dropout are held for a whole sequence
+    embedding_dropout: float = 0.0  # whole words of the vocabulary
+    recurrent_dropout: float = 0.0  # units of the state on its way back into the cell
+    weight_dropout: float = 0.0  # single weights that the state meets there
     scale_embeddings: bool = True
     tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
     output_bias: bool = False
@@ -59,8 +67,9 @@ class RnnConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        for name in ("dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(self, name)}")
         if self.bidirectional and self.model_dim % 2:
             raise UserError(f"model_dim: two directions need an even width, found {self.model_dim}")
         if self.wiring == "luong" and self.attention == "none":
@@ -82,12 +91,15 @@ class RnnEncoder(nn.Module):
     def __init__(self, config: RnnConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
-        dim, layers = config.model_dim, config.num_layers
-        self.stack = RecurrentStack(config.cell, dim, dim, layers, config.dropout, config.bidirectional)
-        self.dropout, self.bidirectional = config.dropout, config.bidirectional
+        dim, self.bidirectional = config.model_dim, config.bidirectional
+        self.stack = _stack(config, dim, config.num_layers, config.bidirectional)
+        self.words = WordDropout(config.embedding_dropout)
+        self.inputs = SequenceDropout(config.dropout, config.variational_dropout)
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
-        x = F.dropout(self.embedding(src_ids), self.dropout, self.training)
+        weight = self.embedding.weight
+        x = self.words(self.embedding(src_ids), src_ids, self.words.draw(weight))
+        x = self.inputs(x, self.inputs.draw(len(src_ids), weight.size(1), like=weight))
         hidden = self.stack.read(x, src_mask)
         return Memory(hidden, src_mask, final_states(hidden, src_mask, self.bidirectional))
 
@@ -104,11 +116,15 @@ class SingleContext(nn.Module):
 
 
 class RnnDecoder(nn.Module):
+    differentiable_steps = True
+
     def __init__(self, config: RnnConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         self.embedding = embedding
         dim, self.num_layers = config.model_dim, config.num_decoder_layers or config.num_layers
-        self.dropout = config.dropout
+        self.words = WordDropout(config.embedding_dropout)
+        self.inputs = SequenceDropout(config.dropout, config.variational_dropout)
+        self.outputs = SequenceDropout(config.dropout, config.variational_dropout)
         self.luong, self.input_feeding = config.wiring == "luong", config.input_feeding
         self.at_once = config.attention == "none" or (self.luong and not config.input_feeding)
         if config.attention == "none":
@@ -121,12 +137,12 @@ class RnnDecoder(nn.Module):
         self.parts = 2 if config.cell == "lstm" else 1  # an LSTM's state is hidden and cell
         self.bridge = xavier_linear(memory_dim, [dim] * (self.parts * self.num_layers))
         beside = memory_dim if not self.luong else dim if config.input_feeding else 0  # context, last output
-        self.stack = RecurrentStack(config.cell, dim + beside, dim, self.num_layers, config.dropout)
+        self.stack = _stack(config, dim + beside, self.num_layers)
         self.readout = xavier_linear(memory_dim + (1 if self.luong else 2) * dim, [dim])
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
-        embedded = F.dropout(self.embedding(tgt_in), self.dropout, self.training)
         state = self.start(memory)
+        embedded = self._embed(tgt_in, state)
         if self.at_once:
             return self._advance(embedded, state)[0]
         hidden = []
@@ -144,12 +160,24 @@ class RnnDecoder(nn.Module):
         else:
             prepared = self.attention.prepare(memory.hidden, memory.mask)
         fed = torch.zeros_like(hidden[0]) if self.input_feeding else None
-        return RnnState(RecurrentState(hidden, cell[0] if cell else None), fed, prepared, beams=1)
+        recurrent = RecurrentState(hidden, cell[0] if cell else None)
+        return RnnState(recurrent, fed, prepared, self._draw(len(summary)), beams=1)
+
+    def _draw(self, rows: int) -> "RnnMasks":
+        weight = self.embedding.weight
+        return RnnMasks(
+            self.words.draw(weight),
+            self.inputs.draw(rows, weight.size(1), like=weight),
+            self.outputs.draw(rows, weight.size(1), like=weight),
+            self.stack.draw(rows),
+        )
 
     def step(self, last_ids: Int[Tensor, "N"], state: "RnnState") -> tuple[Float[Tensor, "N D"], "RnnState"]:
-        embedded = F.dropout(self.embedding(last_ids[:, None]), self.dropout, self.training)
-        hidden, state = self._advance(embedded, state)
+        hidden, state = self._advance(self._embed(last_ids[:, None], state), state)
         return hidden[:, 0], state
+
+    def _embed(self, ids: Int[Tensor, "N T"], state: "RnnState") -> Float[Tensor, "N T D"]:
+        return self.inputs(self.words(self.embedding(ids), ids, state.masks.words), state.masks.inputs)
 
     def _advance(
         self, embedded: Float[Tensor, "N T D"], state: "RnnState"
@@ -157,15 +185,16 @@ class RnnDecoder(nn.Module):
         """The next positions of every row: one, or where no input waits for an output, any number."""
         if self.luong:
             fed = embedded if state.fed is None else torch.cat([embedded, state.fed[:, None]], dim=-1)
-            top, recurrent = self.stack(fed, state.recurrent)
+            top, recurrent = self.stack(fed, state.recurrent, state.masks.stack)
             out = torch.tanh(self.readout(torch.cat([self._look(top, state), top], dim=-1)))
         else:
             before = state.recurrent.hidden[-1][:, None].expand_as(embedded)  # one query a position
             context = self._look(before, state)
-            top, recurrent = self.stack(torch.cat([embedded, context], dim=-1), state.recurrent)
+            fed = torch.cat([embedded, context], dim=-1)
+            top, recurrent = self.stack(fed, state.recurrent, state.masks.stack)
             out = torch.tanh(self.readout(torch.cat([top, context, embedded], dim=-1)))
         after = replace(state, recurrent=recurrent, fed=out[:, -1] if self.input_feeding else None)
-        return F.dropout(out, self.dropout, self.training), after
+        return self.outputs(out, state.masks.outputs), after
 
     def _look(self, query: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T G"]:
         # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.
@@ -174,12 +203,30 @@ class RnnDecoder(nn.Module):
 
 
 @dataclass(frozen=True)
+class RnnMasks:
+    """What dropout holds for whole sequences; outside training nothing. Words and weights are left out for
+    the whole batch, units have a row a sequence."""
+
+    words: Float[Tensor, "V"] | None
+    inputs: Float[Tensor, "N D"] | None
+    outputs: Float[Tensor, "N D"] | None
+    stack: StackMasks
+
+    def rows(self, rows: Int[Tensor, "R"]) -> "RnnMasks":
+        inputs, outputs = (
+            None if mask is None else mask.index_select(0, rows) for mask in (self.inputs, self.outputs)
+        )
+        return RnnMasks(self.words, inputs, outputs, self.stack.rows(rows))
+
+
+@dataclass(frozen=True)
 class RnnState:
-    """The memory has a row a sentence, whose beams share it; the past has a row a beam."""
+    """The memory has a row a sentence, whose beams share it; the past and its masks have a row a beam."""
 
     recurrent: RecurrentState
     fed: Float[Tensor, "N D"] | None  # the last output, where it is part of the next input
     memory: PreparedMemory
+    masks: RnnMasks
     beams: int
 
     def expand(self, k: int) -> Self:
@@ -194,7 +241,21 @@ class RnnState:
 
     def _rows(self, rows: Int[Tensor, "R"]) -> Self:
         fed = None if self.fed is None else self.fed.index_select(0, rows)
-        return replace(self, recurrent=self.recurrent.rows(rows), fed=fed)
+        return replace(self, recurrent=self.recurrent.rows(rows), fed=fed, masks=self.masks.rows(rows))
+
+
+def _stack(config: RnnConfig, in_dim: int, num_layers: int, bidirectional: bool = False) -> RecurrentStack:
+    return RecurrentStack(
+        config.cell,
+        in_dim,
+        config.model_dim,
+        num_layers,
+        config.dropout,
+        bidirectional,
+        variational=config.variational_dropout,
+        recurrent_dropout=config.recurrent_dropout,
+        weight_dropout=config.weight_dropout,
+    )
 
 
 def final_states(

@@ -6,6 +6,10 @@ lstm    input, forget and output gates around a cell                        Hoch
 
 x ─ layer 1 ─┬─ dropout ─ layer 2 ─ + ─┬─ dropout ─ layer 3 ─ + ─▶          residuals: Wu et al. 2016
              └──────────────────────┘  └──────────────────────┘
+
+`weight_dropout` leaves out single weights of the past for a whole pass, and the kernels stay fused (Merity et
+al. 2018). `recurrent_dropout` leaves out units of the past, each sequence its own (Gal & Ghahramani 2016); no
+fused kernel can do that, so that training then goes position by position.
 """
 
 from collections.abc import Sequence
@@ -17,6 +21,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from dragoman.nn.cell import kernel, loop
+from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
 from dragoman.nn.mask import lengths
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -42,7 +48,10 @@ class RecurrentState:
 
 
 class RecurrentStack(nn.Module):
-    """Layers of width `dim`. Where they read in both directions, each direction has half of it."""
+    """Layers of width `dim`. Where they read in both directions, each direction has half of it.
+
+    `variational`: the dropout between layers leaves out the same units at every position of a sequence.
+    """
 
     def __init__(
         self,
@@ -52,6 +61,10 @@ class RecurrentStack(nn.Module):
         num_layers: int,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        *,
+        variational: bool = False,
+        recurrent_dropout: float = 0.0,
+        weight_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         width = dim // 2 if bidirectional else dim
@@ -62,36 +75,95 @@ class RecurrentStack(nn.Module):
         self.layers = cast(Sequence[nn.RNNBase], layers)
         for layer in self.layers:
             recurrent_weights(layer)
-        self.dropout = dropout
+        self.dim, self.width, self.directions = dim, width, 1 + bidirectional
+        self.dropout, self.variational = dropout, variational
+        self.recurrent_dropout, self.weight_dropout = recurrent_dropout, weight_dropout
+
+    def draw(self, rows: int) -> StackMasks:
+        """What the next sequences go without, from their first position to their last."""
+        if not self.training:
+            return NOTHING
+        like, count = self.layers[0].all_weights[0][0], len(self.layers)
+        between = past = weights = None
+        if self.variational and self.dropout and count > 1:
+            between = draw_mask(self.dropout, count - 1, rows, self.dim, like=like)
+        if self.recurrent_dropout:
+            shape = (count * self.directions, rows, self.width)
+            past = draw_mask(self.recurrent_dropout, *shape, like=like)
+        if self.weight_dropout:
+            weights = tuple(
+                F.dropout(weight, self.weight_dropout) for i in range(count) for weight in self._weights(i)
+            )
+        return StackMasks(between, past, weights)
 
     def read(self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """Whole padded sequences from a zero state. Padding is never read, and comes out as zeros."""
+        masks = self.draw(len(x))
+        if masks.past is not None:
+            return self._read_by_position(x, mask, masks)
         packed = pack_padded_sequence(x, lengths(mask).cpu(), batch_first=True, enforce_sorted=False)
-        data = packed.data  # tokens I: the padding is gone
+        data, between = packed.data, masks.between  # tokens I: the padding is gone
+        if between is not None:
+            rows = torch.cat([torch.arange(size) for size in packed.batch_sizes.tolist()]).to(x.device)
+            between = between[:, cast(Tensor, packed.sorted_indices)[rows]]  # J tokens D
         for i, layer in enumerate(self.layers):
-            fed = PackedSequence(
-                self._between(i, data), packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices
-            )
-            out = layer(fed)[0].data
+            fed = self._between(i, data, between)
+            start = fed.new_zeros(self.directions, len(x), self.width)
+            past = start, start if layer.mode == "LSTM" else None
+            out, _ = kernel(layer, fed, past, self._weights(i, masks), packed.batch_sizes)
             data = out if i == 0 else data + out
         done = PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
         return pad_packed_sequence(done, batch_first=True, total_length=x.size(1))[0]
 
+    def _read_by_position(
+        self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks
+    ) -> Float[Tensor, "B S D"]:
+        for i, layer in enumerate(self.layers):
+            fed = self._between(i, x, _for_all_positions(masks.between))
+            start = fed.new_zeros(self.directions, len(x), self.width)
+            past = start, start if layer.mode == "LSTM" else None
+            out, _ = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks), mask)
+            x = out if i == 0 else x + out
+        return x.masked_fill(~mask[:, :, None], 0.0)
+
     def forward(
-        self, x: Float[Tensor, "N T I"], state: RecurrentState
+        self, x: Float[Tensor, "N T I"], state: RecurrentState, masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "N T D"], RecurrentState]:
-        """Go on from a state by one position or by many; for layers of one direction."""
+        """Go on from a state by one position or by many; for layers of one direction. `masks` are those that
+        were drawn when these sequences began."""
         hidden, cell = [], []
         for i, layer in enumerate(self.layers):
-            past = state.hidden[i : i + 1]
-            if state.cell is None:
-                out, after = layer(self._between(i, x), past)
+            fed = self._between(i, x, _for_all_positions(masks.between))
+            past = state.hidden[i : i + 1], None if state.cell is None else state.cell[i : i + 1]
+            if masks.past is None:
+                out, after = kernel(layer, fed, past, self._weights(i, masks))
             else:
-                out, (after, kept) = layer(self._between(i, x), (past, state.cell[i : i + 1]))
-                cell.append(kept)
-            hidden.append(after)
+                out, after = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks))
+            hidden.append(after[0])
+            if after[1] is not None:
+                cell.append(after[1])
             x = out if i == 0 else x + out
         return x, RecurrentState(torch.cat(hidden), torch.cat(cell) if cell else None)
 
-    def _between(self, layer: int, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B I"]:
-        return F.dropout(x, self.dropout, self.training) if layer and self.dropout else x
+    def _between(
+        self, layer: int, x: Float[Tensor, "*B I"], masks: Float[Tensor, "J *#B D"] | None
+    ) -> Float[Tensor, "*B I"]:
+        if not layer or not self.dropout:
+            return x
+        if self.variational:
+            return x if masks is None else x * masks[layer - 1].to(x.dtype)
+        return F.dropout(x, self.dropout, self.training)
+
+    def _weights(self, layer: int, masks: StackMasks = NOTHING) -> Sequence[Float[Tensor, "G W"]]:
+        """What the past is multiplied by, for every direction of a layer."""
+        if masks.weights is None:
+            return [weights[1] for weights in self.layers[layer].all_weights]
+        return masks.weights[layer * self.directions : (layer + 1) * self.directions]
+
+    def _past(self, layer: int, masks: StackMasks) -> Float[Tensor, "P N W"]:
+        assert masks.past is not None, "only the loop over positions asks"
+        return masks.past[layer * self.directions : (layer + 1) * self.directions]
+
+
+def _for_all_positions(masks: Float[Tensor, "J N D"] | None) -> Float[Tensor, "J N 1 D"] | None:
+    return None if masks is None else masks[:, :, None]

@@ -13,6 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.base import CountedConfig
 from dragoman.models.presets import chosen_config
+from dragoman.objectives import ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
@@ -25,10 +26,25 @@ _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 @dataclass(frozen=True)
 class ObjectiveConfig:
     label_smoothing: float = 0.1
+    teacher_forcing: float = 1.0
+    """Share of the decoder's inputs that come from the data; the others are its own words."""
+    teacher_forcing_end: float | None = None
+    teacher_forcing_schedule: ForcingSchedule = "constant"
+    teacher_forcing_updates: int | None = None
+    """Updates over which the share falls to its end."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
+        self.forcing()
+
+    def forcing(self) -> TeacherForcing:
+        return TeacherForcing(
+            self.teacher_forcing,
+            self.teacher_forcing_end,
+            self.teacher_forcing_schedule,
+            self.teacher_forcing_updates,
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,8 @@ class TrainConfig:
     log_every: int = 50
     validate_every: int = 500
     validate_sentences: int = 200
-    """Sentences of the validation set to translate for bleu, chrf, exact and the samples; 0 is none."""
+    """Sentences of the validation set to translate for bleu, chrf, exact and the samples, and to measure with
+    the model's own words; 0 is none."""
     validate_beam: int = 1
     save_every: int = 500
     keep: int = 2

@@ -182,6 +182,8 @@ def status_line(status: Status) -> str:
 def validation_line(update: int, metrics: dict[str, float], better: bool) -> str:
     shown = [f"loss {metrics['loss']:.3f}", f"ppl {_short(metrics['perplexity'])}"]
     shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+    if "free_loss" in metrics:
+        shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
     shown += [
         f"{name} {metrics[key]:.1f}"
         for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))

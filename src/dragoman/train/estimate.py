@@ -35,6 +35,7 @@ class Estimate:
 
 def estimate(config: RunConfig, prepared: Prepared, device: torch.device) -> Estimate:
     training = Training(config, prepared, device)
+    training.progress.update = 1  # before it, a falling share of the data's words is still whole
     batches = Batches(config, prepared, device)
     seconds = tokens = timed = 0
     for number, data in enumerate(batches.updates(0, 0)):

@@ -52,7 +52,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt:
     for number, micro in enumerate(data.micro_batches):
         torch.manual_seed(derive_seed(config.seed, update, number))  # so no generator's state is ever saved
         with training.autocast():
-            loss = training.objective(training.model, micro.batch)
+            loss = training.objective(training.model, micro.batch, update)
         loss.total.backward()
         loss_sum += loss.total.detach()
         nll_sum += loss.nll

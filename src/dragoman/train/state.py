@@ -16,7 +16,8 @@ from dragoman.config import from_dict, to_dict
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import build
-from dragoman.objectives import CrossEntropy
+from dragoman.models.base import EncoderDecoder
+from dragoman.objectives import CrossEntropy, Objective
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig
 from dragoman.train.ema import Average
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
@@ -152,7 +153,7 @@ class Training(Fitting):
         super().__init__(config, prepared, device)
         self.optimizer = build_optimizer(config.optim, self.model)
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
-        self.objective = CrossEntropy(config.objective.label_smoothing)
+        self.objective = _objective(config, self.model)
         self.parameters = list(self.model.parameters())
         self.amp = config.train.amp == "bf16" or (config.train.amp == "auto" and device.type == "cuda")
 
@@ -178,6 +179,16 @@ class Training(Fitting):
             part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
             self.average.load(found.read(part, self.device), found.path)
         return changed
+
+
+def _objective(config: RunConfig, model: EncoderDecoder) -> Objective:
+    forcing = config.objective.forcing()
+    if forcing.samples and not model.differentiable_steps:
+        raise UserError(
+            "objective.teacher_forcing: this model's decoder cannot learn step by step, and so not from its "
+            "own words; leave it at 1, or choose a recurrent decoder (model.kind rnn, or mixed with one)"
+        )
+    return CrossEntropy(config.objective.label_smoothing, forcing)
 
 
 def derive_seed(*key: int | str) -> int:

@@ -1,19 +1,29 @@
-"""What a model is worth on the validation set: by its loss, and by what it really translates."""
+"""What a model is worth on the validation set: by its loss, and by what it really translates.
 
-from collections.abc import Iterator
+loss          of every pair, the decoder fed with the data
+forced_loss   the same for the sentences that are translated too
+free_loss     of those sentences again, the decoder fed with its own words
+
+A decoder that has only ever seen right words may not know how to go on after a wrong one: exposure bias
+(Ranzato et al. 2016). Free running less forced is a measure of it, and one from above: a good translation
+with one word more has all later words at other positions than the data, and they count as wrong.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import by_length, collate
+from dragoman.data.batch import PairBatch, by_length, collate
 from dragoman.data.corpus import Prepared
 from dragoman.data.pairs import load_pairs
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models.base import EncoderDecoder
+from dragoman.objectives import decode_own_words
 from dragoman.train.config import TrainConfig
 
 _LOGITS_AT_ONCE = 1 << 24
@@ -44,6 +54,8 @@ class Validator:
         self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
         count = min(len(store), config.validate_sentences)
         chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
+        of_chosen = by_length([int(lengths[i]) for i in chosen], config.batch_tokens)
+        self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
@@ -55,7 +67,7 @@ class Validator:
         """Leaves the model in training mode, as it was."""
         model.eval()
         with autocast:
-            metrics = self._teacher_forced(model)
+            metrics = self._teacher_forced(model) | self._free_running(model)
         outputs = self._translate(model) if self.sources else []
         model.train()
         if outputs:
@@ -67,21 +79,31 @@ class Validator:
     @torch.inference_mode()
     def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
         """Negative log-likelihood a token (no smoothing), its exponential, and the share of right guesses."""
-        store = self.prepared.valid
-        nll = torch.zeros((), dtype=torch.float64, device=self.device)
-        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         tokens = 0
-        for numbers in self._batches:
-            batch = collate(load_pairs(store, numbers), self.device)
-            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
-            for rows, target in _chunks(hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], model):
-                logits = model.project(rows).float()
-                nll += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
-                right += (logits.argmax(dim=-1) == target).sum()
+        for batch in self._load(self._batches):
+            sums += _measure(model, model(batch.src_ids, batch.src_mask, batch.tgt_in), batch)
             tokens += batch.num_tokens
-        loss = nll.item() / tokens
-        perplexity = float(np.exp(min(loss, 700.0)))
-        return {"loss": loss, "perplexity": perplexity, "accuracy": right.item() / tokens}
+        loss, accuracy = (sums / tokens).tolist()
+        return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
+
+    @torch.inference_mode()
+    def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
+        """The loss of the chosen sentences, the decoder fed with the data and with its own words."""
+        if not self._chosen_batches:
+            return {}
+        forced, free = torch.zeros(2, 2, dtype=torch.float64, device=self.device)
+        tokens = 0
+        for batch in self._load(self._chosen_batches):
+            forced += _measure(model, model(batch.src_ids, batch.src_mask, batch.tgt_in), batch)
+            own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
+            free += _measure(model, own, batch)
+            tokens += batch.num_tokens
+        return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
+
+    def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[PairBatch]:
+        for numbers in batches:
+            yield collate(load_pairs(self.prepared.valid, numbers), self.device)
 
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
@@ -89,6 +111,16 @@ class Validator:
         translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)
+
+
+def _measure(model: EncoderDecoder, hidden: Tensor, batch: PairBatch) -> Tensor:
+    """Two sums over the target tokens: the negative log-likelihood, and how many guesses are right."""
+    sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
+    for rows, target in _chunks(hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], model):
+        logits = model.project(rows).float()
+        sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+        sums[1] += (logits.argmax(dim=-1) == target).sum()
+    return sums
 
 
 def _chunks(hidden: Tensor, target: Tensor, model: EncoderDecoder) -> Iterator[tuple[Tensor, Tensor]]:

@@ -1,0 +1,110 @@
+"""One recurrent layer beyond torch's module: the fused kernels with other weights, and the cell written out.
+
+kernel   the module's own kernel with other weights for the state, so that none has to be overwritten
+loop     position by position, for what no kernel does: a mask on the state on its way back
+
+         ┌────────── mask ◀─────────┐          the mask is the same at every position, and what is
+         ▼                          │          carried on past the gates goes without it: it would
+x ─ W ─ gates ─ cell or update ─────┴─▶ h      otherwise shrink or grow by the mask at every step
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.shapes import Bool, Float, Tensor
+
+_KERNELS: dict[str, Callable[..., Any]] = {"RNN_TANH": torch.rnn_tanh, "GRU": torch.gru, "LSTM": torch.lstm}
+
+Past = tuple[Float[Tensor, "P N W"], Float[Tensor, "P N W"] | None]
+"""Hidden state and, for an LSTM, its cell; with as many entries as the layer has directions."""
+
+
+def kernel(
+    layer: nn.RNNBase,
+    x: Float[Tensor, "*B I"],
+    past: Past,
+    weights: Sequence[Float[Tensor, "G W"]],
+    batch_sizes: Tensor | None = None,
+) -> tuple[Float[Tensor, "*B D"], Past]:
+    """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one."""
+    hidden, cell = past
+    begin = hidden if cell is None else (hidden, cell)
+    parameters = [
+        parameter
+        for (from_input, _, *biases), from_past in zip(layer.all_weights, weights, strict=True)
+        for parameter in (from_input, from_past, *biases)
+    ]
+    shape = (True, 1, 0.0, layer.training, layer.bidirectional)  # biases, layers, dropout between them
+    run = _KERNELS[layer.mode]
+    if batch_sizes is None:
+        out, *after = run(x, begin, parameters, *shape, True)
+    else:
+        out, *after = run(x, batch_sizes, begin, parameters, *shape)
+    return out, (after[0], after[1] if cell is not None else None)
+
+
+def loop(
+    layer: nn.RNNBase,
+    x: Float[Tensor, "N T I"],
+    past: Past,
+    weights: Sequence[Float[Tensor, "G W"]],
+    masks: Float[Tensor, "P N W"],
+    visible: Bool[Tensor, "N T"] | None = None,
+) -> tuple[Float[Tensor, "N T D"], Past]:
+    """Where a position is not visible the state stands still, so that reading backwards begins at the last
+    token. The second direction, if there is one, reads backwards."""
+    outs, ends = [], []
+    for direction, (from_input, _, input_bias, bias) in enumerate(layer.all_weights):
+        state = past[0][direction], None if past[1] is None else past[1][direction]
+        seen = F.linear(x, from_input, input_bias)  # N T G: what does not wait goes at once
+        places = range(x.size(1))
+        out: list[Tensor] = []
+        for t in reversed(places) if direction else places:
+            asked = F.linear(state[0] * masks[direction].to(state[0].dtype), weights[direction], bias)
+            new = _cell(layer.mode, seen[:, t], asked, *state)
+            if visible is not None:
+                new = _where(visible[:, t, None], new, state)
+            state = new
+            out.append(state[0])
+        outs.append(torch.stack(out[::-1] if direction else out, dim=1))
+        ends.append(state)
+    hidden = torch.stack([end[0] for end in ends])
+    cells = [end[1] for end in ends if end[1] is not None]
+    return torch.cat(outs, dim=-1), (hidden, torch.stack(cells) if cells else None)
+
+
+def _cell(
+    mode: str,
+    seen: Float[Tensor, "N G"],
+    asked: Float[Tensor, "N G"],
+    hidden: Float[Tensor, "N W"],
+    cell: Float[Tensor, "N W"] | None,
+) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
+    """`seen` comes from the input, `asked` from the past; gates in torch's order."""
+    if mode == "RNN_TANH":
+        return torch.tanh(seen + asked), None
+    if mode == "GRU":
+        seen_reset, seen_update, seen_new = seen.chunk(3, dim=-1)
+        reset, update, new = asked.chunk(3, dim=-1)
+        update = torch.sigmoid(seen_update + update)
+        new = torch.tanh(seen_new + torch.sigmoid(seen_reset + reset) * new)
+        return (1 - update) * new + update * hidden, None
+    assert cell is not None, "an LSTM has a cell"
+    into, forget, new, out = (seen + asked).chunk(4, dim=-1)
+    cell = torch.sigmoid(forget) * cell + torch.sigmoid(into) * torch.tanh(new)
+    return torch.sigmoid(out) * torch.tanh(cell), cell
+
+
+def _where(
+    visible: Bool[Tensor, "N 1"],
+    new: tuple[Tensor, Tensor | None],
+    old: tuple[Tensor, Tensor | None],
+) -> tuple[Tensor, Tensor | None]:
+    hidden = torch.where(visible, new[0], old[0])
+    if new[1] is None or old[1] is None:
+        return hidden, None
+    return hidden, torch.where(visible, new[1], old[1])

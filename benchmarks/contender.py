@@ -8,7 +8,9 @@ from torch import nn
 
 from common import SMOOTHING, interleave, median, stepper
 from dragoman.data.batch import PairBatch
-from dragoman.decode.search import SearchConfig, search
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.objectives import CrossEntropy
@@ -64,7 +66,7 @@ def ours(kind: str, config: object, vocab: Vocab) -> Contender:
         stepper(model, lambda batch: objective(model, batch).total)
         if count is None
         else lambda batch: count([batch]),
-        lambda batch, beam: search(model, batch.src_ids, batch.src_mask, settings[beam]),
+        lambda batch, beam: search(Scorer([model]), batch.src_ids, batch.src_mask, settings[beam]),
     )
 
 

@@ -144,12 +144,17 @@ class RnnDecoder(nn.Module):
         state = self.start(memory)
         embedded = self._embed(tgt_in, state)
         if self.at_once:
-            return self._advance(embedded, state)[0]
-        hidden = []
-        for position in embedded.split(1, dim=1):
-            out, state = self._advance(position, state)
-            hidden.append(out)
-        return torch.cat(hidden, dim=1)
+            out = self._all(embedded, state)
+        elif self.input_feeding:
+            out = self._one_by_one(embedded, state)
+        else:  # no output is waited for, so that they can be read out together
+            tops, contexts = [], []
+            for seen in self.stack.ahead(embedded).unbind(dim=1):
+                top, context, state = self._next(seen, state)
+                tops.append(top)
+                contexts.append(context)
+            out = self._read_out(torch.stack(tops, dim=1), torch.stack(contexts, dim=1), embedded)
+        return self.outputs(out, state.masks.outputs)
 
     def start(self, memory: Memory) -> "RnnState":
         summary = memory.summary
@@ -173,28 +178,54 @@ class RnnDecoder(nn.Module):
         )
 
     def step(self, last_ids: Int[Tensor, "N"], state: "RnnState") -> tuple[Float[Tensor, "N D"], "RnnState"]:
-        hidden, state = self._advance(self._embed(last_ids[:, None], state), state)
-        return hidden[:, 0], state
+        embedded = self._embed(last_ids[:, None], state)
+        top, context, state = self._next(self.stack.ahead(embedded[:, 0]), state)
+        out = self._read_out(top[:, None], context[:, None], embedded)
+        state = replace(state, fed=out[:, 0]) if self.input_feeding else state
+        return self.outputs(out, state.masks.outputs)[:, 0], state
 
     def _embed(self, ids: Int[Tensor, "N T"], state: "RnnState") -> Float[Tensor, "N T D"]:
         return self.inputs(self.words(self.embedding(ids), ids, state.masks.words), state.masks.inputs)
 
-    def _advance(
-        self, embedded: Float[Tensor, "N T D"], state: "RnnState"
-    ) -> tuple[Float[Tensor, "N T D"], "RnnState"]:
-        """The next positions of every row: one, or where no input waits for an output, any number."""
+    def _all(self, embedded: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T D"]:
+        """All positions by the sequence kernel, where no input waits for an output."""
         if self.luong:
-            fed = embedded if state.fed is None else torch.cat([embedded, state.fed[:, None]], dim=-1)
-            top, recurrent = self.stack(fed, state.recurrent, state.masks.stack)
-            out = torch.tanh(self.readout(torch.cat([self._look(top, state), top], dim=-1)))
+            top, _ = self.stack(embedded, state.recurrent, state.masks.stack)
+            return self._read_out(top, self._look(top, state), embedded)
+        context = self._look(embedded, state)  # without attention it is the same for any query
+        fed = torch.cat([embedded, context], dim=-1)
+        top, _ = self.stack(fed, state.recurrent, state.masks.stack)
+        return self._read_out(top, context, embedded)
+
+    def _one_by_one(self, embedded: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T D"]:
+        outs = []
+        for seen in self.stack.ahead(embedded).unbind(dim=1):
+            top, context, state = self._next(seen, state)
+            out = self._read_out(top, context, None)
+            state = replace(state, fed=out)
+            outs.append(out)
+        return torch.stack(outs, dim=1)
+
+    def _next(
+        self, seen: Float[Tensor, "N G"], state: "RnnState"
+    ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "N M"], "RnnState"]:
+        """The recurrent output and the context of one further position; `seen` is its word in the gates."""
+        if self.luong:
+            top, recurrent = self.stack.advance(seen, state.fed, state.recurrent, state.masks.stack)
+            context = self._look(top[:, None], state)[:, 0]
         else:
-            before = state.recurrent.hidden[-1][:, None].expand_as(embedded)  # one query a position
-            context = self._look(before, state)
-            fed = torch.cat([embedded, context], dim=-1)
-            top, recurrent = self.stack(fed, state.recurrent, state.masks.stack)
-            out = torch.tanh(self.readout(torch.cat([top, context, embedded], dim=-1)))
-        after = replace(state, recurrent=recurrent, fed=out[:, -1] if self.input_feeding else None)
-        return self.outputs(out, state.masks.outputs), after
+            context = self._look(state.recurrent.hidden[-1][:, None], state)[:, 0]
+            top, recurrent = self.stack.advance(seen, context, state.recurrent, state.masks.stack)
+        return top, context, replace(state, recurrent=recurrent)
+
+    def _read_out(
+        self,
+        top: Float[Tensor, "*B D"],
+        context: Float[Tensor, "*B M"],
+        embedded: Float[Tensor, "*B D"] | None,
+    ) -> Float[Tensor, "*B D"]:
+        parts = [context, top] if self.luong else [top, context, embedded]
+        return torch.tanh(self.readout(torch.cat([part for part in parts if part is not None], dim=-1)))
 
     def _look(self, query: Float[Tensor, "N T D"], state: "RnnState") -> Float[Tensor, "N T G"]:
         # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.

@@ -2,6 +2,7 @@
 
 kernel   the module's own kernel with other weights for the state, so that none has to be overwritten
 loop     position by position, for what no kernel does: a mask on the state on its way back
+advance  one position, where the next waits for an output: a kernel would only cost more to start
 
          ┌────────── mask ◀─────────┐          the mask is the same at every position, and what is
          ▼                          │          carried on past the gates goes without it: it would
@@ -64,8 +65,7 @@ def loop(
         places = range(x.size(1))
         out: list[Tensor] = []
         for t in reversed(places) if direction else places:
-            asked = F.linear(state[0] * masks[direction].to(state[0].dtype), weights[direction], bias)
-            new = _cell(layer.mode, seen[:, t], asked, *state)
+            new = advance(layer.mode, seen[:, t], state, weights[direction], bias, masks[direction])
             if visible is not None:
                 new = _where(visible[:, t, None], new, state)
             state = new
@@ -75,6 +75,19 @@ def loop(
     hidden = torch.stack([end[0] for end in ends])
     cells = [end[1] for end in ends if end[1] is not None]
     return torch.cat(outs, dim=-1), (hidden, torch.stack(cells) if cells else None)
+
+
+def advance(
+    mode: str,
+    seen: Float[Tensor, "N G"],
+    state: tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None],
+    weight: Float[Tensor, "G W"],
+    bias: Float[Tensor, "G"],
+    mask: Float[Tensor, "N W"] | None = None,
+) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
+    """The state after one position, of which `seen` is what its input makes of the gates."""
+    hidden = state[0] if mask is None else state[0] * mask.to(state[0].dtype)
+    return _cell(mode, seen, F.linear(hidden, weight, bias), *state)
 
 
 def _cell(

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from dragoman.nn.cell import kernel, loop
+from dragoman.nn.cell import advance, kernel, loop
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
 from dragoman.nn.mask import lengths
@@ -129,7 +129,7 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x: Float[Tensor, "N T I"], state: RecurrentState, masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "N T D"], RecurrentState]:
-        """Go on from a state by one position or by many; for layers of one direction. `masks` are those that
+        """Go on from a state by many positions at once; for layers of one direction. `masks` are those that
         were drawn when these sequences began."""
         hidden, cell = [], []
         for i, layer in enumerate(self.layers):
@@ -144,6 +144,36 @@ class RecurrentStack(nn.Module):
                 cell.append(after[1])
             x = out if i == 0 else x + out
         return x, RecurrentState(torch.cat(hidden), torch.cat(cell) if cell else None)
+
+    def ahead(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B G"]:
+        """What the gates of the first layer make of the beginning of their input. It waits for nothing, so
+        all positions can have it at once; `advance` adds the rest."""
+        from_input, _, bias, _ = self.layers[0].all_weights[0]
+        return F.linear(x, from_input[:, : x.size(-1)], bias)
+
+    def advance(
+        self,
+        seen: Float[Tensor, "N G"],
+        rest: Float[Tensor, "N J"] | None,
+        state: RecurrentState,
+        masks: StackMasks = NOTHING,
+    ) -> tuple[Float[Tensor, "N D"], RecurrentState]:
+        """Go on by one position: `seen` is what `ahead` made of its input, `rest` the end of that input."""
+        hidden, cell, x = [], [], seen
+        for i, layer in enumerate(self.layers):
+            from_input, _, input_bias, bias = layer.all_weights[0]
+            if i:
+                gates = F.linear(self._between(i, x, masks.between), from_input, input_bias)
+            else:
+                gates = seen if rest is None else seen + F.linear(rest, from_input[:, -rest.size(-1) :])
+            past = state.hidden[i], None if state.cell is None else state.cell[i]
+            mask = None if masks.past is None else self._past(i, masks)[0]
+            out, kept = advance(layer.mode, gates, past, self._weights(i, masks)[0], bias, mask)
+            hidden.append(out)
+            if kept is not None:
+                cell.append(kept)
+            x = x + out if i else out
+        return x, RecurrentState(torch.stack(hidden), torch.stack(cell) if cell else None)
 
     def _between(
         self, layer: int, x: Float[Tensor, "*B I"], masks: Float[Tensor, "J *#B D"] | None

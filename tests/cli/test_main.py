@@ -10,7 +10,7 @@ import dragoman
 from dragoman.cli import main as command
 from dragoman.errors import UserError
 
-COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "corpus", "tokenize"]
+COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
 
 
 def run_dragoman(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,7 @@
 """translate, score and evaluate as a person types them, on a small run that was really trained."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,35 +12,12 @@ import dragoman
 from dragoman.cli.main import app
 from dragoman.errors import UserError
 
-WORDS = ["red", "blue", "old", "new", "cat", "dog", "fish", "hill"]
+TrainSmall = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def pairs() -> list[tuple[str, str]]:
-    texts = [f"the {a} {b} and a {c}" for a in WORDS[:4] for b in WORDS[4:] for c in WORDS[4:]]
-    return [(text, text.upper()) for text in texts]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> Path:
-    directory = tmp_path_factory.mktemp("use")
-    table = directory / "pairs.tsv"
-    table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
-    settings = {
-        "tokenizer.vocab_size": 320,
-        "model.num_layers": 1,
-        "model.model_dim": 32,
-        "model.num_heads": 2,
-        "model.ff_dim": 64,
-        "model.dropout": 0.0,
-        "train.max_updates": 120,
-        "train.validate_every": 120,
-        "train.batch_tokens": 400,
-        "optim.rate": 0.005,
-        "schedule.warmup": 10,
-    }
-    trained = dragoman.train(table, out=directory / "run", overrides=settings, quiet=True)
-    return trained.directory
+def run(tmp_path_factory: pytest.TempPathFactory, train_small: TrainSmall) -> Path:
+    return train_small(tmp_path_factory.mktemp("use"))
 
 
 def dragoman_command(*arguments: object, stdin: bytes = b"") -> Result:

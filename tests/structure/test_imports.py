@@ -18,6 +18,7 @@ HEAVY = [
     "safetensors",
     "sacrebleu",
     "babel",
+    "matplotlib",
     "pyarrow",
     "rich",
     "yaml",
@@ -72,7 +73,9 @@ def test_importing_the_package_is_light() -> None:
     assert json.loads(run_python(program, *HEAVY).stdout) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"], ["compare", "--help"]]
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys, json\n"

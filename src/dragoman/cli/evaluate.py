@@ -43,7 +43,7 @@ def evaluate(
         pairs = list(read_pairs(test, data.src_lang, data.tgt_lang))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         translator = opened.translator(checkpoint, device)
-        with _progress(len(sources)) as progress:
+        with progress_bar(len(sources)) as progress:
             found = evaluate_on(
                 translator,
                 sources,
@@ -58,10 +58,10 @@ def evaluate(
         title = name or Path(test.files[0]).name
         directory = _write(opened, title, found, list(test.files))
         _print(title, found, directory)
-        _warn_of_overlap(opened, sources, references)
+        warn_of_overlap(opened, sources, references)
 
 
-def _progress(total: int) -> Any:
+def progress_bar(total: int) -> Any:
     """A bar on a terminal; nothing in a pipe."""
     from contextlib import contextmanager
 
@@ -105,7 +105,7 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     typer.echo(f"  written to {directory}")
 
 
-def _warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
+def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
     """Sentences that were seen in training make a test too easy."""
     from dragoman.data.corpus import overlap
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dragoman import __version__
+from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
@@ -21,7 +22,13 @@ from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.errors import UserError, missing_extra
 
-EXTRA_OF = {"torch": "train", "jaxtyping": "train", "babel": "demo", "pyarrow": "parquet"}
+EXTRA_OF = {
+    "torch": "train",
+    "jaxtyping": "train",
+    "babel": "demo",
+    "pyarrow": "parquet",
+    "matplotlib": "plots",
+}
 
 app = typer.Typer(
     name="dragoman",
@@ -33,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
-for command in (demo, train, resume, translate, score, evaluate, corpus, tokenize):
+for command in (demo, train, resume, translate, score, evaluate, compare, corpus, tokenize):
     app.command()(command)
 
 

@@ -11,6 +11,7 @@ from dragoman.errors import UserError
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 """BLEU's tokenizers that sacreBLEU brings along without further packages."""
+Scorer = BLEU | CHRF | TER
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,27 @@ def corpus_metrics(
     bootstrap: int = 0,
 ) -> list[Metric]:
     """BLEU, chrF and TER of a whole test set."""
+    check_counts(hypotheses, references)
+    scorers = make_scorers(tokenize, lowercase)
+    return [measure(scorer, hypotheses, references, bootstrap) for scorer in scorers.values()]
+
+
+def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise UserError(f"{len(hypotheses)} translations cannot be held against {len(references)} references")
     if not references:
         raise UserError("there is no sentence to evaluate")
+
+
+def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, Scorer]:
+    """sacreBLEU's own objects by our short names."""
     if tokenize not in TOKENIZERS:
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
-    scorers: list[BLEU | CHRF | TER] = [
-        BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
-        CHRF(lowercase=lowercase),
-        TER(case_sensitive=not lowercase),
-    ]
-    return [_measure(scorer, hypotheses, references, bootstrap) for scorer in scorers]
+    return {
+        "bleu": BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
+        "chrf": CHRF(lowercase=lowercase),
+        "ter": TER(case_sensitive=not lowercase),
+    }
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -62,9 +72,10 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return 100 * right / len(references)
 
 
-def _measure(
-    scorer: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int
+def measure(
+    scorer: Scorer, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int = 0
 ) -> Metric:
+    """One metric over the sentences given, with the interval of `bootstrap` resamplings."""
     found = scorer.corpus_score(list(hypotheses), [list(references)], n_bootstrap=max(1, bootstrap))
     mean, half_width = (float(found._mean), float(found._ci)) if bootstrap > 1 else (None, None)
     higher_is_better = not isinstance(scorer, TER)  # TER counts edits

@@ -1,0 +1,234 @@
+"""`dragoman compare`: several runs on one test set, by the length of the source, as table and picture."""
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.errors import UserError, missing_extra
+
+if TYPE_CHECKING:
+    from dragoman.data.config import SourceConfig
+    from dragoman.decode.search import SearchConfig
+    from dragoman.decode.translate import Translator
+    from dragoman.evaluate.lengths import Comparison
+    from dragoman.evaluate.metrics import Metric
+    from dragoman.train.run import Run
+
+ENDINGS = (".png", ".svg", ".tsv")
+
+
+class Score(StrEnum):
+    bleu = "bleu"
+    chrf = "chrf"
+
+
+class Counted(StrEnum):
+    words = "words"
+    characters = "characters"
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories.")],
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="SOURCE TARGET",
+            help="Test files, or a table of pairs; without it, the test set of the first run.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write; .png, .svg and .tsv are added.")] = Path(
+        "lengths"
+    ),
+    label: Annotated[
+        list[str] | None, typer.Option(help="Name of a run in its turn; by default its directory's.")
+    ] = None,
+    metric: Annotated[Score, typer.Option(help="What is shown for each bucket.")] = Score.bleu,
+    unit: Annotated[Counted, typer.Option(help="What the source's length is counted in.")] = Counted.words,
+    edges: Annotated[
+        str | None,
+        typer.Option(help="Greatest length of each bucket, as in 5,10,15,20; by default from the data."),
+    ] = None,
+    min_sentences: Annotated[
+        int, typer.Option(min=1, help="In a bucket, where the edges are chosen from the data.")
+    ] = 30,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, none.")] = "13a",
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Resamplings for the 95% intervals and p-values; 0 is none.")
+    ] = 1000,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Score runs by the length of the source, as a table and a picture."""
+    if find_spec("matplotlib") is None:  # before minutes of translating
+        raise missing_extra("matplotlib", "plots", "drawing a picture")
+    from dragoman.cli.evaluate import warn_of_overlap
+    from dragoman.cli.translate import with_changes
+    from dragoman.data.formats import read_pairs
+    from dragoman.evaluate import lengths
+    from dragoman.evaluate.metrics import make_scorers
+    from dragoman.evaluate.plot import draw_lengths
+    from dragoman.train.run import Run
+
+    stem = output_stem(out)
+    directories, files = runs_and_tests(runs, test or [])
+    labels = run_labels(directories, label or [])
+    make_scorers(tokenize)  # a wrong name is told now
+    opened = [Run.open(directory) for directory in directories]
+    data = opened[0].config.data
+    source = chosen_test(opened[0], files)
+    pairs = list(read_pairs(source, data.src_lang, data.tgt_lang))
+    sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    buckets = lengths.make_buckets(
+        lengths.source_lengths(sources, unit.value), parse_edges(edges), min_sentences
+    )
+    hypotheses = {}
+    searches = set()
+    for name, run in zip(labels, opened, strict=True):
+        translator = run.translator(checkpoint, device)
+        search = with_changes(translator.search, beam=beam, alpha=alpha, n_best=1)
+        searches.add(search)
+        typer.echo(f"{name}: {run.directory}, beam {search.beam}, alpha {search.alpha:g}")
+        hypotheses[name] = translate(translator, search, sources, batch_tokens)
+        warn_of_overlap(run, sources, references)
+    if len(searches) > 1:
+        typer.echo("warning: the runs search in different ways; --beam and --alpha make them equal", err=True)
+    found = lengths.compare(
+        hypotheses,
+        references,
+        buckets,
+        metric=metric.value,
+        unit=unit.value,
+        tokenize=tokenize,
+        lowercase=lowercase,
+        bootstrap=bootstrap,
+    )
+    print_table(found, Path(source.files[0]).name)
+    table = "".join("\t".join(row) + "\n" for row in found.rows())
+    pictures = draw_lengths(found)
+    write(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
+
+
+def output_stem(out: Path) -> Path:
+    """The path without an ending of ours, in a directory that can be written to."""
+    stem = out.with_suffix("") if out.suffix in ENDINGS else out
+    if not stem.name or stem.name == ".." or stem.is_dir():
+        raise UserError(
+            f"--out {out}: this is a directory; give a name for the files, as in {out / 'lengths'}"
+        )
+    if not stem.parent.is_dir():
+        raise UserError(f"--out {out}: there is no directory {stem.parent}")
+    if not os.access(stem.parent, os.W_OK):
+        raise UserError(f"--out {out}: the directory {stem.parent} cannot be written to")
+    return stem
+
+
+def runs_and_tests(given: Sequence[Path], test: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """An option takes one value, so of  --test a.en a.de  the second file stands among the runs."""
+    files = [path for path in given if path.is_file()]
+    runs = [path for path in given if path not in files]
+    if files and len(test) != 1:
+        raise UserError(f"{files[0]}: this is a file, not a run directory; name test files after --test")
+    if not runs:
+        raise UserError("compare: give at least one run directory")
+    tests = [*test, *files]
+    if len(tests) == 1:  # perhaps a table; but a missing second file was taken for a run
+        missing = next((path for path in runs if not path.exists()), None)
+        if missing is not None:
+            raise UserError(f"{missing}: there is no such run directory or test file")
+    return runs, tests
+
+
+def chosen_test(first: "Run", files: Sequence[Path]) -> "SourceConfig":
+    from dragoman.data.config import SourceConfig
+
+    if files:
+        return SourceConfig(tuple(map(str, files)))
+    tests = first.config.data.test
+    if len(tests) != 1:
+        found = "no test set" if not tests else f"{len(tests)} test sets"
+        raise UserError(f"{first.directory}: its configuration names {found}; give one with --test")
+    return tests[0]
+
+
+def run_labels(runs: Sequence[Path], given: Sequence[str]) -> list[str]:
+    if given and len(given) != len(runs):
+        raise UserError(f"--label: expected one for each of the {len(runs)} runs, found {len(given)}")
+    labels = list(given) or [run.resolve().name for run in runs]
+    for label in labels:
+        if not label.strip() or not label.isprintable():
+            raise UserError(f"--label: expected printable text, found {label!r}")
+        if labels.count(label) > 1:
+            raise UserError(f"the label '{label}' stands for two runs; name each of them with --label")
+    return labels
+
+
+def parse_edges(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"--edges: expected whole numbers as in 5,10,15,20, found '{text}'") from None
+
+
+def translate(
+    translator: "Translator", search: "SearchConfig", sources: list[str], batch_tokens: int
+) -> list[str]:
+    from dragoman.cli.evaluate import progress_bar
+
+    with progress_bar(len(sources)) as progress:
+        found = translator.hypotheses(sources, search=search, batch_tokens=batch_tokens, progress=progress)
+    cut_off = sum(best.finish_reason == "length" for best, *_ in found)
+    if cut_off:
+        typer.echo(f"  {cut_off} translations were ended by the length limit")
+    return [best.text for best, *_ in found]
+
+
+def print_table(found: "Comparison", title: str) -> None:
+    """A row for each run; below the names of the buckets, how many sentences are in each."""
+    buckets = found.buckets
+    name = found.runs[0].by_length[0].name
+    typer.echo(f"\n{title}: {name} by the length of the source in {found.unit}")
+    rows = [
+        ["", "BLEU", "chrF2", "p", *(bucket.label for bucket in buckets)],
+        ["sentences", str(found.num_sentences), "", "", *(str(len(bucket.places)) for bucket in buckets)],
+    ]
+    for number, run in enumerate(found.runs):
+        chance = "" if run.p_value is None else f"{run.p_value:.3f}"
+        overall = [shown(metric) for metric in run.overall.values()]
+        rows.append(
+            [run.label, *overall, chance or ("first" if number == 0 else "–"), *map(shown, run.by_length)]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        typer.echo("  " + "  ".join(cells).rstrip())
+    if len(found.runs) > 1:
+        typer.echo(f"  p: paired bootstrap on {name}, each run against the first")
+    for metric in found.runs[0].overall.values():
+        typer.echo(f"  {metric.name:6} {metric.signature}")
+
+
+def shown(metric: "Metric") -> str:
+    return f"{metric.value:.1f}" + ("" if metric.half_width is None else f" ± {metric.half_width:.1f}")
+
+
+def write(stem: Path, contents: dict[str, bytes]) -> None:
+    from dragoman.checkpoint.files import write_atomically
+
+    for ending, content in contents.items():
+        path = stem.with_name(stem.name + ending)
+        try:
+            write_atomically(path, content)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+        typer.echo(f"  written to {path}" if ending == ENDINGS[0] else f"             {path}")

@@ -1,0 +1,110 @@
+"""The picture of a comparison by length. matplotlib is imported when a picture is drawn, not before.
+
+Figures are made without pyplot, so nothing here keeps state or needs a screen. The same comparison gives
+the same bytes: no date, no random ids, and none of the user's own matplotlib settings.
+"""
+
+import io
+from typing import TYPE_CHECKING
+
+from dragoman.errors import missing_extra
+from dragoman.evaluate.lengths import Comparison, RunScores, interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+"""Okabe and Ito (2008): told apart by colour-blind readers too. Their yellow is too pale for lines."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":")
+_SETTINGS = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine has it
+    "font.size": 9,
+    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
+    "svg.hashsalt": "dragoman",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
+    """Scores over buckets of length, a line for each run, as the bytes of a PNG and of an SVG file."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise missing_extra(str(error.name), "plots", "drawing a picture") from None
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        for name, value in _SETTINGS.items():
+            matplotlib.rcParams[name] = value  # type: ignore[index]
+        labels = [run.label for run in comparison.runs]
+        columns = max(1, min(len(labels), 78 // (max(map(len, labels)) + 8)))
+        width = max(5.6, min(14.0, 0.95 * len(comparison.buckets) + 1.2))
+        height = 3.7 + 0.19 * -(-len(labels) // columns)  # inches; the legend takes nothing from the axes
+        figure = Figure(figsize=(width, height), dpi=200, layout="constrained")
+        axes = figure.add_subplot()
+        lines = [_draw_run(axes, run, number, len(labels)) for number, run in enumerate(comparison.runs)]
+        _label_axes(axes, comparison)
+        _add_legend(figure, lines, labels, columns)
+        return {ending: _save(figure, ending) for ending in _METADATA}
+
+
+def _draw_run(axes: "Axes", run: RunScores, number: int, count: int) -> "Line2D":
+    """A line with markers, and its intervals as bars. Runs stand a little apart, so no bar hides another."""
+    spread = min(0.5, 0.12 * (count - 1))
+    shift = spread * (number / (count - 1) - 0.5) if count > 1 else 0.0
+    places = [place + shift for place in range(len(run.by_length))]
+    colour = COLOURS[number % len(COLOURS)]
+    for place, metric in zip(places, run.by_length, strict=True):
+        if bounds := interval(metric):
+            axes.plot([place, place], bounds, color=colour, linewidth=1.0, marker="_", markersize=4.5)
+    (line,) = axes.plot(
+        places,
+        [metric.value for metric in run.by_length],
+        color=colour,
+        linestyle=DASHES[number % len(DASHES)],
+        linewidth=1.5,
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=5.5,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        zorder=3,
+    )
+    return line
+
+
+def _label_axes(axes: "Axes", comparison: Comparison) -> None:
+    buckets = comparison.buckets
+    ticks = [f"{bucket.label}\nn = {len(bucket.places)}" for bucket in buckets]
+    axes.set_xticks(range(len(buckets)), ticks)
+    axes.set_xlim(-0.5, len(buckets) - 0.5)
+    example = comparison.runs[0].by_length[0]
+    bars = "; bars: 95% bootstrap intervals" if interval(example) else ""
+    axes.set_xlabel(f"length of the source in {comparison.unit}\n(n: number of sentences{bars})")
+    axes.set_ylabel(f"{example.name} (0 to 100)")
+    if axes.get_ylim()[0] < 0:  # there are no negative scores
+        axes.set_ylim(bottom=0)
+    axes.grid(axis="y", color="0.88", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="x", length=0)
+
+
+def _add_legend(figure: "Figure", lines: list["Line2D"], labels: list[str], columns: int) -> None:
+    """Above the axes, where no data are. Labels are set afterwards: a legend drops a leading underscore's."""
+    legend = figure.legend(
+        lines, [""] * len(lines), loc="outside upper center", ncols=columns, frameon=False, handlelength=3.2
+    )
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(label)
+
+
+def _save(figure: "Figure", ending: str) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format=ending, metadata=_METADATA[ending])
+    return stream.getvalue()

@@ -74,7 +74,7 @@ def search_report(
             progress=progress,
         )
     print_report(console, found)
-    if stem is not None:
+    if stem is not None and found.unproven < len(chosen):
         table = "".join("\t".join(row) + "\n" for row in found.table())
         pictures = draw_search_errors(found)
         write(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
@@ -119,11 +119,10 @@ def print_report(console: "Console", found: "SearchErrors") -> None:
         table.add_column(heading, justify="right")
     for beam in found.beams:
         table.add_column(f"k = {beam}", justify="right")
-    for group in (*map(found.of, found.buckets), rows):
-        if group:
-            first = group[0]
-            counts = (first.bucket, str(first.sentences), str(first.unproven), share(first.empty))
-            table.add_row(*counts, *(share(row.missed) for row in group))
+    for group in (*found.by_length(), rows):
+        first = group[0]
+        counts = (first.bucket, str(first.sentences), str(first.unproven), share(first.empty))
+        table.add_row(*counts, *(share(row.missed) for row in group))
     console.print(table)
     for line in NOTES:
         console.print(line)

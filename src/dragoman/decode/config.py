@@ -63,4 +63,5 @@ class SearchConfig:
 
     def shortest(self, source_tokens: int) -> int:
         """The least tokens before `</s>`; where it contradicts the most, the most wins."""
-        return max(self.min_length, int(source_tokens * self.min_ratio))
+        least = max(self.min_length, int(source_tokens * self.min_ratio))
+        return min(least, self.longest(source_tokens) - 1)

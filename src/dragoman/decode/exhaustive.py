@@ -10,8 +10,8 @@ have α = 0; the greatest length makes every α > 0 exact and finite too).
                              │   └──┴── aa ba ab │ bb ca    their children are the next level,
                              │          └── …               best first, none below the bound
 
-At most 1/p prefixes of one length have a probability of p, so a search that finds the bound s looks at no
-more than limit · exp(−s · limit^α) of them: sharp models are quick, and a lower limit helps.
+At most 1/p prefixes of one length have a probability of p, so a search that starts from the bound s looks at
+no more than limit · exp(−s · limit^α) of them: sharp models are quick, and a lower limit helps.
 """
 
 from dataclasses import dataclass, replace

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, MARKERS, canvas, save
 from dragoman.evaluate.search_errors import Row, SearchErrors
 
@@ -11,12 +12,15 @@ if TYPE_CHECKING:
 
 def draw_search_errors(found: SearchErrors) -> dict[str, bytes]:
     """How often each beam misses the optimum, and what the optimum is worth, as a PNG and an SVG file."""
+    overall = found.overall()
+    if not overall:
+        raise UserError("no optimum was proven, so there is nothing to draw; raise max_nodes")
     with canvas() as figure_of:
         figure = figure_of(figsize=(8.4, 3.9), dpi=200, layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         right.tick_params(labelleft=True)
         _draw_misses(left, found)
-        _draw_optimum(right, found.overall())
+        _draw_optimum(right, overall)
         for axes in (left, right):
             _label(axes, found.beams)
         proven = len(found.sentences) - found.unproven
@@ -28,23 +32,19 @@ def draw_search_errors(found: SearchErrors) -> dict[str, bytes]:
 
 def _draw_misses(axes: "Axes", found: SearchErrors) -> None:
     """All sentences in black; the lengths, short to long, in colours."""
-    by_length = [rows for bucket in found.buckets if (rows := found.of(bucket))]
-    if len(by_length) > 1:
-        for number, rows in enumerate(by_length):
-            label = f"{rows[0].bucket} pieces (n = {rows[0].sentences})"
-            _line(axes, rows, [row.missed for row in rows], label, number)
+    for number, rows in enumerate(found.by_length()):
+        label = f"{rows[0].bucket} pieces (n = {rows[0].sentences})"
+        _line(axes, rows, [row.missed for row in rows], label, number)
     rows = found.overall()
-    label = f"all (n = {rows[0].sentences})" if rows else "nothing proven"
-    _line(axes, rows, [row.missed for row in rows], label, None)
+    _line(axes, rows, [row.missed for row in rows], f"all (n = {rows[0].sentences})", None)
     axes.set_title("Search errors: the beam misses the optimum", fontsize=9, loc="left")
 
 
 def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
     _line(axes, rows, [row.worse for row in rows], "worse than the beam's by chrF", 1)
     _line(axes, rows, [row.better for row in rows], "better than the beam's by chrF", 0)
-    if rows:  # the same for every beam
-        axes.axhline(100 * rows[0].empty, label="empty", color=COLOURS[3], linestyle="--", clip_on=False)
-    axes.set_title("Model errors: the optimum is …", fontsize=9, loc="left")
+    axes.axhline(100 * rows[0].empty, label="empty", color=COLOURS[3], linestyle="--")  # for every beam
+    axes.set_title("The optimum is … (worse or empty: model errors)", fontsize=9, loc="left")
 
 
 def _line(axes: "Axes", rows: list[Row], shares: list[float], label: str, number: int | None) -> None:
@@ -66,6 +66,7 @@ def _line(axes: "Axes", rows: list[Row], shares: list[float], label: str, number
 
 def _label(axes: "Axes", beams: tuple[int, ...]) -> None:
     axes.set_xscale("log", base=2)
+    axes.set_xlim(beams[0] / 1.15, beams[-1] * 1.15)
     axes.set_xticks(beams, [str(beam) for beam in beams])
     axes.minorticks_off()
     axes.set_xlabel("beam")

@@ -8,6 +8,7 @@ exhaustively; those for which that is not proven within the budget are counted a
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import fmean
 
 from dragoman.decode.config import SearchConfig
@@ -84,6 +85,10 @@ class SearchErrors:
         everything = Bucket(None, None, tuple(range(len(self.sentences))))
         return self.of(everything)
 
+    def by_length(self) -> list[list[Row]]:
+        """The same for each bucket of lengths, where there is more than one."""
+        return [rows for bucket in self.buckets if (rows := self.of(bucket))] if len(self.buckets) > 1 else []
+
     def of(self, bucket: Bucket) -> list[Row]:
         """One row a beam; none where nothing is proven."""
         chosen = [self.sentences[place] for place in bucket.places]
@@ -118,7 +123,7 @@ class SearchErrors:
         """A header and one row for each beam and bucket: the figures behind a picture, at full precision."""
         header = ["source_pieces", "beam", "sentences", "unproven", "missed", "mean_gap", "optimum_empty"]
         rows = [[*header, "optimum_worse", "optimum_better", "chrf", "optimum_chrf"]]
-        for row in (*self.overall(), *(row for bucket in self.buckets for row in self.of(bucket))):
+        for row in chain(self.overall(), *self.by_length()):
             numbers = (row.missed, row.gap, row.empty, row.worse, row.better, row.chrf, row.optimum_chrf)
             counts = (row.beam, row.sentences, row.unproven)
             rows.append([row.bucket, *map(str, counts), *(f"{number:.6f}" for number in numbers)])

@@ -10,7 +10,7 @@ import torch
 from battery.models import make, random_batch
 from dragoman.decode import beam as beam_module
 from dragoman.decode.beam import Beam
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.config import Method, SearchConfig
 from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import Ended
 from dragoman.decode.scorer import Scorer
@@ -199,6 +199,16 @@ def test_lengths_in_proportion_and_absolute(beam: int) -> None:
     assert [len(h[0].tokens) for h in found] == [10, 10, 10]
     found = search(Scorer([endless]), src, mask, SearchConfig(beam=beam, max_ratio=1, max_extra=0))
     assert [len(h[0].tokens) for h in found] == [2, 8, 4]
+
+
+@pytest.mark.parametrize("method", ["beam", "exhaustive"])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_where_least_and_greatest_length_contradict_the_greatest_wins(beam: int, method: Method) -> None:
+    model, src = wild_model(6, 1), one(3, 6, 1)
+    config = SearchConfig(method, beam, min_length=9, max_length=4)
+    found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0][0]
+    assert len(found.tokens) == 4
+    assert found.token_scores == pytest.approx(token_log_probs(model, src, found.tokens), abs=1e-5)
 
 
 def test_running_to_the_limit_never_finds_worse() -> None:

@@ -121,7 +121,7 @@ def test_the_readme_names_every_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "--help"], capture_output=True, text=True, check=True
     )
-    commands = re.findall(r"^  ([a-z]+) {2,}\S", done.stdout.split("Commands:")[1], re.MULTILINE)
+    commands = re.findall(r"^  ([a-z-]+) {2,}\S", done.stdout.split("Commands:")[1], re.MULTILINE)
     readme = (ROOT / "README.md").read_text("utf-8")
     assert len(commands) >= 8
     assert [name for name in commands if f"| `dragoman {name}" not in readme] == []
@@ -130,7 +130,7 @@ def test_the_readme_names_every_command() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_that_the_pages_name_exist(page: Path) -> None:
     """Every `dragoman COMMAND … --option` in a page is an option of that command."""
-    for command, rest in re.findall(r"dragoman ([a-z]+)\b([^\n`]*)", page.read_text("utf-8")):
+    for command, rest in re.findall(r"dragoman ([a-z]+(?:-[a-z]+)*)\b([^\n`]*)", page.read_text("utf-8")):
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", rest.split("#")[0]):
             assert option in help_of(command), f"dragoman {command} {option}"
 

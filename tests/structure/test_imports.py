@@ -74,7 +74,12 @@ def test_importing_the_package_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"], ["compare", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        *([name, "--help"] for name in ("train", "demo", "compare", "search-report")),
+    ],
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (

@@ -17,6 +17,7 @@ from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
+from dragoman.cli.search_report import search_report
 from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
@@ -40,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
-for command in (demo, train, resume, translate, score, evaluate, compare, corpus, tokenize):
+for command in (demo, train, resume, translate, score, evaluate, compare, search_report, corpus, tokenize):
     app.command()(command)
 
 

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.errors import UserError
+
 
 def translate(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
@@ -18,7 +20,11 @@ def translate(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    method: Annotated[str | None, typer.Option(help="beam, or exhaustive: the true optimum.")] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -28,15 +34,20 @@ def translate(
     from dragoman.cli.texts import chunks, input_lines
     from dragoman.train.run import Run
 
+    if record and not json_lines:
+        raise UserError("--record: only --json has a place for it; give both")
     lines = input_lines(texts, input)
     translator = Run.open(run).translator(checkpoint, device)
-    settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
-    number = 0
+    settings = with_changes(
+        translator.search, beam=beam, n_best=n_best, alpha=alpha, method=method, record=record or None
+    )
+    number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
             found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
+                unproven += hypotheses[0].exact is False
                 if json_lines:
                     write(as_json(source, hypotheses))
                 elif settings.n_best == 1:
@@ -44,9 +55,15 @@ def translate(
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+    if unproven:
+        typer.echo(
+            f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
+            f"{settings.max_nodes:,} prefixes (search.max_nodes)",
+            err=True,
+        )
 
 
-def with_changes(search: Any, **changes: float | None) -> Any:
+def with_changes(search: Any, **changes: float | str | None) -> Any:
     """The run's way of searching with what the options say; n-best alone widens the beam to fit."""
     from dataclasses import replace
 
@@ -74,7 +91,11 @@ def as_json(source: str, hypotheses: list[Any]) -> str:
             "finish_reason": hypothesis.finish_reason,
             "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
             "token_scores": list(hypothesis.token_scores),
+            **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
         }
         for hypothesis in hypotheses
     ]
-    return json.dumps({"source": source, "translations": translations}, ensure_ascii=False)
+    entry = {"source": source, "translations": translations}
+    if hypotheses[0].trace is not None:
+        entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
+    return json.dumps(entry, ensure_ascii=False)

@@ -9,6 +9,7 @@ done leave the batch. The last token of a hypothesis is always `</s>`, also wher
 so; its log-probability is part of the score, and scoring the text again gives the same number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -19,6 +20,7 @@ from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import COMPACT_AT, Ended
 from dragoman.decode.hypothesis import FinishReason, normalised
 from dragoman.decode.scorer import JointState, Scorer
+from dragoman.decode.trace import Recorder
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 
@@ -37,6 +39,7 @@ class Beam:
     limits: Int[Tensor, "A"]
     rules: Rules
     config: SearchConfig
+    recorder: Recorder | None = None
     ended: dict[int, list[Ended]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,6 +78,10 @@ class Beam:
             for beam in self.sums[row].isfinite().nonzero()[:, 0].tolist():
                 self._set_aside(row, beam, float(eos_scores[row, beam]), "length")
             self.done.add(sentence)
+            if self.recorder is not None:
+                own, eos = eos_scores[row], self.scorer.vocab.eos_id
+                live = zip(own.tolist(), (self.sums[row] + own).tolist(), strict=True)
+                self.recorder.cut(sentence, [(beam, eos, *values) for beam, values in enumerate(live)])
 
     def _advance(self, scores: Float[Tensor, "N V"]) -> None:
         """Set aside what ends, let the K best of the rest go on."""
@@ -93,23 +100,25 @@ class Beam:
         if (missing := width - going.size(1)) > 0:  # a vocabulary smaller than the beam: dead rows fill it
             going = F.pad(going, (0, missing), value=-torch.inf)
             parents, token, own = (F.pad(x, (0, missing)) for x in (parents, token, own))
-        self.sums, chosen = going.topk(width, dim=1)  # A K
-        parents, token, own = (x.gather(1, chosen) for x in (parents, token, own))
+        chosen = going.topk(width, dim=1).indices  # A K
+        if self.beams > 1:  # where they cost least: a parent's first child takes its place
+            chosen = chosen.gather(1, _places(parents.gather(1, chosen)).argsort(dim=1))
+        self.sums = going.gather(1, chosen)
         self._stop_rules()
-        self._move(parents, token, own)
+        if self.recorder is not None:
+            self._record(self.recorder, (parents, token, own, best), chosen)
+        self._move(*(x.gather(1, chosen) for x in (parents, token, own)))
 
     def _move(
         self, parents: Int[Tensor, "A K"], token: Int[Tensor, "A K"], own: Float[Tensor, "A K"]
     ) -> None:
-        """Put the chosen extensions where they cost least: a parent's first child takes its place."""
+        """Give every row what it holds from now on."""
         if self.beams == 1:
             self.beams = self.config.beam
             self.state = self.state.expand(self.beams)
             self.tokens = self.tokens.repeat(1, self.beams, 1)
             self.token_scores = self.token_scores.repeat(1, self.beams, 1)
         else:
-            by_place = _places(parents).argsort(dim=1)
-            parents, token, own, self.sums = (x.gather(1, by_place) for x in (parents, token, own, self.sums))
             first = torch.arange(len(parents), device=parents.device)[:, None] * self.beams
             order = (first + parents).flatten()
             self.state = self.state.select(order)
@@ -118,6 +127,11 @@ class Beam:
         self.tokens[:, :, self.length - 1] = token
         self.token_scores[:, :, self.length - 1] = own
         self.last = token.flatten()
+
+    def _record(self, recorder: Recorder, ranked: Sequence[Tensor], chosen: Int[Tensor, "A K"]) -> None:
+        for row, sentence in enumerate(self.sentences.tolist()):
+            extensions = zip(*(x[row].tolist() for x in ranked), strict=False)  # some are padded, some not
+            recorder.extend(sentence, extensions, chosen[row].tolist(), sentence in self.done)
 
     def _set_aside(self, row: int, beam: int, eos_score: float, reason: FinishReason) -> None:
         past = self.length - 1

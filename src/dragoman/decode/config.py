@@ -1,15 +1,18 @@
 """How to search: the fields of `search:` in a configuration, every number checked. Plain Python."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from dragoman.errors import UserError
 
 StopRule = Literal["complete", "bound", "limit"]
+Method = Literal["beam", "exhaustive"]
 
 
 @dataclass(frozen=True)
 class SearchConfig:
+    method: Method = "beam"
+    """`exhaustive` starts from the beam's result and goes on until nothing better can exist."""
     beam: int = 5
     n_best: int = 1
     alpha: float = 1.0
@@ -27,8 +30,17 @@ class SearchConfig:
     hypothesis can still win, even if it reached the greatest length at no further cost. That one is exact for
     the beam, and slow where α is large; `complete` stops there too. `limit`: at the greatest length."""
 
+    max_nodes: int = 100_000
+    """Prefixes that an exhaustive search looks at for one sentence before it gives up the proof."""
+    record: bool = False
+    """Keep what the beam looked at, and what became of it."""
+
     def __post_init__(self) -> None:
-        for name in ("beam", "n_best", "max_length"):
+        if self.method not in get_args(Method):
+            raise UserError(f"method: expected one of {', '.join(get_args(Method))}, found '{self.method}'")
+        if self.record and self.method != "beam":
+            raise UserError(f"record: only the method beam can be recorded, not {self.method}")
+        for name in ("beam", "n_best", "max_length", "max_nodes"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
@@ -51,4 +63,5 @@ class SearchConfig:
 
     def shortest(self, source_tokens: int) -> int:
         """The least tokens before `</s>`; where it contradicts the most, the most wins."""
-        return max(self.min_length, int(source_tokens * self.min_ratio))
+        least = max(self.min_length, int(source_tokens * self.min_ratio))
+        return min(least, self.longest(source_tokens) - 1)

@@ -1,8 +1,9 @@
 """A hypothesis in ids, as a search sets it aside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.decode.hypothesis import FinishReason, normalised, total
+from dragoman.decode.trace import Trace
 
 COMPACT_AT = 8
 """Sentences that are done leave a batch when they are more than one in so many."""
@@ -15,6 +16,9 @@ class Ended:
     tokens: tuple[int, ...]
     token_scores: tuple[float, ...]
     reason: FinishReason
+    exact: bool | None = None
+    """See `Hypothesis.exact`."""
+    trace: Trace | None = field(default=None, compare=False, repr=False)
 
     def score(self, alpha: float) -> float:
         return normalised(total(self.token_scores), len(self.tokens), alpha)

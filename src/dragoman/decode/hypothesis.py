@@ -1,8 +1,10 @@
 """What a search returns. Plain Python: an engine without torch can make these too."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from dragoman.decode.trace import Trace
 
 FinishReason = Literal["stop", "length"]
 
@@ -21,6 +23,11 @@ class Hypothesis:
     token_scores: tuple[float, ...]
     finish_reason: FinishReason
     """`stop`: the model ended it; `length`: it was ended at the greatest length allowed."""
+    exact: bool | None = None
+    """Of an exhaustive search: True where nothing better exists, False where `max_nodes` ran out before that
+    was proven. Other searches prove nothing: None."""
+    trace: Trace | None = field(default=None, compare=False, repr=False)
+    """What the search looked at, where it was recorded; one object for all hypotheses of a sentence."""
 
 
 def normalised(log_prob: float, length: int, alpha: float) -> float:

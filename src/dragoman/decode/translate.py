@@ -1,6 +1,7 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -68,6 +69,8 @@ class Translator:
             batch = [asked[place] for place in places]
             for index, found in zip(batch, self._search([sources[i] for i in batch], settings), strict=True):
                 results[index] = [self._hypothesis(ended, settings.alpha) for ended in found]
+                if settings.record:
+                    results[index] = self._with_pieces(results[index])
             done += len(batch)
             if progress:
                 progress(done, len(texts))
@@ -123,7 +126,16 @@ class Translator:
             pieces=tuple(self.tgt_tokenizer.pieces(tokens)),
             token_scores=ended.token_scores,
             finish_reason=ended.reason,
+            exact=ended.exact,
+            trace=ended.trace,
         )
+
+    def _with_pieces(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """All hypotheses of a sentence share one trace; its tokens are told as text."""
+        trace = found[0].trace
+        assert trace is not None
+        told = trace.with_pieces(self.tgt_tokenizer.pieces)
+        return [replace(hypothesis, trace=told) for hypothesis in found]
 
     @staticmethod
     def _refuse_string(texts: Sequence[str]) -> None:

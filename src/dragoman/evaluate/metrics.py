@@ -66,6 +66,11 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return CHRF().corpus_score(list(hypotheses), [list(references)]).score
 
 
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """chrF of one sentence, from 0 to 100."""
+    return CHRF().sentence_score(hypothesis, [reference]).score
+
+
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Share of sentences that are right to the letter, in percent."""
     right = sum(ours == theirs for ours, theirs in zip(hypotheses, references, strict=True))

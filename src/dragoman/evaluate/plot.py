@@ -5,6 +5,8 @@ the same bytes: no date, no random ids, and none of the user's own matplotlib se
 """
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.errors import missing_extra
@@ -30,8 +32,9 @@ _SETTINGS = {
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
-def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
-    """Scores over buckets of length, a line for each run, as the bytes of a PNG and of an SVG file."""
+@contextmanager
+def canvas() -> "Iterator[type[Figure]]":
+    """What makes a figure, and our settings while it is drawn and saved."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -42,16 +45,32 @@ def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
         matplotlib.rcdefaults()
         for name, value in _SETTINGS.items():
             matplotlib.rcParams[name] = value  # type: ignore[index]
+        yield Figure
+
+
+def save(figure: "Figure") -> dict[str, bytes]:
+    """The bytes of a PNG and of an SVG file."""
+    saved: dict[str, bytes] = {}
+    for ending, metadata in _METADATA.items():
+        stream = io.BytesIO()
+        figure.savefig(stream, format=ending, metadata=metadata)
+        saved[ending] = stream.getvalue()
+    return saved
+
+
+def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
+    """Scores over buckets of length, a line for each run, as the bytes of a PNG and of an SVG file."""
+    with canvas() as figure_of:
         labels = [run.label for run in comparison.runs]
         columns = max(1, min(len(labels), 78 // (max(map(len, labels)) + 8)))
         width = max(5.6, min(14.0, 0.95 * len(comparison.buckets) + 1.2))
         height = 3.7 + 0.19 * -(-len(labels) // columns)  # inches; the legend takes nothing from the axes
-        figure = Figure(figsize=(width, height), dpi=200, layout="constrained")
+        figure = figure_of(figsize=(width, height), dpi=200, layout="constrained")
         axes = figure.add_subplot()
         lines = [_draw_run(axes, run, number, len(labels)) for number, run in enumerate(comparison.runs)]
         _label_axes(axes, comparison)
         _add_legend(figure, lines, labels, columns)
-        return {ending: _save(figure, ending) for ending in _METADATA}
+        return save(figure)
 
 
 def _draw_run(axes: "Axes", run: RunScores, number: int, count: int) -> "Line2D":
@@ -102,9 +121,3 @@ def _add_legend(figure: "Figure", lines: list["Line2D"], labels: list[str], colu
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_parse_math(False)
         text.set_text(label)
-
-
-def _save(figure: "Figure", ending: str) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format=ending, metadata=_METADATA[ending])
-    return stream.getvalue()

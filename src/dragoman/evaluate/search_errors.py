@@ -1,0 +1,181 @@
+"""Who is to blame for a bad translation: the search, or the model?
+
+A *search error* is a sentence for which the beam returns something less probable than the best there is. A
+*model error* is one whose most probable translation is worse than what the beam returns: a better search
+would harm it (Stahlberg & Byrne 2019). Both need the true optimum, so each sentence is searched
+exhaustively; those for which that is not proven within the budget are counted apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from statistics import fmean
+
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.errors import UserError
+from dragoman.evaluate.lengths import Bucket, make_buckets
+from dragoman.evaluate.metrics import sentence_chrf
+
+TOLERANCE = 1e-6
+"""Scores that differ by less are equal: another batch rounds in another way."""
+MIN_SENTENCES = 20
+"""In a bucket of lengths."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one beam returns for one sentence, held against the optimum."""
+
+    missed: bool
+    gap: float
+    """How much better the optimum's score is; 0 where the beam found it."""
+    chrf: float
+
+
+@dataclass(frozen=True)
+class Sentence:
+    source_pieces: int
+    proven: bool
+    optimum: Hypothesis
+    optimum_chrf: float
+    beams: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of one beam and one bucket of lengths. Shares are of the proven sentences, from 0 to 1."""
+
+    bucket: str
+    beam: int
+    sentences: int
+    unproven: int
+    missed: float
+    gap: float
+    """Mean over the missed ones."""
+    empty: float
+    worse: float
+    """The optimum has a lower chrF than what the beam returns."""
+    better: float
+    chrf: float
+    optimum_chrf: float
+
+
+@dataclass(frozen=True)
+class SearchErrors:
+    beams: tuple[int, ...]
+    search: SearchConfig
+    """The exhaustive one."""
+    sentences: list[Sentence]
+    buckets: list[Bucket]
+    """By pieces of the source."""
+
+    @property
+    def unproven(self) -> int:
+        return sum(not sentence.proven for sentence in self.sentences)
+
+    @property
+    def ranked_by(self) -> str:
+        alpha = self.search.alpha
+        return f"ranked by log p / length^{alpha:g}" if alpha else "ranked by log p, not normalised"
+
+    def overall(self) -> list[Row]:
+        """One row a beam."""
+        everything = Bucket(None, None, tuple(range(len(self.sentences))))
+        return self.of(everything)
+
+    def by_length(self) -> list[list[Row]]:
+        """The same for each bucket of lengths, where there is more than one."""
+        return [rows for bucket in self.buckets if (rows := self.of(bucket))] if len(self.buckets) > 1 else []
+
+    def of(self, bucket: Bucket) -> list[Row]:
+        """One row a beam; none where nothing is proven."""
+        chosen = [self.sentences[place] for place in bucket.places]
+        proven = [sentence for sentence in chosen if sentence.proven]
+        if not proven:
+            return []
+        optima = [sentence.optimum_chrf for sentence in proven]
+        empty = fmean(not sentence.optimum.tokens for sentence in proven)
+        rows: list[Row] = []
+        for place, beam in enumerate(self.beams):
+            judged = [sentence.beams[place] for sentence in proven]
+            gaps = [each.gap for each in judged if each.missed]
+            changes = [best - each.chrf for best, each in zip(optima, judged, strict=True) if each.missed]
+            rows.append(
+                Row(
+                    bucket.label,
+                    beam,
+                    len(proven),
+                    len(chosen) - len(proven),
+                    missed=len(gaps) / len(proven),
+                    gap=fmean(gaps) if gaps else 0.0,
+                    empty=empty,
+                    worse=sum(change < 0 for change in changes) / len(proven),
+                    better=sum(change > 0 for change in changes) / len(proven),
+                    chrf=fmean(each.chrf for each in judged),
+                    optimum_chrf=fmean(optima),
+                )
+            )
+        return rows
+
+    def table(self) -> list[list[str]]:
+        """A header and one row for each beam and bucket: the figures behind a picture, at full precision."""
+        header = ["source_pieces", "beam", "sentences", "unproven", "missed", "mean_gap", "optimum_empty"]
+        rows = [[*header, "optimum_worse", "optimum_better", "chrf", "optimum_chrf"]]
+        for row in chain(self.overall(), *self.by_length()):
+            numbers = (row.missed, row.gap, row.empty, row.worse, row.better, row.chrf, row.optimum_chrf)
+            counts = (row.beam, row.sentences, row.unproven)
+            rows.append([row.bucket, *map(str, counts), *(f"{number:.6f}" for number in numbers)])
+        return rows
+
+
+def evenly(count: int, wanted: int) -> list[int]:
+    """Places of `wanted` of `count` things at equal distances, always the same ones."""
+    return list(range(count)) if wanted >= count else [place * count // wanted for place in range(wanted)]
+
+
+def search_errors(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    beams: Sequence[int],
+    search: SearchConfig | None = None,
+    batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    progress: Progress | None = None,
+) -> SearchErrors:
+    """Search every sentence with every beam and exhaustively. `search` says how, its `max_nodes` how long."""
+    if not sources or not all(source.strip() for source in sources):
+        raise UserError("there is no sentence to search" if not sources else "a blank source has no search")
+    widths = tuple(sorted(set(beams)))
+    plain = replace(search or translator.search, method="beam", n_best=1, record=False)
+    total = len(sources) * (len(widths) + 1)
+
+    def best(settings: SearchConfig, part: int, tokens: int) -> list[Hypothesis]:
+        def tell(done: int, count: int) -> None:
+            if progress:
+                progress(part * count + done, total)
+
+        found = translator.hypotheses(sources, search=settings, batch_tokens=tokens, progress=tell)
+        return [hypotheses[0] for hypotheses in found]
+
+    by_beam = [best(replace(plain, beam=beam), part, batch_tokens) for part, beam in enumerate(widths)]
+    exact = replace(plain, method="exhaustive", beam=widths[-1])
+    optima = best(exact, len(widths), 1)  # one by one: so progress shows
+    lengths = [len(ids) for ids in translator.src_tokenizer.encode_batch(sources)]
+    sentences = [
+        _judge(*each) for each in zip(lengths, references, optima, zip(*by_beam, strict=True), strict=True)
+    ]
+    return SearchErrors(widths, exact, sentences, make_buckets(lengths, min_sentences=MIN_SENTENCES))
+
+
+def _judge(length: int, reference: str, optimum: Hypothesis, found: Sequence[Hypothesis]) -> Sentence:
+    judged: list[Judged] = []
+    for hypothesis in found:
+        gap = optimum.score - hypothesis.score
+        missed = hypothesis.tokens != optimum.tokens and gap > TOLERANCE
+        chrf = sentence_chrf(hypothesis.text, reference)
+        judged.append(Judged(missed, gap if missed else 0.0, chrf))
+    chrf = sentence_chrf(optimum.text, reference)
+    return Sentence(length, optimum.exact is True, optimum, chrf, tuple(judged))

@@ -1,0 +1,184 @@
+"""Exhaustive search against brute force over all strings, on models of every family."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import jaxtyping
+import pytest
+import torch
+
+from battery.models import CASES, random_batch
+from dragoman.config import from_dict
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.ended import Ended
+from dragoman.decode.scorer import Scorer
+from dragoman.decode.search import search
+from dragoman.errors import UserError
+from dragoman.models import build
+from dragoman.models.base import EncoderDecoder, Vocab
+
+PAD, BOS, EOS = 0, 1, 2
+FAMILIES = sorted(CASES)
+Scored = list[tuple[float, tuple[int, ...]]]
+
+
+def tiny(seed: int, size: int, dtype: torch.dtype = torch.float64) -> EncoderDecoder:
+    """A model of some family with weights large enough for sharp, various distributions."""
+    torch.manual_seed(seed)
+    kind, config, _ = CASES[FAMILIES[seed % len(FAMILIES)]]
+    model = build(kind, config, Vocab(size, size, shared=True)).to(dtype).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5).add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def exhaustive(**fields: float) -> SearchConfig:
+    return from_dict(SearchConfig, {"method": "exhaustive", "max_ratio": 0.0} | fields)
+
+
+def rescored(model: EncoderDecoder, src: torch.Tensor, strings: list[tuple[int, ...]]) -> list[list[float]]:
+    """Token scores of given outputs for one source, all in one pass."""
+    width = max(map(len, strings))
+    out = torch.tensor([[*string, *[PAD] * (width - len(string))] for string in strings])
+    tgt_in = torch.cat([torch.full((len(out), 1), BOS), out[:, :-1]], dim=1)
+    sources = src.expand(len(out), -1)
+    with torch.no_grad():
+        hidden = model(sources, torch.ones_like(sources, dtype=torch.bool), tgt_in)
+        scores = model.project(hidden).log_softmax(-1).gather(2, out[:, :, None])[:, :, 0].tolist()
+    return [row[: len(string)] for row, string in zip(scores, strings, strict=True)]
+
+
+def brute_force(
+    model: EncoderDecoder, src: torch.Tensor, limit: int, alpha: float, shortest: int = 0
+) -> Scored:
+    """Every string there is, best first."""
+    ordinary = range(3, model.vocab.tgt_size)
+    bodies = (itertools.product(ordinary, repeat=length) for length in range(shortest, limit))
+    strings = [(*body, EOS) for body in itertools.chain.from_iterable(bodies)]
+    totals = map(math.fsum, rescored(model, src, strings))
+    return sorted(((t / len(s) ** alpha, s) for t, s in zip(totals, strings, strict=True)), reverse=True)
+
+
+def same(found: list[Ended], expected: Scored, alpha: float) -> None:
+    assert [hypothesis.tokens for hypothesis in found] == [tokens for _, tokens in expected]
+    for hypothesis, (score, _) in zip(found, expected, strict=True):
+        assert hypothesis.score(alpha) == pytest.approx(score, abs=1e-5)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checking shapes takes longer than such models do; every other test checks them."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.mark.parametrize("group", range(10))
+@pytest.mark.usefixtures("unchecked")
+def test_exhaustive_is_brute_force_is_a_huge_beam(group: int) -> None:
+    missed = 0
+    for seed in range(50 * group, 50 * group + 50):
+        size, limit = 5 + seed % 2, 4 + seed // 2 % 2
+        alpha, n_best = (0.0, 0.5, 1.0)[seed % 3], (1, 3)[seed // 3 % 2]
+        model = tiny(seed, size)
+        src, mask, _ = random_batch(model.vocab, [2 + seed % 3], 1, seed)
+        config = exhaustive(beam=n_best, n_best=n_best, alpha=alpha, max_extra=limit)
+        expected = brute_force(model, src[0], limit, alpha)[:n_best]
+        found = search(Scorer([model]), src, mask, config)[0]
+        same(found, expected, alpha)
+        assert all(h.exact for h in found)
+        assert [h.reason for h in found] == ["length" if len(h.tokens) == limit else "stop" for h in found]
+        everything = (size - 3) ** (limit - 1)
+        huge = replace(config, method="beam", beam=everything, stop="bound")
+        same(search(Scorer([model]), src, mask, huge)[0], expected, alpha)
+        if seed % 5 == 0:
+            narrow = search(Scorer([model]), src, mask, replace(config, method="beam"))[0]
+            missed += [h.tokens for h in narrow] != [h.tokens for h in found]
+    assert missed  # the narrow beam that it starts from is not the answer
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_rules_hold(alpha: float) -> None:
+    for seed in range(12):
+        model = tiny(seed, 6)
+        src, mask, _ = random_batch(model.vocab, [3], 1, seed)
+        config = exhaustive(beam=2, n_best=2, alpha=alpha, max_extra=5, min_length=2)
+        expected = brute_force(model, src[0], 5, alpha, shortest=2)[:2]
+        same(search(Scorer([model]), src, mask, config)[0], expected, alpha)
+
+
+def test_a_spent_budget_is_told_and_nothing_gets_worse() -> None:
+    told = 0
+    for seed in range(12):
+        model = tiny(seed, 6)
+        src, mask, _ = random_batch(model.vocab, [3], 1, seed)
+        config = exhaustive(beam=1, max_extra=6)
+        first = search(Scorer([model]), src, mask, replace(config, method="beam"))[0][0]
+        assert first.exact is None
+        best = search(Scorer([model]), src, mask, config)[0][0]
+        assert best.exact is True
+        for nodes in (1, 2, 5, 20, 100, 400):
+            found = search(Scorer([model]), src, mask, replace(config, max_nodes=nodes))[0][0]
+            assert first.score(1.0) - 1e-9 <= found.score(1.0) <= best.score(1.0) + 1e-9
+            if found.exact:
+                assert found.tokens == best.tokens
+            told += found.exact is False
+    assert told >= 12
+
+
+def test_the_budget_is_the_number_of_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told as too small exactly where one prefix less is allowed than the proof takes."""
+    model = tiny(3, 6)
+    src, mask, _ = random_batch(model.vocab, [3], 1)
+    rows: list[int] = []
+    step = Scorer.step
+
+    def counting(self: Scorer, last_ids: torch.Tensor, state: object) -> object:
+        rows.append(len(last_ids))
+        return step(self, last_ids, state)  # type: ignore[arg-type]
+
+    config = exhaustive(beam=1, max_extra=6)
+    monkeypatch.setattr(Scorer, "step", counting)
+    search(Scorer([model]), src, mask, replace(config, method="beam"))
+    of_the_beam = sum(rows)
+    rows.clear()
+    whole = search(Scorer([model]), src, mask, config)[0][0]
+    needed = sum(rows) - of_the_beam
+    assert 10 < needed < 3**5 + 3**4 + 3**3 + 3**2 + 3 + 1  # fewer than all prefixes
+    enough = search(Scorer([model]), src, mask, replace(config, max_nodes=needed))[0][0]
+    assert enough == whole
+    assert enough.exact
+    fewer = search(Scorer([model]), src, mask, replace(config, max_nodes=needed - 1))[0][0]
+    assert fewer.exact is False
+
+
+def test_batch_composition_changes_nothing_and_scores_are_the_models() -> None:
+    for seed in range(0, len(FAMILIES), 3):
+        model = tiny(seed, 9, torch.float32)
+        lengths = [3, 1, 4]
+        src, mask, _ = random_batch(model.vocab, lengths, 1, seed)
+        config = exhaustive(beam=2, n_best=2, max_ratio=1.0, max_extra=1, max_nodes=400)
+        together = search(Scorer([model]), src, mask, config)
+        for row, n in enumerate(lengths):
+            alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0]
+            assert [(h.tokens, h.exact) for h in alone] == [(h.tokens, h.exact) for h in together[row]]
+            again = rescored(model, src[row, :n], [h.tokens for h in alone])
+            for hypothesis, scores in zip(together[row], again, strict=True):
+                assert hypothesis.token_scores == pytest.approx(scores, abs=2e-5)
+
+
+def test_an_ensemble_is_searched_exactly_too() -> None:
+    models = [tiny(0, 6), tiny(FAMILIES.index("transformer"), 6)]
+    src, mask, _ = random_batch(models[0].vocab, [3], 1)
+    exact = exhaustive(beam=1, max_extra=4)
+    huge = SearchConfig(beam=27, max_ratio=0, max_extra=4, stop="bound")
+    found = search(Scorer(models), src, mask, exact)[0][0]
+    assert found.tokens == search(Scorer(models), src, mask, huge)[0][0].tokens
+    assert found.exact
+
+
+@pytest.mark.parametrize(("field", "value"), [("max_nodes", 0), ("method", "magic"), ("record", True)])
+@pytest.mark.usefixtures("unchecked")
+def test_impossible_settings_are_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(UserError, match=field):
+        replace(exhaustive(), **{field: value})

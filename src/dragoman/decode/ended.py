@@ -15,6 +15,9 @@ class Ended:
     tokens: tuple[int, ...]
     token_scores: tuple[float, ...]
     reason: FinishReason
+    ranked: float | None = None
+    """What the search ranked it by in place of Σ log p, where a rule reweighs."""
 
     def score(self, alpha: float) -> float:
-        return normalised(total(self.token_scores), len(self.tokens), alpha)
+        log_prob = total(self.token_scores) if self.ranked is None else self.ranked
+        return normalised(log_prob, len(self.tokens), alpha)

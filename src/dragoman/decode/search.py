@@ -1,25 +1,93 @@
 """From a padded batch of sources to the n best hypotheses of each, by the search that is configured."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import torch
 
+from dragoman.decode.allocate import Banks
 from dragoman.decode.beam import Beam
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import rules_for
+from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.greedy import greedy
+from dragoman.decode.lexical import Required, pieces_for
 from dragoman.decode.scorer import Scorer
+from dragoman.errors import UserError
 from dragoman.shapes import Bool, Int, Tensor
+from dragoman.text.spelling import Spelling
+
+_WIDEST_RAISE = 24
+"""A beam is made wider than configured, up to this, where required phrases need banks."""
 
 
 def search(
-    scorer: Scorer, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], config: SearchConfig
+    scorer: Scorer,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
+    config: SearchConfig,
+    constraints: Sequence[Constraints] | None = None,
+    spelling: Spelling | None = None,
 ) -> list[list[Ended]]:
-    """The n best hypotheses of every sentence, best first."""
+    """The n best hypotheses of every sentence, best first.
+
+    `constraints` has an entry for every sentence, and `spelling` says what the pieces write. Sentences with
+    required phrases are searched apart, with a beam that depends on their own phrases alone.
+    """
+    if not constraints or not any(own != Constraints() for own in constraints):
+        return _search(scorer, src_ids, src_mask, config)
+    if spelling is None or len(spelling) != scorer.vocab.tgt_size:
+        raise UserError("spelling: constraints need the text of every piece of the target vocabulary")
+    groups: dict[tuple[bool, int], list[int]] = {}
+    for row, own in enumerate(constraints):
+        groups.setdefault((bool(own.required), _width(config, own, spelling)), []).append(row)
+    found: dict[int, list[Ended]] = {}
+    for (_, width), rows in groups.items():
+        index = torch.tensor(rows, device=src_ids.device)
+        own = [constraints[row] for row in rows]
+        wide = replace(config, beam=width)
+        results = _search(scorer, src_ids[index], src_mask[index], wide, own, spelling)
+        found |= dict(zip(rows, results, strict=True))
+    return [found[row] for row in range(len(constraints))]
+
+
+def _search(
+    scorer: Scorer,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
+    config: SearchConfig,
+    constraints: Sequence[Constraints] = (),
+    spelling: Spelling | None = None,
+) -> list[list[Ended]]:
     with torch.inference_mode():
         lengths = src_mask.sum(dim=1)
-        limits = torch.tensor([config.longest(n) for n in lengths.tolist()], device=src_ids.device)
-        rules = rules_for(config, scorer.vocab, lengths)
+        longest = [config.longest(n) for n in lengths.tolist()]
+        required = None
+        if spelling is not None:
+            longest = [max(n, _least(own, spelling)) for n, own in zip(longest, constraints, strict=True)]
+        limits = torch.tensor(longest, device=src_ids.device)
+        if spelling is not None and any(own.required for own in constraints):
+            required = Required(scorer.vocab, constraints, spelling, limits)
+        rules = rules_for(config, scorer.vocab, lengths, limits, constraints, spelling, required)
         state = scorer.start(src_ids, src_mask)
+        if required is not None:
+            return Beam(scorer, state, limits, rules, config, Banks(required, scorer.vocab.eos_id)).run()
         if config.beam == 1:
             return [[hypothesis] for hypothesis in greedy(scorer, state, limits, rules)]
         return Beam(scorer, state, limits, rules, config).run()
+
+
+def _least(own: Constraints, spelling: Spelling) -> int:
+    """The room, `</s>` counted, in which any way of writing the prefix leaves enough for what is required."""
+    if not own.longest_prefix and not own.required:
+        return 1
+    return own.longest_prefix + pieces_for(own, spelling) + 2
+
+
+def _width(config: SearchConfig, own: Constraints, spelling: Spelling) -> int:
+    """Room for a bank of every size, so that a narrow beam need not write the phrases at once."""
+    if not own.required:
+        return config.beam
+    banks = pieces_for(own, spelling) + 1
+    return max(config.beam, min(_WIDEST_RAISE, -(-banks // 4) * 4))

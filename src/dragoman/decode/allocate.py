@@ -64,7 +64,9 @@ class Banks:
         sentences: Int[Tensor, "A"],
         count: int,
     ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-        values, pieces, need = self._candidates(scores, prefix, sentences.repeat_interleave(sums.size(1)), count)
+        values, pieces, need = self._candidates(
+            scores, prefix, sentences.repeat_interleave(sums.size(1)), count
+        )
         width = values.size(1)
         extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A M
         need, pieces = need.view_as(extended), pieces.view_as(extended)
@@ -84,23 +86,15 @@ class Banks:
     ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"], Int[Tensor, "N C"]]:
         """Scores, pieces, and what is needed after each piece."""
         values, pieces = best_pieces(scores, min(count, scores.size(1)))
-        required = self.required
-        progress = required.progress(prefix, sentences)
-        cost = required.cost[sentences]  # N R
-        own = cost.gather(1, required.owner[sentences])  # N C
-        kept, inside = ((cost * m).sum(dim=1)[:, None] for m in (progress.missing, progress.missing_inside))
-        left = torch.cat([progress.keep, progress.drop], dim=1)  # N E
-        then = torch.cat([kept - own + progress.keep - 1, inside - own + progress.drop - 1], dim=1)
-        going_on = torch.cat([progress.keep_next, progress.drop_next], dim=1)
-        wanted = left < FAR
+        progress = self.required.progress(prefix, sentences)
+        going_on, wanted = progress.pieces, progress.then < FAR
         known = (going_on[:, :, None] == pieces[:, None]).any(dim=2)
         twice = (going_on[:, :, None] == going_on[:, None]) & wanted[:, None]
         useful = wanted & ~known & ~twice.tril(diagonal=-1).any(dim=2)
         extra = scores.gather(1, going_on).masked_fill(~useful, -torch.inf)
         values, pieces = torch.cat([values, extra], dim=1), torch.cat([pieces, going_on], dim=1)
-        need = torch.where(required.may_continue[pieces], inside, kept)
-        by_phrase = then[:, None].where((going_on[:, None] == pieces[:, :, None]) & wanted[:, None], FAR)
-        need = torch.minimum(need, by_phrase.amin(dim=2)).clamp(min=0)
+        by_phrase = progress.then[:, None].where(going_on[:, None] == pieces[:, :, None], FAR).amin(dim=2)
+        need = torch.minimum(self.required.after(progress, pieces), by_phrase)
         return values, pieces, need.masked_fill(pieces == self.eos_id, 0)
 
 

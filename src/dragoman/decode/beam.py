@@ -68,7 +68,9 @@ class Beam:
 
     def _end_at_limit(self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"]) -> None:
         """Sentences at their greatest length: every live hypothesis ends here."""
-        eos_scores, eos_ranked = (x[:, self.scorer.vocab.eos_id].view(-1, self.beams) for x in (scores, ranked))
+        eos_scores, eos_ranked = (
+            x[:, self.scorer.vocab.eos_id].view(-1, self.beams) for x in (scores, ranked)
+        )
         for row in (self.limits == self.length).nonzero()[:, 0].tolist():
             sentence = int(self.sentences[row])
             if sentence in self.done:

@@ -75,7 +75,12 @@ class Rules:
         insist: Sequence[Insistence] = (),
         reweigh: Sequence[Rule] = (),
     ) -> None:
-        self.vocab, self.forbid, self.insist, self.reweigh = vocab, tuple(forbid), tuple(insist), tuple(reweigh)
+        self.vocab, self.forbid, self.insist, self.reweigh = (
+            vocab,
+            tuple(forbid),
+            tuple(insist),
+            tuple(reweigh),
+        )
 
     def __call__(
         self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
@@ -126,7 +131,7 @@ def rules_for(
         forbid.append(NoRepeatedNgram(vocab, config.no_repeat_ngram))
     if spelling is not None:
         if any(own.forbidden for own in constraints):
-            forbid.append(NoPhrases(vocab, [own.forbidden for own in constraints], spelling, device))
+            forbid.append(NoPhrases(vocab, [own.forbidden for own in constraints], spelling, limits))
         if any(own.longest_prefix for own in constraints):
             insist.append(BeginsWith(vocab, constraints, spelling, device))
     if required is not None:

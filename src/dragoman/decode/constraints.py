@@ -34,6 +34,11 @@ class Constraints:
         """The most pieces that head and tail can take: the tail may be spelt in bytes."""
         return len(self.head) + len(self.tail) + self.goes_on
 
+    @property
+    def writes_something(self) -> bool:
+        """Whether the empty text would not do."""
+        return bool(self.longest_prefix or self.required)
+
 
 def constraints_for(
     tokenizer: Tokenizer,
@@ -103,11 +108,11 @@ def _sequences(tokenizer: Tokenizer, variants: Sequence[str]) -> Alternatives:
 def _prefix(tokenizer: Tokenizer, prefix: str, prefix_open: bool) -> tuple[tuple[int, ...], bytes]:
     """Pieces for all but what is still undecided: how the last word is cut depends on what follows it.
 
-        word_mark   prefix          head        tail
-        start       "the cat"       ▁the ▁cat                closed
-        start       "the cat"       ▁the        ▁cat         open: it may become ▁cat s, or ▁catalogue
-        start       "the "          ▁the        ▁            the space belongs to the next word
-        end         "the cat"       the▁        cat          it may become cat▁, or cat before a full stop
+    word_mark   prefix          head        tail
+    start       "the cat"       ▁the ▁cat                closed
+    start       "the cat"       ▁the        ▁cat         open: it may become ▁cat s, or ▁catalogue
+    start       "the "          ▁the        ▁            the space belongs to the next word
+    end         "the cat"       the▁        cat          it may become cat▁, or cat before a full stop
     """
     if not prefix:
         return (), b""

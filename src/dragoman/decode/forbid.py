@@ -52,12 +52,18 @@ class NoPhrases:
 
     One automaton for each set of phrases reads the text of the rows; a piece that completes a phrase is
     forbidden, `</s>` too where a phrase stands at the end. Pieces that write nothing are forbidden in
-    sentences with such phrases: they would hide what stands side by side.
+    sentences with such phrases: they would hide what stands side by side. The last piece before the length
+    limit may not be one after which `</s>` is forbidden.
     """
 
     def __init__(
-        self, vocab: Vocab, phrases: Sequence[Sequence[str]], spelling: Spelling, device: torch.device
+        self,
+        vocab: Vocab,
+        phrases: Sequence[Sequence[str]],
+        spelling: Spelling,
+        limits: Int[Tensor, "B"],
     ) -> None:
+        device = limits.device
         sets = list(dict.fromkeys(tuple(own) for own in phrases))
         after: list[np.ndarray] = []
         finds: list[np.ndarray] = []
@@ -79,6 +85,9 @@ class NoPhrases:
             states += len(banned)
         self.after = torch.from_numpy(np.concatenate(after)).to(device)  # Z V
         self.banned = torch.from_numpy(np.concatenate(finds)).to(device)  # Z V
+        self.holds = self.banned[:, vocab.eos_id].clone()  # Z
+        self.last = limits - 2  # B: pieces before the last one
+        self.last_of_any = set(self.last.tolist())
         self.first = torch.tensor([first[tuple(own)] for own in phrases], device=device)  # B
 
     def __call__(
@@ -87,4 +96,8 @@ class NoPhrases:
         state = self.first[sentences]
         for piece in prefix[:, max(0, prefix.size(1) - self.memory) :].unbind(dim=1):
             state = self.after[state, piece].long()
-        return scores.masked_fill_(self.banned[state], -torch.inf)
+        scores.masked_fill_(self.banned[state], -torch.inf)
+        if prefix.size(1) in self.last_of_any:
+            at_last = self.last[sentences] == prefix.size(1)
+            scores.masked_fill_(self.holds[self.after[state].long()] & at_last[:, None], -torch.inf)
+        return scores

@@ -28,19 +28,20 @@ FAR = 1 << 20
 
 @dataclass(frozen=True)
 class Progress:
-    """Where rows stand. R requirements of a sentence, C sequences, each of which serves one of them."""
+    """Where rows stand. Twice: if the last word of the row is at its end, and if it goes on.
+
+    R requirements of a sentence; C sequences, each of which serves one of them.
+    """
 
     missing: Int[Tensor, "N R"]
-    """Places still needed, if the row's last word is at its end."""
-    missing_inside: Int[Tensor, "N R"]
-    """The same if the last word goes on."""
-    keep: Int[Tensor, "N C"]
-    """Pieces that a sequence still takes, if the row's last word is at its end; `FAR` where not wanted."""
-    drop: Int[Tensor, "N C"]
-    """The same if the last word goes on."""
-    keep_next: Int[Tensor, "N C"]
-    """The piece by which a sequence goes on, in the first case."""
-    drop_next: Int[Tensor, "N C"]
+    """Places still needed, if the last word ends."""
+    need: Int[Tensor, "N 2"]
+    """Pieces that suffice for all that is missing when nothing has begun; less `spared` after a boundary."""
+    spared: Int[Tensor, "N 2"]
+    pieces: Int[Tensor, "N E"]
+    """E = 2C: the piece by which each sequence goes on."""
+    then: Int[Tensor, "N E"]
+    """The need after that piece; `FAR` where the sequence is not wanted."""
 
 
 def pieces_for(own: Constraints, spelling: Spelling) -> int:
@@ -88,40 +89,52 @@ class Required:
     def progress(self, prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]) -> Progress:
         ends, held, written = self._matches(prefix, sentences)
         owner, times = self.owner[sentences], self.times[sentences]  # N C, N R
-        counts = [_places(places, owner, times.size(1)) for places in (ends, ends | held)]
-        inside, kept = ((times - count).clamp(min=0) for count in counts)
+        kept, inside = (
+            (times - _places(places, owner, times.size(1))).clamp(min=0) for places in (ends | held, ends)
+        )
         holding = (inside > kept).any(dim=1, keepdim=True)  # N 1: a phrase that is needed ends the row
-        sequences, lengths = self.sequences[sentences], self.lengths[sentences]
-        start = self.needs_start[sentences]  # N C
-        if prefix.size(1):
-            at_boundary = ~self.may_be_continued[prefix[:, -1:]]  # N 1
-        else:
-            at_boundary = torch.ones_like(holding)
+        following = self._piece(written, sentences)
+        # To go on with a word would lose the phrase that it has just become: begin anew behind it.
+        begun = written.masked_fill(holding & self.may_continue[following], 0)
+        if_ends = self._ahead(begun, kept, prefix, sentences)
+        if_goes_on = self._ahead(written, inside, prefix, sentences)
+        need, spared, pieces, then = (
+            torch.cat(both, dim=1) for both in zip(if_ends, if_goes_on, strict=True)
+        )
+        return Progress(kept, need, spared, pieces, then)
 
-        def ahead(done: Int[Tensor, "N C"], missing: Int[Tensor, "N R"]) -> tuple[Tensor, Tensor]:
-            begun = done > 0
-            place = done.clamp(max=sequences.size(2) - 1)[:, :, None]
-            piece = sequences.gather(2, place)[:, :, 0]
-            piece = piece.where(begun | at_boundary | ~start, self.space_id)
-            left = lengths + start - torch.where(begun, done + start, (at_boundary & start).long())
-            wanted = (missing.gather(1, owner) > 0) & (lengths > 0)
-            return left.where(wanted, FAR), piece.clamp(min=0)
+    def _ahead(
+        self,
+        begun: Int[Tensor, "N C"],
+        missing: Int[Tensor, "N R"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "N"],
+    ) -> tuple[Int[Tensor, "N 1"], Int[Tensor, "N 1"], Int[Tensor, "N C"], Int[Tensor, "N C"]]:
+        """Need, what a boundary spares, the next piece of every sequence, and the need after it."""
+        owner, lengths = self.owner[sentences], self.lengths[sentences]
+        space = self.needs_start[sentences].long()  # N C: one more piece where a word comes right before
+        cost = self.cost[sentences]
+        need = (cost * missing).sum(dim=1, keepdim=True)  # N 1
+        wanted = (missing.gather(1, owner) > 0) & (lengths > 0)
+        spared = (cost.gather(1, owner) - lengths).where(wanted, 0).amax(dim=1, keepdim=True).clamp(min=0)
+        at_boundary = (
+            ~self.may_be_continued[prefix[:, -1:]] if prefix.size(1) else torch.ones_like(spared).bool()
+        )
+        done = torch.where(begun > 0, begun + space, at_boundary * space)
+        piece = self._piece(begun, sentences).where((begun > 0) | at_boundary | (space == 0), self.space_id)
+        then = need - cost.gather(1, owner) + lengths + space - done - 1
+        return need, spared, piece, then.where(wanted, FAR)
 
-        following = sequences.gather(2, written.clamp(max=sequences.size(2) - 1)[:, :, None])[:, :, 0]
-        breaks = holding & self.may_continue[following.clamp(min=0)]
-        keep, keep_next = ahead(written.masked_fill(breaks, 0), kept)
-        drop, drop_next = ahead(written, inside)
-        return Progress(kept, inside, keep, drop, keep_next, drop_next)
+    def _piece(self, place: Int[Tensor, "N C"], sentences: Int[Tensor, "N"]) -> Int[Tensor, "N C"]:
+        """The piece of each sequence at a place; any piece where there is none."""
+        sequences = self.sequences[sentences]
+        return sequences.gather(2, place.clamp(max=sequences.size(2) - 1)[:, :, None])[:, :, 0].clamp(min=0)
 
-    def need(self, progress: Progress, sentences: Int[Tensor, "N"]) -> tuple[Tensor, Tensor]:
-        """Pieces that suffice, if the last word ends (first) or goes on (second). Both N."""
-        cost, owner = self.cost[sentences], self.owner[sentences]
-
-        def total(missing: Int[Tensor, "N R"], left: Int[Tensor, "N C"]) -> Int[Tensor, "N"]:
-            saved = (cost.gather(1, owner) - left).amax(dim=1).clamp(min=0)
-            return (cost * missing).sum(dim=1) - saved
-
-        return total(progress.missing, progress.keep), total(progress.missing_inside, progress.drop)
+    def after(self, progress: Progress, pieces: Int[Tensor, "N P"]) -> Int[Tensor, "N P"]:
+        """What is needed after each of `pieces`, if it goes on with no phrase."""
+        goes_on = self.may_continue[pieces].long()  # N P
+        at_boundary = ~self.may_be_continued[pieces]
+        return progress.need.gather(1, goes_on) - progress.spared.gather(1, goes_on) * at_boundary
 
     def __call__(
         self,
@@ -132,36 +145,19 @@ class Required:
     ) -> Float[Tensor, "N V"]:
         """The rule (an `Insistence`): no `</s>` too early, and nothing for which the room would not do."""
         progress = self.progress(prefix, sentences)
-        cost = self.cost[sentences]
-        after = self.limits[sentences] - 2 - prefix.size(1)  # the room that one further piece leaves
-        anything = (cost * progress.missing_inside).sum(dim=1) <= after
-        boundary = (cost * progress.missing).sum(dim=1) <= after
-        pieces, advancing = self.advancing(progress, sentences)
-        allowed = anything[:, None] | (boundary[:, None] & ~self.may_continue)  # N V
-        allowed = allowed.scatter(1, pieces, advancing | allowed.gather(1, pieces))
+        room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # what one further piece leaves
+        every = torch.arange(scores.size(1), device=scores.device).expand_as(scores)
+        fits = progress.then <= room
+        # A piece is listed once or more; where it does not fit, padding takes its place.
+        phrases = torch.zeros_like(scores, dtype=torch.bool)
+        phrases.scatter_(1, progress.pieces.where(fits, self.vocab.pad_id), fits)
+        phrases[:, self.vocab.pad_id] = False
+        allowed = (self.after(progress, every) <= room) | phrases
         met = (progress.missing == 0).all(dim=1)
         allowed[:, self.vocab.eos_id] = met
         scores.masked_fill_(~allowed, -torch.inf)
         stuck = scores.amax(dim=1).isneginf() & ~met  # another rule forbids what is needed: this one wins
-        needed = torch.zeros_like(allowed).scatter(1, pieces, advancing)
-        return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~needed, -torch.inf), scores))
-
-    def advancing(
-        self, progress: Progress, sentences: Int[Tensor, "N"]
-    ) -> tuple[Int[Tensor, "N C2"], Bool[Tensor, "N C2"]]:
-        """Pieces, and whether each makes the need of its row smaller. What does not is replaced by one that
-        does, or by padding, so that no piece is listed with both answers."""
-        cost = self.cost[sentences].gather(1, self.owner[sentences])  # N C
-        kept, dropped = self.need(progress, sentences)
-        least = torch.minimum(kept, dropped)[:, None]
-
-        def best(left: Int[Tensor, "N C"], need: Int[Tensor, "N"]) -> Bool[Tensor, "N C"]:
-            saved = (cost - left).amax(dim=1, keepdim=True).clamp(min=0)
-            return (left < FAR) & (cost - left == saved) & (need[:, None] == least)
-
-        good = torch.cat([best(progress.keep, kept), best(progress.drop, dropped)], dim=1)
-        pieces = torch.cat([progress.keep_next, progress.drop_next], dim=1)
-        return pieces.where(good, self.vocab.pad_id), good
+        return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~phrases, -torch.inf), scores))
 
     def _matches(
         self, prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]

@@ -18,32 +18,48 @@ def translate(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="What translations begin with: a text, or @FILE with one a line.")
+    ] = None,
+    prefix_open: Annotated[
+        bool, typer.Option("--prefix-open", help="The last word of a prefix may go on.")
+    ] = False,
+    glossary: Annotated[
+        Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; may be repeated.")
+    ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Translate sentences from arguments, a file or standard input."""
+    from dragoman.cli.constraints import Wishes
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks, input_lines
     from dragoman.train.run import Run
 
     lines = input_lines(texts, input)
+    wishes = Wishes(prefix, prefix_open, glossary, forbid)
     translator = Run.open(run).translator(checkpoint, device)
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
+            given = wishes.of(chunk)
+            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens, **given)
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 if json_lines:
-                    write(as_json(source, hypotheses))
+                    write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
                 elif settings.n_best == 1:
                     write(one_line(hypotheses[0].text))
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+        wishes.finish()
 
 
 def with_changes(search: Any, **changes: float | None) -> Any:
@@ -63,7 +79,8 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_json(source: str, hypotheses: list[Any]) -> str:
+def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
+    """One line; `glossary` are the terms of the source, with what the best translation calls them."""
     import json
 
     translations = [
@@ -77,4 +94,5 @@ def as_json(source: str, hypotheses: list[Any]) -> str:
         }
         for hypothesis in hypotheses
     ]
-    return json.dumps({"source": source, "translations": translations}, ensure_ascii=False)
+    terms = {} if glossary is None else {"glossary": glossary}
+    return json.dumps({"source": source, "translations": translations, **terms}, ensure_ascii=False)

@@ -2,8 +2,8 @@
 
 With required phrases the best ones alone would never write them. Post and Vilar (2018) divide the beam into
 banks by how much of the constraints is met, and give each bank its share; Hu et al. (2019) do it for a whole
-batch at once. Here a bank is what is still needed, and the order takes turns: the best extension of each bank,
-the second best of each, and so on; those that need least come first.
+batch at once. Here a bank is what is still needed, and the banks take turns: the best extension of each, the
+second best of each, and so on; those that need least come first.
 
     need 0   a₁ a₂ a₃ a₄         order   a₁ b₁ c₁ a₂ b₂ a₃ a₄
     need 1   b₁ b₂

@@ -25,7 +25,7 @@ class SearchConfig:
     no_repeat_ngram: int = 0
     """No so many pieces come twice in the same order; 0 lets everything repeat."""
     repetition_penalty: float = 1.0
-    """The log-probability of a piece that is there already counts so many times when hypotheses are ranked."""
+    """The log-probability of a piece that is there already counts so many times in the ranking."""
     stop: StopRule = "complete"
     """When a sentence is done. `complete`: as soon as `beam` hypotheses have ended. `bound`: when no live
     hypothesis can still win, even if it reached the greatest length at no further cost. That one is exact for

@@ -1,9 +1,9 @@
 """Rules on what may come next.
 
 A rule takes the scores of every row, what the row has written so far, and which sentence it belongs to. It
-keeps nothing between steps, so a search may exchange, drop or revisit rows as it likes. There are three kinds:
+keeps nothing between steps, so a search may exchange, drop or revisit rows as it likes. Three kinds:
 
-    forbid    writes −∞ for what may not follow; what is left keeps its log-probability, nothing is renormalised
+    forbid    writes −∞ for what may not follow; what is left keeps its log-probability: no renormalising
     insist    leaves only what has to follow, also where another rule forbids it
     reweigh   makes other numbers to rank by; the log-probabilities are still the ones that are reported
 """

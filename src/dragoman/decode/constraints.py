@@ -17,9 +17,10 @@ Alternatives = tuple[tuple[int, ...], ...]
 class Constraints:
     """What holds for one sentence. Without any field it holds nothing.
 
-    `head` are the pieces that it begins with, `tail` the bytes that come next, in whatever pieces; `ends_word`
-    says that no word goes on beyond them, `goes_on` that they are not the whole. Of each member of `required` one sequence has to come, at as many
-    places as the member is listed, as whole words. None of `forbidden` may come as whole words.
+    `head` are the pieces that it begins with, `tail` the bytes that come next, in whatever pieces;
+    `ends_word` says that no word goes on beyond them, `goes_on` that something follows. Of each member of
+    `required` one sequence has to come, at as many places as the member is listed, as whole words. None of
+    `forbidden` may come as whole words.
     """
 
     head: tuple[int, ...] = ()

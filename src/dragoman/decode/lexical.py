@@ -3,12 +3,14 @@
     pieces of a row   ▁the ▁new ▁yo            required   ▁new ▁york    ▁york
                            └── in progress: 1 of 2 ──┘
 
-Everything is read off the pieces of a row, so nothing has to move along with the rows. A phrase counts as whole
-words; at the end of a row it is there for the time being, since the next piece may go on with its last word.
+Everything is read off the pieces of a row, so nothing has to move along with the rows. A phrase counts as
+whole words; at the end of a row it is there for the time being: the next piece may go on with its last word.
 
-`need` is a number of pieces that certainly suffices for what is missing. A search keeps need ≤ room, the pieces
-that the length limit leaves: while there is plenty of room anything may come, then only what ends a word, and
-in the end only a piece that makes `need` smaller. There always is one, so every phrase comes in time.
+The need of a row is a number of pieces that suffices for all that is missing, written one after the other.
+The rule keeps need ≤ room, the pieces that the length limit leaves: nothing may come that would need more.
+While need = room > 0 there is always a piece by which some phrase goes on and the need becomes smaller, so
+every phrase comes in time. Where phrases can share pieces the need is more than the least possible: close to
+the limit they are then written one after the other.
 """
 
 from collections.abc import Sequence

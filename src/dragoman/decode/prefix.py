@@ -14,9 +14,9 @@ from dragoman.text.spelling import Spelling, may_be_in_word
 class BeginsWith:
     """First the pieces of the head, then pieces that write the tail, then a piece that ends the word.
 
-        head  ▁the      tail  ▁cat            what may come at each place in the tail
-                        ▁                     ▁ ▁c ▁ca ▁cat ▁cats ▁catalogue …    (no longer ones if a word ends)
-                         c a t                c ca cat cats …
+        head  ▁the   tail  ▁cat     before ▁      ▁  ▁c  ▁ca  ▁cat  ▁cats  ▁catalogue …
+                                    before c      c  ca  cat  cats …
+                                    before t      t  ts …        (without what goes on if the word ends)
 
     A table has a row for every place in a tail: which pieces agree with what is left of it. The place is the
     number of bytes written since the head, so it needs no memory.

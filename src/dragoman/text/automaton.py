@@ -1,7 +1,7 @@
 """An automaton that reads text in pieces and knows when it holds one of some phrases as whole words.
 
-Aho and Corasick (1975) over bytes, with two changes. A match begins only at the beginning of a word, and where
-a phrase ends in a word character the match is held until what follows shows that the word has ended. Reading
+Aho and Corasick (1975) over bytes, with two changes. A match begins only where a word may begin, and where a
+phrase ends in a word character the match is held until what follows shows that the word has ended. Reading
 whole pieces is composing the steps of their bytes, so it does not matter how a text is cut into pieces.
 """
 

@@ -63,10 +63,8 @@ class Glossary:
                 raise UserError(f"{entry.where or 'glossary'}: the source term is empty")
             key = ("".join(unit for _, _, unit in units), entry.case)
             if key in seen:
-                first = seen[key].where or "an earlier entry"
-                raise UserError(
-                    f"{entry.where or 'glossary'}: {entry.source!r} is there already ({first}); keep one of them"
-                )
+                where, first = entry.where or "glossary", seen[key].where or "an earlier entry"
+                raise UserError(f"{where}: {entry.source!r} is there already ({first}); keep one of them")
             seen[key] = entry
             node = self._root
             for _, _, unit in units:
@@ -152,7 +150,7 @@ def _targets(entry: Entry, surface: str, at_beginning: bool) -> tuple[str, ...] 
 
 
 def _entry(fields: list[str], where: str) -> Entry:
-    source, target, case, *_ = (*(value.strip() for value in fields), "", "", "")
+    source, target, case = [*(value.strip() for value in fields), "", ""][:3]
     if not source:
         raise UserError(f"{where}: the source term is empty; write it in the first column")
     if case and case not in get_args(Case):

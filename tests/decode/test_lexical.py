@@ -180,3 +180,17 @@ def test_what_is_needed_as_the_phrases_come() -> None:
 def test_ranks_within_banks() -> None:
     banks = torch.tensor([[3, 1, 3, 3, 1, 0]])
     assert _rank_within(banks).tolist() == [[0, 0, 1, 2, 1, 0]]
+
+
+def test_what_is_required_comes_before_other_rules() -> None:
+    """The same phrase twice where no piece may repeat; two phrases that may not stand side by side."""
+    model = wild(6, 5, eos_bias=-3.0)
+    config = SearchConfig(beam=2, max_ratio=0, max_extra=6, no_repeat_ngram=1)
+    best = search(Scorer([model]), *SOURCE, config, [requiring("ab", "ab")], LETTERS)[0][0]
+    assert len(list(places_of("ab", as_text(best.tokens)))) >= 2
+    wanted = Constraints(required=requiring("a", "b").required, forbidden=("a b", "b a"))
+    best = search(Scorer([model]), *SOURCE, SearchConfig(beam=2), [wanted], LETTERS)[0][0]
+    text = as_text(best.tokens)
+    assert has_phrase(text, "a") and has_phrase(text, "b")
+    assert not has_phrase(text, "a b") and not has_phrase(text, "b a")
+    assert all(math.isfinite(score) for score in best.token_scores)

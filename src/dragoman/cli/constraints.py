@@ -14,29 +14,19 @@ if TYPE_CHECKING:
 class Wishes:
     """`--prefix`, `--glossary` and `--forbid`. `@FILE` stands for the lines of a file."""
 
-    def __init__(
-        self, prefix: str | None, prefix_open: bool, glossary: Path | None, forbid: Sequence[str] | None
-    ) -> None:
-        self.prefix, self.prefix_open = prefix, prefix_open
+    def __init__(self, prefix: str | None, glossary: Path | None, forbid: Sequence[str] | None) -> None:
+        self.prefix = prefix
         self.glossary = _load(glossary) if glossary else None
         self.forbidden = [phrase for given in forbid or () for phrase in _phrases(given)]
         self._lines = _lines(prefix) if prefix and prefix.startswith("@") else None
-
-    def of(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The arguments of `Translator.hypotheses` for the next texts."""
-        return {
-            "prefixes": self._prefixes(len(texts)),
-            "prefix_open": self.prefix_open,
-            "glossary": self.glossary,
-            "forbidden": self.forbidden,
-        }
 
     def finish(self) -> None:
         """After the last text: no prefix may be left over."""
         if self._lines is not None and next(self._lines, None) is not None:
             raise UserError(f"--prefix {self.prefix}: it has more lines than there are texts")
 
-    def _prefixes(self, count: int) -> list[str] | None:
+    def prefixes(self, count: int) -> list[str] | None:
+        """Those of the next `count` texts."""
         if self._lines is None:
             return [self.prefix] * count if self.prefix else None
         found = list(islice(self._lines, count))

@@ -42,14 +42,21 @@ def translate(
     from dragoman.train.run import Run
 
     lines = input_lines(texts, input)
-    wishes = Wishes(prefix, prefix_open, glossary, forbid)
+    wishes = Wishes(prefix, glossary, forbid)
     translator = Run.open(run).translator(checkpoint, device)
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            given = wishes.of(chunk)
-            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens, **given)
+            found = translator.hypotheses(
+                chunk,
+                search=settings,
+                prefixes=wishes.prefixes(len(chunk)),
+                prefix_open=prefix_open,
+                glossary=wishes.glossary,
+                forbidden=wishes.forbidden,
+                batch_tokens=batch_tokens,
+            )
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 if json_lines:

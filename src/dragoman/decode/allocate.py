@@ -94,7 +94,7 @@ class Banks:
         extra = scores.gather(1, going_on).masked_fill(~useful, -torch.inf)
         values, pieces = torch.cat([values, extra], dim=1), torch.cat([pieces, going_on], dim=1)
         by_phrase = progress.then[:, None].where(going_on[:, None] == pieces[:, :, None], FAR).amin(dim=2)
-        need = torch.minimum(self.required.after(progress, pieces), by_phrase)
+        need = torch.minimum(self.required.after(progress).gather(1, self.required.kind[pieces]), by_phrase)
         return values, pieces, need.masked_fill(pieces == self.eos_id, 0)
 
 

@@ -63,7 +63,10 @@ def constraints_for(
     allowed = [tuple(v for v in variants if not any(has_phrase(v, b) for b in banned)) for variants in wanted]
     for variants, left in zip(wanted, allowed, strict=True):
         if not left:
-            raise UserError(f"required: {'|'.join(variants)!r} holds a forbidden phrase; drop one of the two")
+            raise UserError(
+                f"required: {'|'.join(variants)!r}, from the list or the glossary, holds a forbidden phrase; "
+                "drop one of the two"
+            )
     head, tail = _prefix(tokenizer, prefix, prefix_open)
     return Constraints(
         head=head,

@@ -65,6 +65,7 @@ class Required:
         self.vocab, self.limits, self.space_id = vocab, limits, spelling.space_id
         self.may_continue = torch.from_numpy(spelling.may_continue).to(device)  # V
         self.may_be_continued = torch.from_numpy(spelling.may_be_continued).to(device)  # V
+        self.kind = 2 * self.may_continue.long() + ~self.may_be_continued  # V: see `after`
         wanted = [counted(own.required) for own in constraints]
         most = max(len(own) for own in wanted)
         rows = [[(r, s) for r, (ways, _) in enumerate(own) for s in ways] for own in wanted]
@@ -132,11 +133,11 @@ class Required:
         sequences = self.sequences[sentences]
         return sequences.gather(2, place.clamp(max=sequences.size(2) - 1)[:, :, None])[:, :, 0].clamp(min=0)
 
-    def after(self, progress: Progress, pieces: Int[Tensor, "N P"]) -> Int[Tensor, "N P"]:
-        """What is needed after each of `pieces`, if it goes on with no phrase."""
-        goes_on = self.may_continue[pieces].long()  # N P
-        at_boundary = ~self.may_be_continued[pieces]
-        return progress.need.gather(1, goes_on) - progress.spared.gather(1, goes_on) * at_boundary
+    @staticmethod
+    def after(progress: Progress) -> Int[Tensor, "N 4"]:
+        """What is needed after a piece of each kind that goes on with no phrase: one that ends the last word
+        and may be continued, one that ends it and is followed by a boundary, and both if the word goes on."""
+        return torch.stack([progress.need, progress.need - progress.spared], dim=2).flatten(1)
 
     def __call__(
         self,
@@ -148,13 +149,12 @@ class Required:
         """The rule (an `Insistence`): no `</s>` too early, and nothing for which the room would not do."""
         progress = self.progress(prefix, sentences)
         room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # what one further piece leaves
-        every = torch.arange(scores.size(1), device=scores.device).expand_as(scores)
         fits = progress.then <= room
         # A piece is listed once or more; where it does not fit, padding takes its place.
         phrases = torch.zeros_like(scores, dtype=torch.bool)
         phrases.scatter_(1, progress.pieces.where(fits, self.vocab.pad_id), fits)
         phrases[:, self.vocab.pad_id] = False
-        allowed = (self.after(progress, every) <= room) | phrases
+        allowed = (self.after(progress) <= room)[:, self.kind] | phrases
         met = (progress.missing == 0).all(dim=1)
         allowed[:, self.vocab.eos_id] = met
         scores.masked_fill_(~allowed, -torch.inf)

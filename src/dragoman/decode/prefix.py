@@ -1,5 +1,6 @@
 """The rule of translations whose beginning is given."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -74,6 +75,7 @@ class BeginsWith:
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
 
 
+@functools.lru_cache(maxsize=1024)
 def _agreeing(left: bytes, ends_word: bool, goes_on: bool, spelling: Spelling, eos_id: int) -> np.ndarray:
     """Which pieces may follow where `left` is what remains of the tail."""
     allowed = np.zeros(len(spelling), dtype=bool)

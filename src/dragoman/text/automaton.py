@@ -5,6 +5,7 @@ phrase ends in a word character the match is held until what follows shows that 
 whole pieces is composing the steps of their bytes, so it does not matter how a text is cut into pieces.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,9 +32,11 @@ class Automaton:
     """The state depends on the last so many pieces alone, if none of them is empty."""
 
 
-def automaton(phrases: Sequence[str], spelling: Spelling) -> Automaton:
+@functools.lru_cache(maxsize=8)
+def automaton(phrases: tuple[str, ...], spelling: Spelling) -> Automaton:
+    """The tables for some phrases; kept, since batch after batch asks for the same."""
     step, finds, holds, deepest = _by_symbol(phrases)
-    symbols = spelling.symbols()
+    symbols = spelling.symbols
     states = np.repeat(np.arange(len(step))[:, None], len(symbols), axis=1)  # Z V
     found = np.zeros(states.shape, dtype=bool)
     for column in symbols.T:

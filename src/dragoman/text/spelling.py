@@ -1,5 +1,6 @@
 """What every piece of a vocabulary writes: the bridge from constraints on text to rules on pieces."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ class Spelling:
     def __len__(self) -> int:
         return len(self.pieces)
 
+    @functools.cached_property
     def symbols(self) -> np.ndarray:
         """V × longest piece: each byte, plus 256 where its character belongs to a word; −1 after the end."""
         table = np.full((len(self.pieces), int(self.widths.max())), -1, dtype=np.int64)

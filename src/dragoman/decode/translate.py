@@ -133,6 +133,8 @@ class Translator:
         forbidden: Sequence[str] | Sequence[Sequence[str]],
         glossary: Glossary | None,
     ) -> list[Constraints]:
+        if not (prefixes or required or forbidden or glossary):
+            return [Constraints()] * len(texts)
         for name, given in (("prefixes", prefixes), ("required", required)):
             if given is not None and (isinstance(given, str) or len(given) != len(texts)):
                 raise UserError(

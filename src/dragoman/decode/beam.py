@@ -63,8 +63,10 @@ class Beam:
             self._advance(scores, ranked, prefix)
             self._drop_done()
         alpha, n_best = self.config.alpha, self.config.n_best
-        ranked = (sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values())
-        return [found[:n_best] for found in ranked]
+        in_order = (
+            sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values()
+        )
+        return [found[:n_best] for found in in_order]
 
     def _end_at_limit(self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"]) -> None:
         """Sentences at their greatest length: every live hypothesis ends here."""

@@ -133,7 +133,7 @@ class Translator:
         forbidden: Sequence[str] | Sequence[Sequence[str]],
         glossary: Glossary | None,
     ) -> list[Constraints]:
-        if not (prefixes or required or forbidden or glossary):
+        if prefixes is None and required is None and not forbidden and glossary is None:
             return [Constraints()] * len(texts)
         for name, given in (("prefixes", prefixes), ("required", required)):
             if given is not None and (isinstance(given, str) or len(given) != len(texts)):

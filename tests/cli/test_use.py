@@ -1,6 +1,7 @@
 """translate, score and evaluate as a person types them, on a small run that was really trained."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,3 +135,67 @@ def test_the_model_learnt_something(run: Path, pairs: list[tuple[str, str]]) -> 
     translator = dragoman.load(run)
     right = sum(translator.translate([src])[0] == tgt for src, tgt in pairs[:10])
     assert right >= 1, translator.translate([src for src, _ in pairs[:10]])
+
+
+def test_prefix_glossary_and_forbidden_phrases(run: Path, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("# terms\ncat\tFISH|HILL\nold dog\t\n", encoding="utf-8")
+    (tmp_path / "begin.txt").write_text("A \nTHE\n", encoding="utf-8")
+    texts = ["the red cat and a fish", "the old dog and a hill"]
+    options = [
+        "--glossary",
+        terms,
+        "--prefix",
+        f"@{tmp_path / 'begin.txt'}",
+        "--forbid",
+        "AND",
+        "--forbid",
+        "RED",
+    ]
+    result = dragoman_command("translate", run, *texts, *options, "--json")
+    assert result.exit_code == 0, result.output
+    first, second = (json.loads(line) for line in result.stdout.splitlines())
+    best = [entry["translations"][0]["text"] for entry in (first, second)]
+    assert best[0].startswith("A ") and best[1].startswith("THE")
+    assert not any({"AND", "RED"} & set(text.split()) for text in best)
+    (term,) = first["glossary"]
+    assert (term["source"], term["start"], term["end"]) == ("cat", 8, 11)
+    assert term["target"] in ("FISH", "HILL") and term["target"] in best[0].split()
+    assert [term["target"] for term in second["glossary"]] == ["old dog"] and "old dog" in best[1]
+    plain = dragoman_command("translate", run, *texts, *options)
+    assert plain.stdout.splitlines() == best
+    assert "glossary" not in json.loads(dragoman_command("translate", run, texts[0], "--json").stdout)
+
+
+def test_an_open_prefix_goes_on(run: Path) -> None:
+    result = dragoman_command(
+        "translate", run, "the red cat and a fish", "--prefix", "THE R", "--prefix-open"
+    )
+    assert result.stdout.startswith("THE RED")
+    closed = dragoman_command("translate", run, "the red cat and a fish", "--prefix", "THE R")
+    assert re.match(r"THE R(\W|$)", closed.stdout)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--prefix", "@none.txt"], "none.txt"),
+        (["--glossary", "none.tsv"], "none.tsv"),
+        (["--forbid", " "], "forbidden"),
+        (["--prefix", "THE CAT", "--forbid", "CAT"], "'CAT'"),
+        (["--prefix", "@SHORT"], "fewer lines"),
+        (["--prefix", "@LONG"], "more lines"),
+        (["--glossary", "BAD"], "bad.tsv:1"),
+    ],
+    ids=["no prefix", "no glossary", "empty phrase", "contradiction", "short", "long", "bad line"],
+)
+def test_mistakes_with_constraints_are_named(
+    run: Path, tmp_path: Path, options: list[str], named: str
+) -> None:
+    files = {"SHORT": ("s.txt", "a\n"), "LONG": ("l.txt", "a\nb\nc\n"), "BAD": ("bad.tsv", "cat\tx|\n")}
+    for mark, (name, content) in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        options = [option.replace(mark, str(tmp_path / name)) for option in options]
+    result = dragoman_command("translate", run, "the cat", "a dog", *options)
+    assert isinstance(result.exception, UserError)
+    assert named in str(result.exception)

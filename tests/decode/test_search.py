@@ -9,6 +9,7 @@ import torch
 
 from battery.models import make, random_batch
 from dragoman.decode import beam as beam_module
+from dragoman.decode.allocate import best_pieces
 from dragoman.decode.beam import Beam
 from dragoman.decode.config import Method, SearchConfig
 from dragoman.decode.constrain import Rules
@@ -226,7 +227,7 @@ def test_running_to_the_limit_never_finds_worse() -> None:
 @pytest.mark.parametrize("size", [40, 1000, 1061])
 def test_best_pieces_by_blocks_are_the_best_pieces(size: int) -> None:
     scores = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
-    values, places = beam_module._best(scores, 3)
+    values, places = best_pieces(scores, 3)
     expected = scores.topk(3, dim=1)
     assert torch.equal(values, expected.values)
     assert torch.equal(places, expected.indices)

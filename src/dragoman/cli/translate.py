@@ -21,6 +21,18 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
     method: Annotated[str | None, typer.Option(help="beam, or exhaustive: the true optimum.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="What translations begin with: a text, or @FILE with one a line.")
+    ] = None,
+    prefix_open: Annotated[
+        bool, typer.Option("--prefix-open", help="The last word of a prefix may go on.")
+    ] = False,
+    glossary: Annotated[
+        Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; may be repeated.")
+    ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[
         bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
@@ -30,6 +42,7 @@ def translate(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Translate sentences from arguments, a file or standard input."""
+    from dragoman.cli.constraints import Wishes
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks, input_lines
     from dragoman.train.run import Run
@@ -37,6 +50,7 @@ def translate(
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
     lines = input_lines(texts, input)
+    wishes = Wishes(prefix, glossary, forbid)
     translator = Run.open(run).translator(checkpoint, device)
     settings = with_changes(
         translator.search, beam=beam, n_best=n_best, alpha=alpha, method=method, record=record or None
@@ -44,17 +58,26 @@ def translate(
     number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
+            found = translator.hypotheses(
+                chunk,
+                search=settings,
+                prefixes=wishes.prefixes(len(chunk)),
+                prefix_open=prefix_open,
+                glossary=wishes.glossary,
+                forbidden=wishes.forbidden,
+                batch_tokens=batch_tokens,
+            )
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 unproven += hypotheses[0].exact is False
                 if json_lines:
-                    write(as_json(source, hypotheses))
+                    write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
                 elif settings.n_best == 1:
                     write(one_line(hypotheses[0].text))
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+        wishes.finish()
     if unproven:
         typer.echo(
             f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
@@ -80,7 +103,8 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def as_json(source: str, hypotheses: list[Any]) -> str:
+def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
+    """One line; `glossary` are the terms of the source, with what the best translation calls them."""
     import json
 
     translations = [
@@ -95,7 +119,9 @@ def as_json(source: str, hypotheses: list[Any]) -> str:
         }
         for hypothesis in hypotheses
     ]
-    entry = {"source": source, "translations": translations}
+    entry: dict[str, Any] = {"source": source, "translations": translations}
+    if glossary is not None:
+        entry["glossary"] = glossary
     if hypotheses[0].trace is not None:
         entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
     return json.dumps(entry, ensure_ascii=False)

@@ -1,8 +1,8 @@
 """Beam search over a step function, many sentences at once.
 
-    start ─▶ state ─▶ step ─▶ log-probabilities ─▶ rules ─▶ 2K best extensions of each sentence
+    start ─▶ state ─▶ step ─▶ log-probabilities ─▶ rules ─▶ allocation: 2K extensions of each sentence
                 ▲                                              │            │
-                └── select(order) ◀── the K best that go on ◀──┘            └─▶ ended: set aside
+                └── select(order) ◀─── the K first that go on ◀┘            └─▶ ended: set aside
 
 Every sentence is searched as if it were alone: its own length limit, its own stop rule. Sentences that are
 done leave the batch. The last token of a hypothesis is always `</s>`, also where the length limit makes it
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
+from dragoman.decode.allocate import Allocation, best_extensions
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import COMPACT_AT, Ended
@@ -24,14 +25,13 @@ from dragoman.decode.trace import Recorder
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 
-_BLOCK = 64  # width of the blocks whose maxima find the best pieces of a large vocabulary
-
 
 @dataclass
 class Beam:
     """Beam search: Σ log p ranks live hypotheses, Σ log p / |y|^α the ended ones.
 
-    An extension by `</s>` is set aside if it is among the K best extensions of its sentence.
+    An extension by `</s>` is set aside if it is among the K first extensions of its sentence. Where a rule
+    reweighs, its numbers take the place of log p in both ranks, and nowhere else.
     """
 
     scorer: Scorer
@@ -39,6 +39,7 @@ class Beam:
     limits: Int[Tensor, "A"]
     rules: Rules
     config: SearchConfig
+    allocation: Allocation = best_extensions
     recorder: Recorder | None = None
     ended: dict[int, list[Ended]] = field(default_factory=dict)
 
@@ -60,47 +61,51 @@ class Beam:
             self.length += 1
             scores, self.state = self.scorer.step(self.last, self.state)
             prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
-            scores = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
-            self._end_at_limit(scores)
-            self._advance(scores)
+            ranked = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
+            self._end_at_limit(scores, ranked)
+            self._advance(scores, ranked, prefix)
             self._drop_done()
         alpha, n_best = self.config.alpha, self.config.n_best
-        ranked = (sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values())
-        return [found[:n_best] for found in ranked]
+        in_order = (
+            sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values()
+        )
+        return [found[:n_best] for found in in_order]
 
-    def _end_at_limit(self, scores: Float[Tensor, "N V"]) -> None:
+    def _end_at_limit(self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"]) -> None:
         """Sentences at their greatest length: every live hypothesis ends here."""
-        eos_scores = scores[:, self.scorer.vocab.eos_id].view(-1, self.beams)
+        eos_scores, eos_ranked = (
+            x[:, self.scorer.vocab.eos_id].view(-1, self.beams) for x in (scores, ranked)
+        )
         for row in (self.limits == self.length).nonzero()[:, 0].tolist():
             sentence = int(self.sentences[row])
             if sentence in self.done:
                 continue
             for beam in self.sums[row].isfinite().nonzero()[:, 0].tolist():
-                self._set_aside(row, beam, float(eos_scores[row, beam]), "length")
+                rank = self.sums[row, beam] + eos_ranked[row, beam]
+                self._set_aside(row, beam, float(eos_scores[row, beam]), float(rank), "length")
             self.done.add(sentence)
             if self.recorder is not None:
                 own, eos = eos_scores[row], self.scorer.vocab.eos_id
                 live = zip(own.tolist(), (self.sums[row] + own).tolist(), strict=True)
                 self.recorder.cut(sentence, [(beam, eos, *values) for beam, values in enumerate(live)])
 
-    def _advance(self, scores: Float[Tensor, "N V"]) -> None:
-        """Set aside what ends, let the K best of the rest go on."""
+    def _advance(
+        self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"]
+    ) -> None:
+        """Set aside what ends, let the K first of the rest go on."""
         width, eos = self.config.beam, self.scorer.vocab.eos_id
-        values, pieces = _best(scores, min(2 * width, scores.size(1)))  # N 2K
-        sums = (self.sums.view(-1, 1) + values).view(len(self.sentences), -1)  # A K·2K
-        best, flat = sums.topk(min(2 * width, sums.size(1)), dim=1)  # A 2K
-        parents = flat // values.size(1)
-        token = pieces.view(len(sums), -1).gather(1, flat)
-        own = values.view(len(sums), -1).gather(1, flat)
+        best, parents, token = self.allocation(ranked, self.sums, prefix, self.sentences, 2 * width)  # A 2K
+        own = scores.view(len(best), -1).gather(1, parents * scores.size(1) + token)
         ends = token == eos
         for row, rank in (ends[:, :width] & best[:, :width].isfinite()).nonzero().tolist():
             if int(self.sentences[row]) not in self.done:
-                self._set_aside(row, int(parents[row, rank]), float(own[row, rank]), "stop")
+                beam, score = int(parents[row, rank]), float(own[row, rank])
+                self._set_aside(row, beam, score, float(best[row, rank]), "stop")
         going = best.masked_fill(ends, -torch.inf)
         if (missing := width - going.size(1)) > 0:  # a vocabulary smaller than the beam: dead rows fill it
             going = F.pad(going, (0, missing), value=-torch.inf)
             parents, token, own = (F.pad(x, (0, missing)) for x in (parents, token, own))
-        chosen = going.topk(width, dim=1).indices  # A K
+        chosen = going.isneginf().int().argsort(dim=1, stable=True)[:, :width]  # A K: the order stays
         if self.beams > 1:  # where they cost least: a parent's first child takes its place
             chosen = chosen.gather(1, _places(parents.gather(1, chosen)).argsort(dim=1))
         self.sums = going.gather(1, chosen)
@@ -133,11 +138,12 @@ class Beam:
             extensions = zip(*(x[row].tolist() for x in ranked), strict=False)  # some are padded, some not
             recorder.extend(sentence, extensions, chosen[row].tolist(), sentence in self.done)
 
-    def _set_aside(self, row: int, beam: int, eos_score: float, reason: FinishReason) -> None:
+    def _set_aside(self, row: int, beam: int, eos_score: float, rank: float, reason: FinishReason) -> None:
         past = self.length - 1
         tokens = (*self.tokens[row, beam, :past].tolist(), self.scorer.vocab.eos_id)
         token_scores = (*self.token_scores[row, beam, :past].tolist(), eos_score)
-        self.ended[int(self.sentences[row])].append(Ended(tokens, token_scores, reason))
+        ranked = rank if self.rules.reweigh else None
+        self.ended[int(self.sentences[row])].append(Ended(tokens, token_scores, reason, ranked))
 
     def _stop_rules(self) -> None:
         """Both rules look at one sentence alone, so the others in the batch change nothing."""
@@ -163,23 +169,6 @@ class Beam:
         self.last = self.last[rows_of(keep, self.beams)]
         self.sentences, self.limits, self.sums = self.sentences[keep], self.limits[keep], self.sums[keep]
         self.tokens, self.token_scores = self.tokens[keep], self.token_scores[keep]
-
-
-def _best(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"]]:
-    """The `count` best of each row. In a large row the best ones lie in the `count` blocks with the greatest
-    maxima, so only those are sorted."""
-    rows, size = scores.shape
-    blocks = size // _BLOCK
-    if blocks <= 4 * count:
-        return scores.topk(count, dim=1)
-    body = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK)
-    top_blocks = body.amax(dim=2).topk(count, dim=1).indices  # N C
-    inner = torch.arange(_BLOCK, device=scores.device)
-    within = (top_blocks[:, :, None] * _BLOCK + inner).flatten(1)  # N C·64
-    rest = torch.arange(blocks * _BLOCK, size, device=scores.device).expand(rows, -1)
-    places = torch.cat([within, rest], dim=1)
-    values, chosen = scores.gather(1, places).topk(count, dim=1)
-    return values, places.gather(1, chosen)
 
 
 def _places(parents: Int[Tensor, "A K"]) -> Int[Tensor, "A K"]:

@@ -25,6 +25,10 @@ class SearchConfig:
     min_ratio: float = 0.0
     min_length: int = 0
     """A translation has at least min_length tokens, and at least min_ratio × source tokens."""
+    no_repeat_ngram: int = 0
+    """No so many pieces come twice in the same order; 0 lets everything repeat."""
+    repetition_penalty: float = 1.0
+    """The log-probability of a piece that is there already counts so many times in the ranking."""
     stop: StopRule = "complete"
     """When a sentence is done. `complete`: as soon as `beam` hypotheses have ended. `bound`: when no live
     hypothesis can still win, even if it reached the greatest length at no further cost. That one is exact for
@@ -48,9 +52,13 @@ class SearchConfig:
             raise UserError(
                 f"n_best: {self.n_best} hypotheses need a beam of at least {self.n_best}, not {self.beam}"
             )
-        for name in ("alpha", "max_ratio", "max_extra", "min_ratio", "min_length"):
+        for name in ("alpha", "max_ratio", "max_extra", "min_ratio", "min_length", "no_repeat_ngram"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise UserError(f"{name}: expected a number of at least 0, found {getattr(self, name)}")
+        if not 1 <= self.repetition_penalty < float("inf"):
+            raise UserError(
+                f"repetition_penalty: expected a number of at least 1, found {self.repetition_penalty}"
+            )
         if self.max_ratio == 0 and self.max_extra == 0:
             raise UserError(
                 "max_extra: with max_ratio 0 a translation needs room for at least one token, found 0"

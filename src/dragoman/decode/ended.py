@@ -16,9 +16,12 @@ class Ended:
     tokens: tuple[int, ...]
     token_scores: tuple[float, ...]
     reason: FinishReason
+    ranked: float | None = None
+    """What the search ranked it by in place of Σ log p, where a rule reweighs."""
     exact: bool | None = None
     """See `Hypothesis.exact`."""
     trace: Trace | None = field(default=None, compare=False, repr=False)
 
     def score(self, alpha: float) -> float:
-        return normalised(total(self.token_scores), len(self.tokens), alpha)
+        log_prob = total(self.token_scores) if self.ranked is None else self.ranked
+        return normalised(log_prob, len(self.tokens), alpha)

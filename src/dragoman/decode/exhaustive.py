@@ -105,8 +105,8 @@ class Exhaustive:
         tokens = torch.cat([level.tokens[parents], pieces[:, None]], dim=1)
         token_scores = torch.cat([level.token_scores[parents], level.own[taken, None]], dim=1)
         scores, state = self.scorer.step(pieces, level.state.keep(parents))
-        scores = self.rules(scores, tokens[:, 1:], torch.full_like(pieces, self.sentence))
-        sums = level.sums[taken, None] + scores.double()  # P V
+        ranked = self.rules(scores, tokens[:, 1:], torch.full_like(pieces, self.sentence))
+        sums = level.sums[taken, None] + ranked.double()  # P V
         eos = self.scorer.vocab.eos_id
         self._end(tokens, token_scores, scores[:, eos], sums[:, eos])
         sums[:, eos] = -torch.inf
@@ -115,9 +115,9 @@ class Exhaustive:
         rows, columns = (sums > self.floor).nonzero(as_tuple=True)
         # More than the budget holds can never be asked for; one more tells that the budget was too small.
         most = self.config.max_nodes - self.nodes + 1
-        ranked, order = sums[rows, columns].sort(descending=True, stable=True)
+        in_order, order = sums[rows, columns].sort(descending=True, stable=True)
         rows, columns = rows[order[:most]], columns[order[:most]]
-        return Level(state, tokens, token_scores, rows, columns, scores[rows, columns], ranked[:most])
+        return Level(state, tokens, token_scores, rows, columns, scores[rows, columns], in_order[:most])
 
     def _end(
         self,
@@ -134,7 +134,8 @@ class Exhaustive:
                 continue
             whole = (*tokens[row, 1:].tolist(), self.scorer.vocab.eos_id)
             scores = (*token_scores[row, 1:].tolist(), float(eos_scores[row]))
-            self.found.setdefault(whole, Ended(whole, scores, reason))
+            ranked = log_prob if self.rules.reweigh else None
+            self.found.setdefault(whole, Ended(whole, scores, reason, ranked))
             self._raise_bound()
 
     def _raise_bound(self) -> None:

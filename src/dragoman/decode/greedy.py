@@ -20,10 +20,9 @@ def greedy(scorer: Scorer, state: JointState, limits: Int[Tensor, "B"], rules: R
     last = torch.full_like(limits, scorer.vocab.bos_id)
     for length in range(1, longest + 1):
         scores, state = scorer.step(last, state)
-        scores = rules(scores, tokens[sentences, : length - 1], sentences)
-        cut = limits[sentences] <= length
-        best, last = scores.max(dim=-1)
-        best, last = torch.where(cut, scores[:, eos], best), torch.where(cut, eos, last)
+        ranked = rules(scores, tokens[sentences, : length - 1], sentences)
+        last = ranked.argmax(dim=-1).where(limits[sentences] > length, eos)
+        best = scores.gather(1, last[:, None])[:, 0]
         tokens[sentences, length - 1] = last
         token_scores[sentences, length - 1] = best.float()
         going = lengths[sentences] == 0

@@ -1,54 +1,118 @@
 """From a padded batch of sources to the n best hypotheses of each, by the search that is configured."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
+from dragoman.decode.allocate import Banks, best_extensions
 from dragoman.decode.beam import Beam
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import Rules, rules_for
+from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.exhaustive import Exhaustive
 from dragoman.decode.greedy import greedy
-from dragoman.decode.scorer import Scorer
+from dragoman.decode.lexical import Required, pieces_for
+from dragoman.decode.scorer import JointState, Scorer
 from dragoman.decode.trace import Recorder
+from dragoman.errors import UserError
 from dragoman.shapes import Bool, Int, Tensor
+from dragoman.text.spelling import Spelling
+
+_WIDEST_RAISE = 24
+"""A beam is made wider than configured, up to this, where required phrases need banks."""
 
 
 def search(
-    scorer: Scorer, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], config: SearchConfig
+    scorer: Scorer,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
+    config: SearchConfig,
+    constraints: Sequence[Constraints] | None = None,
+    spelling: Spelling | None = None,
 ) -> list[list[Ended]]:
-    """The n best hypotheses of every sentence, best first."""
+    """The n best hypotheses of every sentence, best first.
+
+    `constraints` has an entry for every sentence, and `spelling` says what the pieces write. Sentences with
+    required phrases are searched apart, with a beam that depends on their own phrases alone.
+    """
+    if not constraints or not any(own != Constraints() for own in constraints):
+        return _search(scorer, src_ids, src_mask, config)
+    if spelling is None or len(spelling) != scorer.vocab.tgt_size:
+        raise UserError("spelling: constraints need the text of every piece of the target vocabulary")
+    groups: dict[tuple[bool, int], list[int]] = {}
+    for row, own in enumerate(constraints):
+        groups.setdefault((bool(own.required), _width(config, own, spelling)), []).append(row)
+    found: dict[int, list[Ended]] = {}
+    for (_, width), rows in groups.items():
+        index = torch.tensor(rows, device=src_ids.device)
+        own = [constraints[row] for row in rows]
+        wide = replace(config, beam=width)
+        results = _search(scorer, src_ids[index], src_mask[index], wide, own, spelling)
+        found |= dict(zip(rows, results, strict=True))
+    return [found[row] for row in range(len(constraints))]
+
+
+def _search(
+    scorer: Scorer,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
+    config: SearchConfig,
+    constraints: Sequence[Constraints] = (),
+    spelling: Spelling | None = None,
+) -> list[list[Ended]]:
     with torch.inference_mode():
         lengths = src_mask.sum(dim=1)
-        limits = torch.tensor([config.longest(n) for n in lengths.tolist()], device=src_ids.device)
-        rules = rules_for(config, scorer.vocab, lengths)
-        found = _by_beam(scorer, src_ids, src_mask, limits, rules, config)
+        longest = [config.longest(n) for n in lengths.tolist()]
+        required = None
+        if spelling is not None:
+            longest = [max(n, _least(own, spelling)) for n, own in zip(longest, constraints, strict=True)]
+        limits = torch.tensor(longest, device=src_ids.device)
+        if spelling is not None and any(own.required for own in constraints):
+            required = Required(scorer.vocab, constraints, spelling, limits)
+        rules = rules_for(config, scorer.vocab, lengths, limits, constraints, spelling, required)
+        found = _by_beam(scorer, scorer.start(src_ids, src_mask), limits, rules, config, required)
         if config.method == "beam":
             return found
         return [
             Exhaustive(scorer, limit, rules, row, config, found[row]).run(
                 src_ids[row : row + 1, :length], src_mask[row : row + 1, :length]
             )
-            for row, (length, limit) in enumerate(zip(lengths.tolist(), limits.tolist(), strict=True))
+            for row, (length, limit) in enumerate(zip(lengths.tolist(), longest, strict=True))
         ]
 
 
 def _by_beam(
     scorer: Scorer,
-    src_ids: Int[Tensor, "B S"],
-    src_mask: Bool[Tensor, "B S"],
+    state: JointState,
     limits: Int[Tensor, "B"],
     rules: Rules,
     config: SearchConfig,
+    required: Required | None,
 ) -> list[list[Ended]]:
-    state = scorer.start(src_ids, src_mask)
-    if config.beam == 1 and not config.record:
+    if config.beam == 1 and not config.record and required is None:
         return [[hypothesis] for hypothesis in greedy(scorer, state, limits, rules)]
+    allocation = best_extensions if required is None else Banks(required, scorer.vocab.eos_id)
     if not config.record:
-        return Beam(scorer, state, limits, rules, config).run()
+        return Beam(scorer, state, limits, rules, config, allocation).run()
     recorder = Recorder(len(limits), config.beam, scorer.vocab.eos_id)
     stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first end
-    found = Beam(scorer, state, limits, rules, replace(config, stop=stop), recorder).run()
+    found = Beam(scorer, state, limits, rules, replace(config, stop=stop), allocation, recorder).run()
     recorded = zip(found, recorder.traces, strict=True)
     return [[replace(hypothesis, trace=trace) for hypothesis in best] for best, trace in recorded]
+
+
+def _least(own: Constraints, spelling: Spelling) -> int:
+    """The room, `</s>` counted, in which any way of writing the prefix leaves enough for what is required."""
+    if not own.longest_prefix and not own.required:
+        return 1
+    return own.longest_prefix + pieces_for(own, spelling) + 2
+
+
+def _width(config: SearchConfig, own: Constraints, spelling: Spelling) -> int:
+    """Room for a bank of every size, so that a narrow beam need not write the phrases at once."""
+    if not own.required:
+        return config.beam
+    banks = pieces_for(own, spelling) + 1
+    return max(config.beam, min(_WIDEST_RAISE, -(-banks // 4) * 4))

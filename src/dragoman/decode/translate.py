@@ -7,11 +7,14 @@ import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.constraints import Constraints, constraints_for
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import Hypothesis, normalised, total
 from dragoman.decode.scorer import Scorer, log_probs
 from dragoman.decode.search import search
+from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
+from dragoman.text.glossary import Glossary
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
@@ -55,20 +58,33 @@ class Translator:
         texts: Sequence[str],
         *,
         search: SearchConfig | None = None,
+        prefixes: Sequence[str] | None = None,
+        prefix_open: bool = False,
+        required: Sequence[Sequence[str | Sequence[str]]] | None = None,
+        forbidden: Sequence[str] | Sequence[Sequence[str]] = (),
+        glossary: Glossary | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best translations of each text, best first, with their scores."""
+        """The n best translations of each text, best first, with their scores.
+
+        `prefixes` are what the translations begin with; `prefix_open` lets the last word of each go on.
+        `required` has for every text the phrases that must come, each one phrase or several variants of it;
+        `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
+        of phrases for each. A phrase is always matched as whole words, in the case given.
+        """
         self._refuse_string(texts)
         settings = search or self.search
+        constraints = self._constraints(texts, prefixes, prefix_open, required, forbidden, glossary)
         sources = self.src_tokenizer.encode_batch(texts)
         results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
-        asked = [index for index, text in enumerate(texts) if text.strip()]
+        asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
         done = len(texts) - len(asked)
         for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
             batch = [asked[place] for place in places]
-            for index, found in zip(batch, self._search([sources[i] for i in batch], settings), strict=True):
-                results[index] = [self._hypothesis(ended, settings.alpha) for ended in found]
+            ended = self._search([sources[i] for i in batch], settings, [constraints[i] for i in batch])
+            for index, found in zip(batch, ended, strict=True):
+                results[index] = [self._hypothesis(one, settings.alpha) for one in found]
                 if settings.record:
                     results[index] = self._with_pieces(results[index])
             done += len(batch)
@@ -104,8 +120,51 @@ class Translator:
                 results[index] = self._hypothesis(Ended((*tgt, eos), tuple(scores), "stop"), alpha)
         return [results[index] for index in range(len(pairs))]
 
-    def _search(self, sources: Sequence[Sequence[int]], settings: SearchConfig) -> list[list[Ended]]:
-        return search(self.scorer, *pad_sources(sources, self.device), settings)
+    def _search(
+        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+    ) -> list[list[Ended]]:
+        constrained = any(own != Constraints() for own in constraints)
+        spelling = self.tgt_tokenizer.spelling if constrained else None
+        return search(self.scorer, *pad_sources(sources, self.device), settings, constraints, spelling)
+
+    def _constraints(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None,
+        prefix_open: bool,
+        required: Sequence[Sequence[str | Sequence[str]]] | None,
+        forbidden: Sequence[str] | Sequence[Sequence[str]],
+        glossary: Glossary | None,
+    ) -> list[Constraints]:
+        if prefixes is None and required is None and not forbidden and glossary is None:
+            return [Constraints()] * len(texts)
+        for name, given in (("prefixes", prefixes), ("required", required)):
+            if given is not None and (isinstance(given, str) or len(given) != len(texts)):
+                raise UserError(
+                    f"{name}: expected one for each of the {len(texts)} texts, found {len(given)}"
+                )
+        if isinstance(forbidden, str):
+            raise UserError(f"forbidden: expected a list of phrases, found one string; write [{forbidden!r}]")
+        for_all = tuple(phrase for phrase in forbidden if isinstance(phrase, str))
+        if for_all and len(for_all) < len(forbidden):
+            raise UserError("forbidden: expected phrases for all texts or a list for each, found both")
+        if not for_all and forbidden and len(forbidden) != len(texts):
+            raise UserError(
+                f"forbidden: expected a list for each of {len(texts)} texts, found {len(forbidden)}"
+            )
+        return [
+            constraints_for(
+                self.tgt_tokenizer,
+                prefix=prefixes[i] if prefixes else "",
+                prefix_open=prefix_open,
+                required=[
+                    *(required[i] if required else ()),
+                    *([match.targets for match in glossary.matches(text)] if glossary else ()),
+                ],
+                forbidden=for_all or (forbidden[i] if forbidden else ()),
+            )
+            for i, text in enumerate(texts)
+        ]
 
     def _token_scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[float]]:
         batch = collate(pairs, self.device)

@@ -21,6 +21,7 @@ from dragoman.text.learn import learn
 from dragoman.text.normalize import nfc
 from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
 from dragoman.text.segment import MARK, segmenter, with_mark
+from dragoman.text.spelling import Spelling
 from dragoman.text.vocabulary import Vocabulary, read, serialise, write
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "Tokenizer", "TokenizerConfig"]
@@ -96,6 +97,23 @@ class Tokenizer:
         if self.kind in ("char", "byte"):
             return text
         return text.removeprefix(" ") if self.config.word_mark == "start" else text.removesuffix(" ")
+
+    def spell(self, text: str) -> list[int]:
+        """The ids that write exactly `text`, whose words carry the spaces that mark them already."""
+        if self.kind == "byte":
+            return self._encode_bytes(text)
+        segments = self._segments.findall(nfc(text))
+        known = self._with_segments(set(segments))
+        return list(chain.from_iterable(map(known.__getitem__, segments)))
+
+    def segments(self, text: str) -> list[str]:
+        """The spans of `text` that no piece crosses."""
+        return self._segments.findall(nfc(text))
+
+    @functools.cached_property
+    def spelling(self) -> Spelling:
+        """What each id writes, for constraints on text."""
+        return Spelling(self._spelling)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces as they stand in the file: a space as ▁, a byte as <0xE2>."""

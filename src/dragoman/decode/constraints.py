@@ -1,0 +1,136 @@
+"""What one translation has to be like, in pieces: made from text once, read by the rules of a search."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman.errors import UserError
+from dragoman.text.normalize import nfc
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.words import has_phrase, is_word_character
+
+Alternatives = tuple[tuple[int, ...], ...]
+"""Sequences of pieces, one of which has to come."""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What holds for one sentence. Without any field it holds nothing.
+
+    `head` are the pieces that it begins with, `tail` the bytes that come next, in whatever pieces;
+    `ends_word` says that no word goes on beyond them, `goes_on` that something follows. Of each member of
+    `required` one sequence has to come, at as many places as the member is listed, as whole words. None of
+    `forbidden` may come as whole words.
+    """
+
+    head: tuple[int, ...] = ()
+    tail: bytes = b""
+    ends_word: bool = False
+    goes_on: bool = False
+    required: tuple[Alternatives, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+    @property
+    def longest_prefix(self) -> int:
+        """The most pieces that head and tail can take: the tail may be spelt in bytes."""
+        return len(self.head) + len(self.tail) + self.goes_on
+
+    @property
+    def writes_something(self) -> bool:
+        """Whether the empty text would not do."""
+        return bool(self.longest_prefix or self.required)
+
+
+def constraints_for(
+    tokenizer: Tokenizer,
+    *,
+    prefix: str = "",
+    prefix_open: bool = False,
+    required: Sequence[str | Sequence[str]] = (),
+    forbidden: Sequence[str] = (),
+) -> Constraints:
+    """Constraints on text in the pieces of `tokenizer`; those that contradict each other are refused.
+
+    A member of `required` is a phrase, or several of which one is enough.
+    """
+    prefix = nfc(prefix)
+    banned = tuple(dict.fromkeys(_phrase(text, "forbidden") for text in forbidden))
+    wanted = [_variants(member) for member in required]
+    for phrase in banned:
+        # A word at the end of an open prefix can still become another one.
+        if has_phrase(f"{prefix}x" if prefix_open else prefix, phrase):
+            raise UserError(f"prefix: {prefix!r} holds {phrase!r}, which is forbidden; drop one of the two")
+    allowed = [tuple(v for v in variants if not any(has_phrase(v, b) for b in banned)) for variants in wanted]
+    for variants, left in zip(wanted, allowed, strict=True):
+        if not left:
+            raise UserError(
+                f"required: {'|'.join(variants)!r}, from the list or the glossary, holds a forbidden phrase; "
+                "drop one of the two"
+            )
+    head, tail = _prefix(tokenizer, prefix, prefix_open)
+    return Constraints(
+        head=head,
+        tail=tail,
+        ends_word=bool(prefix) and not prefix_open and is_word_character(prefix[-1]),
+        # Decoding drops the mark at the very end, so a prefix that ends in one needs something behind it.
+        goes_on=prefix.endswith(" ") and _mark(tokenizer) == "end",
+        required=tuple(_sequences(tokenizer, variants) for variants in allowed),
+        forbidden=banned,
+    )
+
+
+def _mark(tokenizer: Tokenizer) -> str | None:
+    """Where a word carries its space, in vocabularies whose pieces have one."""
+    return tokenizer.config.word_mark if tokenizer.kind in ("bpe", "word") else None
+
+
+def _phrase(text: str, field: str) -> str:
+    phrase = nfc(text).strip()
+    if not phrase:
+        raise UserError(f"{field}: expected a word or phrase, found {text!r}")
+    return phrase
+
+
+def _variants(member: str | Sequence[str]) -> tuple[str, ...]:
+    variants = [member] if isinstance(member, str) else member
+    if not variants:
+        raise UserError("required: expected a phrase or several variants of one, found an empty list")
+    return tuple(dict.fromkeys(_phrase(text, "required") for text in variants))
+
+
+def _sequences(tokenizer: Tokenizer, variants: Sequence[str]) -> Alternatives:
+    """Every phrase as it is cut in running text: with the space that marks it, and next to punctuation."""
+    mark = _mark(tokenizer)
+    spelt: list[tuple[int, ...]] = []
+    for phrase in variants:
+        if mark:
+            spelt.append(tuple(tokenizer.spell(f" {phrase}" if mark == "start" else f"{phrase} ")))
+        spelt.append(tuple(tokenizer.spell(phrase)))
+    return tuple(dict.fromkeys(spelt))
+
+
+def _prefix(tokenizer: Tokenizer, prefix: str, prefix_open: bool) -> tuple[tuple[int, ...], bytes]:
+    """Pieces for all but what is still undecided: how the last word is cut depends on what follows it.
+
+    word_mark   prefix          head        tail
+    start       "the cat"       ▁the ▁cat                closed
+    start       "the cat"       ▁the        ▁cat         open: it may become ▁cat s, or ▁catalogue
+    start       "the "          ▁the        ▁            the space belongs to the next word
+    end         "the cat"       the▁        cat          it may become cat▁, or cat before a full stop
+    """
+    if not prefix:
+        return (), b""
+    mark = _mark(tokenizer)
+    if mark is None:
+        return tuple(tokenizer.spell(prefix)), b""
+    if mark == "start":
+        prefix = f" {prefix}"
+        if not prefix_open and not prefix.endswith(" "):
+            return tuple(tokenizer.spell(prefix)), b""
+    *whole, last = tokenizer.segments(prefix)
+    return tuple(tokenizer.spell("".join(whole))), last.encode("utf-8")
+
+
+def counted(required: Sequence[Alternatives]) -> list[tuple[Alternatives, int]]:
+    """Each requirement once, with the number of places that it is needed at."""
+    return list(Counter(required).items())

@@ -1,0 +1,193 @@
+"""Glossaries: how terms of the source are to be called in the target.
+
+    # source <tab> target <tab> case <tab> notes        blank lines, and lines that begin with #, are skipped
+    heart attack    Herzinfarkt|Myokardinfarkt          one of the variants
+    IT              IT    exact
+    Levant Inc.                                         no target: the term stays as it is in the source
+
+Terms are found as whole words; at every place the longest wins, and it is done in one pass over the text.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from dragoman.errors import UserError
+from dragoman.text.normalize import nfc
+from dragoman.text.words import is_word_character
+
+Case = Literal["smart", "exact", "ignore"]
+"""`smart`: as written, and a term all in lower case also with a capital at the beginning of the text."""
+LARGEST_FILE = 64 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    source: str
+    targets: tuple[str, ...] = ()
+    """Variants, of which one is used; none: the term is not translated."""
+    case: Case = "smart"
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A term at `text[start:end]`, and what it may be called there."""
+
+    entry: Entry
+    start: int
+    end: int
+    targets: tuple[str, ...]
+
+
+@dataclass
+class _Node:
+    """A place in the trie over the units of the terms, in folded case."""
+
+    next: dict[str, "_Node"] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+
+
+class Glossary:
+    """Terms, ready to be found in texts."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = tuple(entries)
+        self._root = _Node()
+        seen: dict[tuple[str, Case], Entry] = {}
+        for entry in self.entries:
+            units = _units(nfc(entry.source))
+            if not units:
+                raise UserError(f"{entry.where or 'glossary'}: the source term is empty")
+            key = ("".join(unit for _, _, unit in units), entry.case)
+            if key in seen:
+                where, first = entry.where or "glossary", seen[key].where or "an earlier entry"
+                raise UserError(f"{where}: {entry.source!r} is there already ({first}); keep one of them")
+            seen[key] = entry
+            node = self._root
+            for _, _, unit in units:
+                node = node.next.setdefault(unit.casefold(), _Node())
+            node.entries.append(entry)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Glossary":
+        """Read a `.csv` file, or one with tabs under any other name."""
+        path = Path(path)
+        entries = [_entry(fields, f"{path}:{number}") for number, fields in _rows(path)]
+        if not entries:
+            raise UserError(f"{path}: the glossary has no terms")
+        return cls(entries)
+
+    def matches(self, text: str) -> list[Match]:
+        """The terms in `text`, from left to right; none overlaps another."""
+        text = nfc(text)
+        units = _units(text)
+        found: list[Match] = []
+        place = 0
+        begun = False  # whether a word has come before
+        while place < len(units):
+            match, length = self._longest(text, units, place, begun)
+            if match is not None:
+                found.append(match)
+            begun |= any(is_word_character(unit[-1]) for _, _, unit in units[place : place + length])
+            place += length
+        return found
+
+    def _longest(
+        self, text: str, units: list[tuple[int, int, str]], place: int, begun: bool
+    ) -> tuple[Match | None, int]:
+        """The longest term that begins at `place`, and the number of units to go on by."""
+        node, best, length = self._root, None, 1
+        for ahead in range(place, len(units)):
+            following = node.next.get(units[ahead][2].casefold())
+            if following is None:
+                break
+            node = following
+            start, end = units[place][0], units[ahead][1]
+            for entry in node.entries:
+                targets = _targets(entry, text[start:end], not begun)
+                if targets is not None:
+                    best, length = Match(entry, start, end, targets), ahead - place + 1
+                    break
+        return best, length
+
+
+def _units(text: str) -> list[tuple[int, int, str]]:
+    """Words, single other characters, and white space as one space each; none at the ends."""
+    units: list[tuple[int, int, str]] = []
+    place = 0
+    while place < len(text):
+        end = place + 1
+        if text[place].isspace():
+            while end < len(text) and text[end].isspace():
+                end += 1
+        elif is_word_character(text[place]):
+            while end < len(text) and is_word_character(text[end]):
+                end += 1
+        units.append((place, end, " " if text[place].isspace() else text[place:end]))
+        place = end
+    while units and units[-1][2] == " ":
+        units.pop()
+    return units[1:] if units and units[0][2] == " " else units
+
+
+def _targets(entry: Entry, surface: str, at_beginning: bool) -> tuple[str, ...] | None:
+    """What the term may be called where it is written as `surface`; None where the case does not agree."""
+    term = " ".join(nfc(entry.source).split())
+    written = " ".join(surface.split())
+    capital = written[:1] != term[:1] and written[1:] == term[1:] and written[:1].isupper()
+    if written != term:
+        smart = entry.case == "smart" and at_beginning and term.islower() and capital
+        if not (smart or (entry.case == "ignore" and written.casefold() == term.casefold())):
+            return None
+    if not entry.targets:
+        return (written,)
+    # Where the source has a capital only because it begins a sentence, the translation may have one too.
+    raised = [target[:1].upper() + target[1:] for target in entry.targets] if capital else []
+    return tuple(dict.fromkeys([*entry.targets, *raised]))
+
+
+def _entry(fields: list[str], where: str) -> Entry:
+    source, target, case = [*(value.strip() for value in fields), "", ""][:3]
+    if not source:
+        raise UserError(f"{where}: the source term is empty; write it in the first column")
+    if case and case not in get_args(Case):
+        raise UserError(f"{where}: the case rule must be smart, exact or ignore, found {case!r}")
+    variants = tuple(variant.strip() for variant in target.split("|")) if target else ()
+    if not all(variants):
+        raise UserError(f"{where}: {target!r} has an empty variant; write something on both sides of each |")
+    rule: Case = "exact" if case == "exact" else "ignore" if case == "ignore" else "smart"
+    return Entry(source, variants, rule, where)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are not comments, with their numbers, cut into columns."""
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if path.suffix.lower() != ".csv":
+            yield number, line.split("\t")
+            continue
+        try:
+            yield number, next(csv.reader([line], strict=True))
+        except csv.Error as error:
+            raise UserError(f"{path}:{number}: not a line of CSV ({error})") from None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    if data is None:
+        raise UserError(f"{path}: more than {LARGEST_FILE} bytes are too many for a glossary")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: not valid UTF-8 (0x{data[error.start]:02X})") from None
+    return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]

@@ -53,7 +53,9 @@ def test_search_scores_equal_rescoring(translator: Translator, texts: list[str])
     for text, hypotheses in zip(texts, found, strict=False):
         assert len(hypotheses) == 3
         source = translator.src_tokenizer.encode(text)
-        again = translator.score_ids([(source, h.tokens) for h in hypotheses], alpha=1.0, batch_tokens=512)
+        again = translator.score_ids(
+            [(source, h.tokens) for h in hypotheses], search=search, batch_tokens=512
+        )
         for searched, rescored in zip(hypotheses, again, strict=True):
             assert searched.token_scores == pytest.approx(rescored.token_scores, abs=1e-5)
             assert searched.log_prob == pytest.approx(
@@ -63,6 +65,8 @@ def test_search_scores_equal_rescoring(translator: Translator, texts: list[str])
             assert searched.text == rescored.text
             assert searched.log_prob == math.fsum(searched.token_scores)
             assert searched.score == pytest.approx(searched.log_prob / len(searched.token_scores))
+        best, *_ = hypotheses
+        assert best.finish_reason == "loop" or best.score == max(h.score for h in hypotheses)
 
 
 def test_scores_of_given_pairs_do_not_depend_on_the_batch(translator: Translator, texts: list[str]) -> None:

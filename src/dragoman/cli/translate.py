@@ -15,9 +15,16 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
+    ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
@@ -25,12 +32,13 @@ def translate(
 ) -> None:
     """Translate sentences from arguments, a file or standard input."""
     from dragoman.cli.output import open_output
+    from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
-    from dragoman.train.run import Run
+    from dragoman.train.run import Run, ensemble
 
     lines = input_lines(texts, input)
-    translator = Run.open(run).translator(checkpoint, device)
-    settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
+    translator = ensemble([Run.open(path) for path in (run, *(also or []))], checkpoint, device)
+    settings = with_changes(translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha)
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
@@ -44,18 +52,6 @@ def translate(
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
-
-
-def with_changes(search: Any, **changes: float | None) -> Any:
-    """The run's way of searching with what the options say; n-best alone widens the beam to fit."""
-    from dataclasses import replace
-
-    given = {name: value for name, value in changes.items() if value is not None}
-    if "n_best" in given and "beam" not in given:
-        given["beam"] = max(search.beam, given["n_best"])
-    if "beam" in given and "n_best" not in given:
-        given["n_best"] = min(search.n_best, given["beam"])
-    return replace(search, **given)
 
 
 def one_line(text: str) -> str:

@@ -7,33 +7,52 @@
 Every sentence is searched as if it were alone: its own length limit, its own stop rule. Sentences that are
 done leave the batch. The last token of a hypothesis is always `</s>`, also where the length limit makes it
 so; its log-probability is part of the score, and scoring the text again gives the same number.
+
+Diverse beam search (Vijayakumar et al. 2018) divides the beams of a sentence into groups that choose one
+after the other. To a later group a piece costs `diversity` for every hypothesis of an earlier group that has
+just written it. The cost steers the choice and is then forgotten: sums and scores stay log-probabilities.
+`</s>` costs nothing.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import Rules
+from dragoman.decode.coverage import covered
 from dragoman.decode.ended import COMPACT_AT, Ended
-from dragoman.decode.hypothesis import FinishReason, normalised
+from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.scorer import JointState, Scorer
 from dragoman.nn.state import rows_of
-from dragoman.shapes import Float, Int, Tensor
+from dragoman.shapes import Bool, Float, Int, Tensor
 
 _BLOCK = 64  # width of the blocks whose maxima find the best pieces of a large vocabulary
 
 
+class Extensions(NamedTuple):
+    """For each sentence the hypotheses that go on, best first: which beam they extend, with which piece and
+    its log-probability, and the sums that this makes."""
+
+    parents: Int[Tensor, "A K"]
+    token: Int[Tensor, "A K"]
+    own: Float[Tensor, "A K"]
+    sums: Float[Tensor, "A K"]
+
+
 @dataclass
 class Beam:
-    """Beam search: Σ log p ranks live hypotheses, Σ log p / |y|^α the ended ones.
+    """Beam search: Σ log p ranks live hypotheses, `config.rank` the ended ones.
 
-    An extension by `</s>` is set aside if it is among the K best extensions of its sentence.
+    An extension by `</s>` is set aside if it is among the K best extensions of its sentence (or of its group,
+    where K is the size of that).
     """
 
     scorer: Scorer
     state: JointState
+    src_mask: Bool[Tensor, "A S"]
     limits: Int[Tensor, "A"]
     rules: Rules
     config: SearchConfig
@@ -44,9 +63,11 @@ class Beam:
         self.sentences = torch.arange(count, device=device)  # which sentence each block of beams belongs to
         self.length = 0
         self.ended = {sentence: [] for sentence in range(count)}
+        self.ended_in = {sentence: [0] * self.config.groups for sentence in range(count)}
         self.done: set[int] = set()
         longest = int(self.limits.max())
         self.beams = 1  # the first step has one row a sentence: all beams would be the same
+        self.width = self.config.beam // self.config.groups  # of one group
         self.tokens = torch.zeros(count, 1, longest, dtype=torch.long, device=device)  # A K T
         self.token_scores = torch.zeros(count, 1, longest, device=device)  # A K T
         self.sums = torch.zeros(count, 1, device=device)  # A K
@@ -61,9 +82,11 @@ class Beam:
             self._end_at_limit(scores)
             self._advance(scores)
             self._drop_done()
-        alpha, n_best = self.config.alpha, self.config.n_best
-        ranked = (sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values())
-        return [found[:n_best] for found in ranked]
+        ranked = (sorted(found, key=self._rank, reverse=True) for found in self.ended.values())
+        return [found[: self.config.n_best] for found in ranked]
+
+    def _rank(self, ended: Ended) -> float:
+        return ended.score(self.config)
 
     def _end_at_limit(self, scores: Float[Tensor, "N V"]) -> None:
         """Sentences at their greatest length: every live hypothesis ends here."""
@@ -73,30 +96,57 @@ class Beam:
             if sentence in self.done:
                 continue
             for beam in self.sums[row].isfinite().nonzero()[:, 0].tolist():
-                self._set_aside(row, beam, float(eos_scores[row, beam]), "length")
+                self._set_aside(row, beam, float(eos_scores[row, beam]), "length", beam // self.width)
             self.done.add(sentence)
 
     def _advance(self, scores: Float[Tensor, "N V"]) -> None:
-        """Set aside what ends, let the K best of the rest go on."""
-        width, eos = self.config.beam, self.scorer.vocab.eos_id
-        values, pieces = _best(scores, min(2 * width, scores.size(1)))  # N 2K
-        sums = (self.sums.view(-1, 1) + values).view(len(self.sentences), -1)  # A K·2K
-        best, flat = sums.topk(min(2 * width, sums.size(1)), dim=1)  # A 2K
+        """Set aside what ends, let the K best of the rest go on; one group after the other."""
+        table = scores.view(len(self.sentences), self.beams, -1)  # A K V
+        written = torch.zeros_like(table[:, :1]) if self.config.groups > 1 else None  # A 1 V
+        chosen: list[Extensions] = []
+        for group in range(self.config.groups):
+            first = 0 if self.beams == 1 else group * self.width
+            beams = slice(first, first + min(self.width, self.beams))
+            costs = written if written is None else written * self.config.diversity
+            going = self._extend(table[:, beams], self.sums[:, beams], costs, first, group)
+            if written is not None:
+                alive = going.sums.isfinite().to(written.dtype)[:, None]
+                written.scatter_add_(2, going.token[:, None], alive)
+            chosen.append(going)
+        parents, token, own, self.sums = (torch.cat(parts, dim=1) for parts in zip(*chosen, strict=True))
+        self._stop_rules()
+        self._move(parents, token, own)
+
+    def _extend(
+        self,
+        scores: Float[Tensor, "A G V"],
+        sums: Float[Tensor, "A G"],
+        costs: Float[Tensor, "A 1 V"] | None,
+        first: int,
+        group: int,
+    ) -> Extensions:
+        """The best extensions of one group, whose beams begin at `first`."""
+        width, eos = self.width, self.scorer.vocab.eos_id
+        priced = scores if costs is None else scores - costs
+        values, pieces = _best(priced.flatten(0, 1), min(2 * width, scores.size(2)))  # A·G 2K
+        totals = (sums.reshape(-1, 1) + values).view(len(sums), -1)  # A G·2K
+        best, flat = totals.topk(min(2 * width, totals.size(1)), dim=1)  # A 2K
         parents = flat // values.size(1)
         token = pieces.view(len(sums), -1).gather(1, flat)
-        own = values.view(len(sums), -1).gather(1, flat)
+        own = scores.flatten(1).gather(1, parents * scores.size(2) + token)
         ends = token == eos
         for row, rank in (ends[:, :width] & best[:, :width].isfinite()).nonzero().tolist():
             if int(self.sentences[row]) not in self.done:
-                self._set_aside(row, int(parents[row, rank]), float(own[row, rank]), "stop")
+                parent = first + int(parents[row, rank])
+                self._set_aside(row, parent, float(own[row, rank]), "stop", group)
         going = best.masked_fill(ends, -torch.inf)
         if (missing := width - going.size(1)) > 0:  # a vocabulary smaller than the beam: dead rows fill it
             going = F.pad(going, (0, missing), value=-torch.inf)
             parents, token, own = (F.pad(x, (0, missing)) for x in (parents, token, own))
-        self.sums, chosen = going.topk(width, dim=1)  # A K
+        going, chosen = going.topk(width, dim=1)  # A K
         parents, token, own = (x.gather(1, chosen) for x in (parents, token, own))
-        self._stop_rules()
-        self._move(parents, token, own)
+        true_sums = going if costs is None else (sums.gather(1, parents) + own).where(going.isfinite(), going)
+        return Extensions(first + parents, token, own, true_sums)
 
     def _move(
         self, parents: Int[Tensor, "A K"], token: Int[Tensor, "A K"], own: Float[Tensor, "A K"]
@@ -119,25 +169,28 @@ class Beam:
         self.token_scores[:, :, self.length - 1] = own
         self.last = token.flatten()
 
-    def _set_aside(self, row: int, beam: int, eos_score: float, reason: FinishReason) -> None:
-        past = self.length - 1
+    def _set_aside(self, row: int, beam: int, eos_score: float, reason: FinishReason, group: int) -> None:
+        past, sentence = self.length - 1, int(self.sentences[row])
         tokens = (*self.tokens[row, beam, :past].tolist(), self.scorer.vocab.eos_id)
         token_scores = (*self.token_scores[row, beam, :past].tolist(), eos_score)
-        self.ended[int(self.sentences[row])].append(Ended(tokens, token_scores, reason))
+        seen = self.state.seen
+        cover = 0.0 if seen is None else float(covered(seen[row * self.beams + beam], self.src_mask[row]))
+        self.ended_in[sentence][group] += 1
+        if self.config.groups == 1 or all(tokens != other.tokens for other in self.ended[sentence]):
+            self.ended[sentence].append(Ended(tokens, token_scores, reason, cover))
 
     def _stop_rules(self) -> None:
         """Both rules look at one sentence alone, so the others in the batch change nothing."""
-        limits, alpha = self.limits.tolist(), self.config.alpha
+        limits, n_best = self.limits.tolist(), self.config.n_best
         best_live = self.sums.max(dim=1).values.tolist()
         for row, sentence in enumerate(self.sentences.tolist()):
             found = self.ended[sentence]
-            if sentence in self.done or self.config.stop == "limit" or len(found) < self.config.n_best:
+            if sentence in self.done or self.config.stop == "limit" or len(found) < n_best:
                 continue
-            nth = sorted((hypothesis.score(alpha) for hypothesis in found), reverse=True)[
-                self.config.n_best - 1
-            ]
-            hopeless = nth >= normalised(best_live[row], limits[row], alpha)
-            if hopeless or (self.config.stop == "complete" and len(found) >= self.config.beam):
+            nth = sorted(map(self._rank, found), reverse=True)[n_best - 1]
+            hopeless = nth >= self.config.best_rank(best_live[row], limits[row])
+            complete = self.config.stop == "complete" and min(self.ended_in[sentence]) >= self.width
+            if hopeless or complete:
                 self.done.add(sentence)
 
     def _drop_done(self) -> None:
@@ -149,6 +202,7 @@ class Beam:
         self.last = self.last[rows_of(keep, self.beams)]
         self.sentences, self.limits, self.sums = self.sentences[keep], self.limits[keep], self.sums[keep]
         self.tokens, self.token_scores = self.tokens[keep], self.token_scores[keep]
+        self.src_mask = self.src_mask[keep]
 
 
 def _best(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"]]:

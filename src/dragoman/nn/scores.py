@@ -190,6 +190,8 @@ class PreparedMemory:
 class ScoredAttention(nn.Module):
     """Any score, a softmax over the visible positions, and the weighted sum of the memory itself."""
 
+    looks_at_memory = True
+
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score

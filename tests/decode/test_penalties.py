@@ -63,7 +63,7 @@ RANKINGS = [
 
 @pytest.mark.parametrize("ranking", RANKINGS, ids=range(len(RANKINGS)))
 def test_a_huge_beam_finds_what_brute_force_finds(ranking: SearchConfig) -> None:
-    config = replace(ranking, beam=27, n_best=4, max_ratio=0, max_extra=4, stop="bound")
+    config = replace(ranking, beam=81, n_best=4, max_ratio=0, max_extra=4, stop="bound")
     for seed in range(3):
         model = wild_model(6, seed)
         src = torch.randint(3, 6, (3,), generator=torch.Generator().manual_seed(seed))

@@ -64,7 +64,7 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(test.files[0]).name
-        directory = _write(opened, title, found, list(test.files))
+        directory = _write(opened, title, found, list(test.files), [str(path) for path in also or []])
         _print(title, found, directory)
         _warn_of_overlap(opened, sources, references)
 
@@ -86,7 +86,7 @@ def _progress(total: int) -> Any:
     return bar()
 
 
-def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Path:
+def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
 
@@ -96,7 +96,7 @@ def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Pat
     (directory / "hypotheses.txt").write_text(
         "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
     )
-    report = {"files": files, **found.report()}
+    report = {"files": files, "with": others, **found.report()}
     (directory / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
     return directory
 

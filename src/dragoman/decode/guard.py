@@ -28,6 +28,8 @@ LONGEST_BLOCK = 8
 REPEATS = 4
 LEAST_PIECES = 16
 """A hypothesis that the model ended itself needs so many pieces in circles: «1000000» is no loop."""
+_LIKEWISE = 4
+"""A source with a run does likewise up to so many times its length: words differ in pieces, limits are wide."""
 _BLOCKED = 3
 
 
@@ -35,7 +37,7 @@ _BLOCKED = 3
 class Run:
     """A block of pieces that comes `repeats` times in a row; `pieces` in all."""
 
-    repeats: int = 1
+    repeats: int = 0
     pieces: int = 0
 
 
@@ -64,7 +66,7 @@ def loops(ended: Ended, source: Sequence[int]) -> bool:
     if tail.repeats < REPEATS or (ended.reason == "stop" and tail.pieces < LEAST_PIECES):
         return False
     there = longest_run(source[:-1])
-    return tail.repeats > 2 * there.repeats and tail.pieces > 2 * there.pieces
+    return tail.repeats > _LIKEWISE * there.repeats and tail.pieces > _LIKEWISE * there.pieces
 
 
 def tail_run(tokens: Sequence[int]) -> Run:
@@ -82,7 +84,7 @@ def tail_run(tokens: Sequence[int]) -> Run:
 
 def longest_run(tokens: Sequence[int]) -> Run:
     """The most repetitions, and the most pieces in repetitions, anywhere in a sequence."""
-    repeats, pieces = 1, 0
+    repeats, pieces = 0, 0
     for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
         same = 0
         for place in range(size, len(tokens)):

@@ -29,7 +29,8 @@ REPEATS = 4
 LEAST_PIECES = 16
 """A hypothesis that the model ended itself needs so many pieces in circles: «1000000» is no loop."""
 _LIKEWISE = 4
-"""A source with a run does likewise up to so many times its length: words differ in pieces, limits are wide."""
+"""A source with a run does likewise up to so many times its length: words differ in pieces, limits are
+wide."""
 _BLOCKED = 3
 
 

@@ -103,6 +103,6 @@ def _loads_and_translates(run: Run) -> None:
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         assert len({h.tokens for h in hypotheses}) == 4
         ids = translator.src_tokenizer.encode(source)
-        again = translator.score_ids([(ids, h.tokens) for h in hypotheses], alpha=1.0, batch_tokens=512)
+        again = translator.score_ids([(ids, h.tokens) for h in hypotheses], search=SearchConfig())
         for printed, rescored in zip(hypotheses, again, strict=True):
             assert printed.log_prob == pytest.approx(rescored.log_prob, abs=1e-5 * len(printed.token_scores))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 import dragoman
 from dragoman.cli.main import app
+from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
 
 TrainSmall = Callable[..., Path]
@@ -103,12 +104,93 @@ def test_evaluate_prints_what_sacrebleu_says_and_warns_of_overlap(
     assert "are in the training data" in result.output
 
 
+@pytest.fixture(scope="module")
+def second(run: Path) -> Path:
+    """A recurrent model with the same tokenizer: the data, and so the vocabulary, are the same."""
+    settings = {
+        "tokenizer.vocab_size": 320,
+        "model.kind": "rnn",
+        "model.model_dim": 24,
+        "train.max_updates": 20,
+        "train.validate_every": 20,
+        "train.batch_tokens": 400,
+        "optim.rate": 0.005,
+        "schedule.warmup": 10,
+    }
+    table, out = run.parent / "pairs.tsv", run.parent / "second"
+    return dragoman.train(table, out=out, overrides=settings, quiet=True).directory
+
+
+def test_runs_translate_and_score_together(
+    run: Path, second: Path, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    texts = [src for src, _ in pairs[:6]]
+    result = dragoman_command("translate", run, *texts, "--with", second, "--json", "--set", "search.beam=3")
+    assert result.exit_code == 0, result.output
+    best = [json.loads(line)["translations"][0] for line in result.stdout.splitlines()]
+    both = dragoman.load(run, second)
+    assert [entry["text"] for entry in best] == both.translate(texts, search=SearchConfig(beam=3))
+    alone = [d.translate(texts) for d in (dragoman.load(run), dragoman.load(second))]
+    assert alone[0] != alone[1]
+    table = tmp_path / "pairs.tsv"
+    table.write_text(
+        "".join(f"{s}\t{b['text']}\n" for s, b in zip(texts, best, strict=True)), encoding="utf-8"
+    )
+    result = dragoman_command("score", run, table, "--with", second)
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    compared = 0
+    for row, entry in zip(rows, best, strict=True):
+        if int(row[2]) == len(entry["token_scores"]):
+            assert float(row[0]) == pytest.approx(entry["score"], abs=2e-5)
+            compared += 1
+    assert compared
+    result = dragoman_command("evaluate", run, table, "--with", second, "--bootstrap", 0)
+    assert result.exit_code == 0, result.output
+
+
+def test_the_run_that_does_not_fit_is_named(run: Path, second: Path, tmp_path: Path) -> None:
+    table = tmp_path / "other.tsv"
+    table.write_text("".join(f"ab {i}\tcd {i}\n" for i in range(40)), encoding="utf-8")
+    settings = {"tokenizer.vocab_size": 300, "model.kind": "rnn", "model.model_dim": 8}
+    settings |= {"train.max_updates": 1, "train.validate_every": 1, "optim.rate": 0.005, "schedule.warmup": 1}
+    other = dragoman.train(table, out=tmp_path / "other", overrides=settings, quiet=True).directory
+    with pytest.raises(UserError, match=rf"^{other}: its tokenizers are not those of {run}"):
+        dragoman.load(run, second, other)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (["--method", "sample", "--n-best", 7, "--set", "search.top_p=0.9"], 7),
+        (["--method", "mbr", "--set", "search.samples=8"], 1),
+        (["--set", "search.groups=2", "--beam", 4, "--n-best", 2], 2),
+        (["--set", "search.coverage=0.2", "--set", "search.length_penalty=gnmt"], 1),
+    ],
+)
+def test_other_ways_of_searching(run: Path, options: list[object], lines: int) -> None:
+    result = dragoman_command("translate", run, "the red cat and a dog", *options)
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == lines
+    assert dragoman_command("translate", run, "the red cat and a dog", *options).stdout == result.stdout
+
+
+def test_the_help_of_translate_fits_on_a_screen() -> None:
+    assert len(dragoman_command("translate", "--help").stdout.splitlines()) <= 40
+
+
 @pytest.mark.parametrize(
     ("arguments", "stdin", "message"),
     [
         (["translate", "no/such/run", "a"], b"", "no/such/run"),
         (["translate", "RUN", "a", "--beam", "0"], b"", "beam"),
         (["translate", "RUN", "a", "--beam", "2", "--n-best", "3"], b"", "n_best"),
+        (["translate", "RUN", "a", "--method", "guess"], b"", "search.method"),
+        (["translate", "RUN", "a", "--set", "search.top_p=0.9"], b"", "search.top_p"),
+        (["translate", "RUN", "a", "--set", "search.tpo_k=3"], b"", "search.tpo_k"),
+        (["translate", "RUN", "a", "--set", "search.n_best=many"], b"", "search.n_best"),
+        (["translate", "RUN", "a", "--set", "train.device=cpu"], b"", "train.device"),
+        (["translate", "RUN", "a", "--set", "search.beam"], b"", "search.beam"),
+        (["translate", "RUN", "a", "--with", "no/such/run"], b"", "no/such/run"),
         (["translate", "RUN", "a", "--checkpoint", "77"], b"", "77"),
         (["translate", "RUN", "a", "--device", "toaster"], b"", "toaster"),
         (["translate", "RUN"], b"fine\nbad \xff here\n", "standard input:2"),

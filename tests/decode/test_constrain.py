@@ -90,7 +90,7 @@ def test_a_penalty_changes_what_is_found_but_not_the_scores_reported(beam: int) 
     ]
     assert variety[1] > variety[0]
     for row, found in enumerate(after):
-        assert [h.score(1.0) for h in found] == sorted((h.score(1.0) for h in found), reverse=True)
+        assert [h.score(strict) for h in found] == sorted((h.score(strict) for h in found), reverse=True)
         for h in found:
             tgt_in = torch.tensor([[1, *h.tokens[:-1]]])
             with torch.no_grad():

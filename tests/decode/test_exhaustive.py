@@ -64,7 +64,7 @@ def brute_force(
 def same(found: list[Ended], expected: Scored, alpha: float) -> None:
     assert [hypothesis.tokens for hypothesis in found] == [tokens for _, tokens in expected]
     for hypothesis, (score, _) in zip(found, expected, strict=True):
-        assert hypothesis.score(alpha) == pytest.approx(score, abs=1e-5)
+        assert hypothesis.score(SearchConfig(alpha=alpha)) == pytest.approx(score, abs=1e-5)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_spent_budget_is_told_and_nothing_gets_worse() -> None:
         assert best.exact is True
         for nodes in (1, 2, 5, 20, 100, 400):
             found = search(Scorer([model]), src, mask, replace(config, max_nodes=nodes))[0][0]
-            assert first.score(1.0) - 1e-9 <= found.score(1.0) <= best.score(1.0) + 1e-9
+            assert first.score(config) - 1e-9 <= found.score(config) <= best.score(config) + 1e-9
             if found.exact:
                 assert found.tokens == best.tokens
             told += found.exact is False
@@ -154,7 +154,7 @@ def test_the_budget_is_the_number_of_prefixes(monkeypatch: pytest.MonkeyPatch) -
 
 def test_batch_composition_changes_nothing_and_scores_are_the_models() -> None:
     for seed in range(0, len(FAMILIES), 3):
-        model = tiny(seed, 9, torch.float32)
+        model = tiny(seed, 9)
         lengths = [3, 1, 4]
         src, mask, _ = random_batch(model.vocab, lengths, 1, seed)
         config = exhaustive(beam=2, n_best=2, max_ratio=1.0, max_extra=1, max_nodes=400)

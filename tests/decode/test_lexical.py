@@ -71,7 +71,7 @@ def test_a_huge_beam_finds_what_brute_force_finds(seed: int, phrases: tuple[str,
     found = search(Scorer([model]), *SOURCE, config, [wanted], LETTERS)[0]
     expected = all_that_satisfy(model, limit, phrases, alpha)[: 1 if sharing else 3]
     assert [h.tokens for h in found][: len(expected)] == [tokens for _, tokens in expected]
-    assert found[0].score(alpha) == pytest.approx(expected[0][0], abs=1e-6)
+    assert found[0].score(SearchConfig(alpha=alpha)) == pytest.approx(expected[0][0], abs=1e-6)
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
@@ -158,7 +158,7 @@ def test_scores_are_those_of_rescoring() -> None:
         [text], required=[["york city", "cat"]], prefixes=["new"], forbidden=["the"]
     )[0]
     source = translate.src_tokenizer.encode(text)
-    again = translate.score_ids([(source, h.tokens) for h in found], alpha=1.0, batch_tokens=512)
+    again = translate.score_ids([(source, h.tokens) for h in found], search=SearchConfig(alpha=1.0))
     for searched, rescored in zip(found, again, strict=True):
         assert searched.token_scores == pytest.approx(rescored.token_scores, abs=1e-5)
         assert searched.log_prob == math.fsum(searched.token_scores)

@@ -88,10 +88,10 @@ def slow_beam(
     return sorted(ended, reverse=True)[: config.n_best]
 
 
-def same(found: list[Ended], expected: list[tuple[float, tuple]], alpha: float) -> None:
+def same(found: list[Ended], expected: list[tuple[float, tuple]], config: SearchConfig) -> None:
     assert [hypothesis.tokens for hypothesis in found] == [tokens for _, tokens in expected]
     for hypothesis, (score, _) in zip(found, expected, strict=True):
-        assert hypothesis.score(alpha) == pytest.approx(score, abs=1e-5)
+        assert hypothesis.score(config) == pytest.approx(score, abs=1e-5)
 
 
 def one(length: int, size: int, seed: int) -> torch.Tensor:
@@ -104,7 +104,7 @@ def test_a_huge_beam_finds_what_brute_force_finds(seed: int, alpha: float) -> No
     model, src = wild_model(6, seed), one(3, 6, seed)
     config = SearchConfig(beam=81, n_best=5, alpha=alpha, max_ratio=0, max_extra=5, stop="bound")
     found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
-    same(found, brute_force(model, src, limit=5, alpha=alpha)[:5], alpha)
+    same(found, brute_force(model, src, limit=5, alpha=alpha)[:5], config)
 
 
 @pytest.mark.parametrize("stop", ["complete", "bound"])
@@ -118,7 +118,7 @@ def test_equal_to_a_slow_beam_in_any_batch(seed: int, stop: str) -> None:
     for row, n in enumerate(lengths):
         alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0]
         assert [h.tokens for h in alone] == [h.tokens for h in together[row]]
-        same(together[row], slow_beam(model, src[row, :n], n + 3, config), config.alpha)
+        same(together[row], slow_beam(model, src[row, :n], n + 3, config), config)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
@@ -128,7 +128,7 @@ def test_the_bound_never_changes_the_result(alpha: float) -> None:
     for seed in range(10):
         src = one(3, 8, seed)
         found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0]
-        same(found, slow_beam(model, src, 7, config, stop_early=False), alpha)
+        same(found, slow_beam(model, src, 7, config, stop_early=False), config)
 
 
 @pytest.mark.parametrize("name", ["transformer", "transformer-pre"])
@@ -139,7 +139,7 @@ def test_beam_one_is_greedy(name: str) -> None:
     greedy = search(Scorer([model]), src, mask, config)
     limits, scorer = (mask.sum(1) * 1.5 + 5).long(), Scorer([model])
     with torch.inference_mode():
-        beam = Beam(scorer, scorer.start(src, mask), limits, Rules(model.vocab), config).run()
+        beam = Beam(scorer, scorer.start(src, mask), mask, limits, Rules(model.vocab), config).run()
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
 
 
@@ -155,15 +155,16 @@ def test_batch_of_64_equals_batches_of_one(beam: int) -> None:
     for row, n in enumerate(lengths):
         alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0][0]
         assert alone.tokens == together[row][0].tokens
-        assert alone.score(1.0) == pytest.approx(together[row][0].score(1.0), abs=1e-5)
+        assert alone.score(config) == pytest.approx(together[row][0].score(config), abs=1e-5)
 
 
 def test_printed_scores_are_the_models_scores() -> None:
     model = make("transformer", torch.float32, seed=4)
     lengths = [5, 2, 9]
     src, mask, _ = random_batch(model.vocab, lengths, 1)
-    for row, found in enumerate(search(Scorer([model]), src, mask, SearchConfig(beam=4, n_best=4))):
-        scores = [hypothesis.score(1.0) for hypothesis in found]
+    config = SearchConfig(beam=4, n_best=4)
+    for row, found in enumerate(search(Scorer([model]), src, mask, config)):
+        scores = [hypothesis.score(config) for hypothesis in found]
         assert scores == sorted(scores, reverse=True)
         assert len({hypothesis.tokens for hypothesis in found}) == len(found) == 4
         for hypothesis in found:
@@ -221,7 +222,7 @@ def test_running_to_the_limit_never_finds_worse() -> None:
         late = search(Scorer([model]), *src, replace(config, stop="limit"))[0][0]
         exact = search(Scorer([model]), *src, replace(config, stop="bound"))[0][0]
         assert late == exact
-        assert late.score(1.0) >= early.score(1.0)
+        assert late.score(config) >= early.score(config)
 
 
 @pytest.mark.parametrize("size", [40, 1000, 1061])
@@ -246,7 +247,7 @@ def test_a_beam_wider_than_the_vocabulary_still_works() -> None:
     src = one(2, 5, 0)
     config = SearchConfig(beam=20, n_best=20, max_ratio=0, max_extra=4, alpha=0.0, stop="bound")
     found = search(Scorer([model]), src[None], torch.ones(1, 2, dtype=torch.bool), config)[0]
-    same(found, brute_force(model, src, 4, 0.0)[:20], 0.0)
+    same(found, brute_force(model, src, 4, 0.0)[:20], config)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_recording_changes_nothing_and_rebuilds_everything(beam: int, n_best: in
             assert trace is not None
             assert all(hypothesis.trace is trace for hypothesis in found)
             assert all(hypothesis.trace is None for hypothesis in without)
-            expected = [(h.score(config.alpha), h.tokens, h.token_scores, h.reason) for h in found]
+            expected = [(h.score(config), h.tokens, h.token_scores, h.reason) for h in found]
             assert rebuilt(trace, config) == expected
 
 

@@ -4,13 +4,16 @@ import math
 
 import pytest
 import torch
+from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.hypothesis import Hypothesis
 from dragoman.decode.translate import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from odd_inputs import check, odd_texts, tiny_translator
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")
 
@@ -39,7 +42,7 @@ def translator(texts: list[str]) -> Translator:
 def test_order_and_text_do_not_depend_on_the_batches(
     translator: Translator, texts: list[str], beam: int
 ) -> None:
-    search = SearchConfig(beam=beam)
+    search = SearchConfig(beam=beam, loop_guard=beam == 1)
     alone = [translator.translate([text], search=search)[0] for text in texts]
     assert len(set(alone)) > 10
     for batch_tokens in (1, 100, 10_000):
@@ -53,7 +56,9 @@ def test_search_scores_equal_rescoring(translator: Translator, texts: list[str])
     for text, hypotheses in zip(texts, found, strict=False):
         assert len(hypotheses) == 3
         source = translator.src_tokenizer.encode(text)
-        again = translator.score_ids([(source, h.tokens) for h in hypotheses], alpha=1.0, batch_tokens=512)
+        again = translator.score_ids(
+            [(source, h.tokens) for h in hypotheses], search=search, batch_tokens=512
+        )
         for searched, rescored in zip(hypotheses, again, strict=True):
             assert searched.token_scores == pytest.approx(rescored.token_scores, abs=1e-5)
             assert searched.log_prob == pytest.approx(
@@ -63,6 +68,8 @@ def test_search_scores_equal_rescoring(translator: Translator, texts: list[str])
             assert searched.text == rescored.text
             assert searched.log_prob == math.fsum(searched.token_scores)
             assert searched.score == pytest.approx(searched.log_prob / len(searched.token_scores))
+        best, *_ = hypotheses
+        assert best.finish_reason == "loop" or best.score == max(h.score for h in hypotheses)
 
 
 def test_scores_of_given_pairs_do_not_depend_on_the_batch(translator: Translator, texts: list[str]) -> None:
@@ -80,13 +87,66 @@ def test_blank_texts_stay_blank_and_keep_their_place(translator: Translator) -> 
     assert translator.translate([]) == []
 
 
-def test_odd_texts_come_through(translator: Translator) -> None:
-    odd = ["</s>", "<pad><s>", "\u2028", "🙂" * 30, "a" * 500, "שלום עולם", "\x01", "the " * 200]
-    found = translator.hypotheses(odd)
-    assert len(found) == len(odd)
-    for text, (best, *_) in zip(odd, found, strict=True):
-        limit = 2 * (len(translator.src_tokenizer.encode(text)) + 1) + 10
-        assert len(best.tokens) < limit
+SEARCHES = {
+    "sample": SearchConfig(method="sample", top_p=0.9, n_best=3),
+    "mbr": SearchConfig(method="mbr", samples=6, n_best=2),
+    "mbr-list": SearchConfig(method="mbr", candidates="n_best", beam=4, utility="bleu"),
+    "diverse": SearchConfig(beam=4, groups=2, n_best=4),
+    "covering": SearchConfig(beam=3, coverage=0.3, length_penalty="gnmt", alpha=0.8, n_best=2),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_every_way_of_searching_is_the_same_in_any_batch(
+    translator: Translator, texts: list[str], search: SearchConfig
+) -> None:
+    chosen = [*texts[:5], "", texts[0]]
+    together = translator.hypotheses(chosen, search=search)
+    assert together[5] == [Hypothesis("", 0.0, 0.0, (), (), (), "stop")]
+    assert together[6] == together[0]
+    for text, found in zip(chosen, together, strict=True):
+        (alone,) = translator.hypotheses([text], search=search)
+        assert [h.text for h in alone] == [h.text for h in found]
+        assert len(found) <= search.n_best
+    assert translator.translate(chosen, search=search, batch_tokens=30) == [own[0].text for own in together]
+
+
+def test_samples_and_covering_hypotheses_are_scored_alike(translator: Translator, texts: list[str]) -> None:
+    for search in (SEARCHES["sample"], SEARCHES["covering"]):
+        for text, found in zip(texts[:8], translator.hypotheses(texts[:8], search=search), strict=True):
+            source = translator.src_tokenizer.encode(text)
+            again = translator.score_ids([(source, h.tokens) for h in found], search=search)
+            assert [h.score for h in found] == pytest.approx([h.score for h in again], abs=1e-4)
+
+
+def test_mbr_takes_its_candidates_from_the_samples(translator: Translator, texts: list[str]) -> None:
+    drawn = translator.hypotheses(texts[:6], search=SearchConfig(method="sample", n_best=6))
+    chosen = translator.hypotheses(texts[:6], search=SEARCHES["mbr"])
+    for samples, (best, *_) in zip(drawn, chosen, strict=True):
+        scores = [CHRF().sentence_score(best.text, [sample.text]).score for sample in samples]
+        assert best.score == pytest.approx(sum(scores) / 6, abs=1e-6)
+        others = [
+            sum(CHRF().sentence_score(one.text, [other.text]).score for other in samples) / 6
+            for one in samples
+        ]
+        assert best.score == pytest.approx(max(others), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        SearchConfig(beam=1, max_length=200),
+        SearchConfig(beam=3, max_ratio=0.2),
+        SearchConfig(method="sample", top_p=0.9, max_length=200),
+    ],
+    ids=["greedy", "beam", "sample"],
+)
+def test_odd_texts_neither_crash_nor_grow_nor_lose_their_place(search: SearchConfig) -> None:
+    kinds, odd = zip(*odd_texts(150, seed=search.beam), strict=True)
+    assert len(set(kinds)) == 16
+    reasons = check(tiny_translator(), list(odd), search, again=10)
+    assert sum(reasons.values()) == 150
+    assert reasons["stop"]
 
 
 def test_one_string_instead_of_a_list_is_refused(translator: Translator) -> None:

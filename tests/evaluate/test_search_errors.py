@@ -35,7 +35,9 @@ def translator() -> Translator:
         rare = torch.ones(tokenizer.size, dtype=torch.bool)  # all but a, b, space and </s>
         rare[[*tokenizer.encode("ab a"), tokenizer.eos_id]] = False
         model.projection.bias[rare] = -1e4
-    return Translator(model, tokenizer, tokenizer, SearchConfig(beam=2, max_ratio=0.0, max_extra=5))
+    return Translator(
+        model, tokenizer, tokenizer, SearchConfig(beam=2, max_ratio=0.0, max_extra=5, loop_guard=False)
+    )
 
 
 def example() -> SearchErrors:

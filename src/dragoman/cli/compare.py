@@ -71,7 +71,7 @@ def compare(
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.evaluate import warn_of_overlap
-    from dragoman.cli.translate import with_changes
+    from dragoman.cli.searching import with_changes
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
     from dragoman.evaluate.metrics import make_scorers
@@ -94,7 +94,7 @@ def compare(
     searches = set()
     for name, run in zip(labels, opened, strict=True):
         translator = run.translator(checkpoint, device)
-        search = with_changes(translator.search, beam=beam, alpha=alpha, n_best=1)
+        search = with_changes(translator.search, None, [], beam=beam, alpha=alpha, n_best=1)
         searches.add(search)
         typer.echo(f"{name}: {run.directory}, beam {search.beam}, alpha {search.alpha:g}")
         hypotheses[name] = translate(translator, search, sources, batch_tokens)

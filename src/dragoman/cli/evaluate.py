@@ -16,8 +16,15 @@ def evaluate(
         list[str] | None,
         typer.Argument(help="Test files; without any, the test set of the run's configuration."),
     ] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
+    ] = None,
     tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, none.")] = "13a",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
     bootstrap: Annotated[int, typer.Option(help="Resamplings for the 95% intervals; 0 is none.")] = 1000,
@@ -27,14 +34,16 @@ def evaluate(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run."""
-    from dragoman.cli.translate import with_changes
+    from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
-    from dragoman.train.run import Run
+    from dragoman.train.run import Run, ensemble
 
     opened = Run.open(run)
+    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device)
+    search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     data = opened.config.data
     tests = [SourceConfig(tuple(files))] if files else list(data.test)
     if not tests:
@@ -42,13 +51,12 @@ def evaluate(
     for test in tests:
         pairs = list(read_pairs(test, data.src_lang, data.tgt_lang))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
-        translator = opened.translator(checkpoint, device)
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
                 translator,
                 sources,
                 references,
-                search=with_changes(translator.search, beam=beam, alpha=alpha),
+                search=search,
                 batch_tokens=batch_tokens,
                 tokenize=tokenize,
                 lowercase=lowercase,
@@ -56,7 +64,7 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(test.files[0]).name
-        directory = _write(opened, title, found, list(test.files))
+        directory = _write(opened, title, found, list(test.files), [str(path) for path in also or []])
         _print(title, found, directory)
         warn_of_overlap(opened, sources, references)
 
@@ -78,7 +86,7 @@ def progress_bar(total: int) -> Any:
     return bar()
 
 
-def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Path:
+def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
 
@@ -88,7 +96,7 @@ def _write(run: "Run", title: str, found: "Evaluation", files: list[str]) -> Pat
     (directory / "hypotheses.txt").write_text(
         "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
     )
-    report = {"files": files, **found.report()}
+    report = {"files": files, "with": others, **found.report()}
     (directory / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
     return directory
 
@@ -102,6 +110,8 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     typer.echo(f"  exact  {found.exact:6.2f}%")
     if found.cut_off:
         typer.echo(f"  {found.cut_off} translations were ended by the length limit")
+    if found.loops:
+        typer.echo(f"  {found.loops} translations went in circles and were made anew")
     typer.echo(f"  written to {directory}")
 
 

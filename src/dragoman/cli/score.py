@@ -11,6 +11,9 @@ def score(
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
+    also: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation of the score.")] = None,
     json_lines: Annotated[
@@ -26,12 +29,12 @@ def score(
     from dragoman.cli.translate import as_json
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.train.run import Run
+    from dragoman.train.run import Run, ensemble
 
     opened = Run.open(run)
     languages = opened.config.data.src_lang, opened.config.data.tgt_lang
     pairs = read_pairs(SourceConfig(tuple(files)), *languages)
-    translator = opened.translator(checkpoint, device)
+    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device)
     with open_output(output) as write:
         for chunk in chunks(pairs):
             found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=batch_tokens)

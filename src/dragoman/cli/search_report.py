@@ -45,7 +45,7 @@ def search_report(
 
     from dragoman.cli.compare import output_stem, write
     from dragoman.cli.evaluate import progress_bar
-    from dragoman.cli.translate import with_changes
+    from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.plot_search import draw_search_errors
@@ -69,7 +69,7 @@ def search_report(
             [pair.src for pair in chosen],
             [pair.tgt for pair in chosen],
             beams=widths,
-            search=with_changes(translator.search, alpha=alpha, max_nodes=max_nodes),
+            search=with_changes(translator.search, "exhaustive", [], alpha=alpha, max_nodes=max_nodes),
             batch_tokens=batch_tokens,
             progress=progress,
         )

@@ -17,10 +17,13 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="beam, exhaustive, sample or mbr.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
-    method: Annotated[str | None, typer.Option(help="beam, or exhaustive: the true optimum.")] = None,
     prefix: Annotated[
         str | None, typer.Option(help="What translations begin with: a text, or @FILE with one a line.")
     ] = None,
@@ -33,6 +36,9 @@ def translate(
     forbid: Annotated[
         list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; may be repeated.")
     ] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
+    ] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[
         bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
@@ -44,16 +50,17 @@ def translate(
     """Translate sentences from arguments, a file or standard input."""
     from dragoman.cli.constraints import Wishes
     from dragoman.cli.output import open_output
+    from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
-    from dragoman.train.run import Run
+    from dragoman.train.run import Run, ensemble
 
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
-    translator = Run.open(run).translator(checkpoint, device)
+    translator = ensemble([Run.open(path) for path in (run, *(also or []))], checkpoint, device)
     settings = with_changes(
-        translator.search, beam=beam, n_best=n_best, alpha=alpha, method=method, record=record or None
+        translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
     )
     number = unproven = 0
     with open_output(output) as write:
@@ -84,18 +91,6 @@ def translate(
             f"{settings.max_nodes:,} prefixes (search.max_nodes)",
             err=True,
         )
-
-
-def with_changes(search: Any, **changes: float | str | None) -> Any:
-    """The run's way of searching with what the options say; n-best alone widens the beam to fit."""
-    from dataclasses import replace
-
-    given = {name: value for name, value in changes.items() if value is not None}
-    if "n_best" in given and "beam" not in given:
-        given["beam"] = max(search.beam, given["n_best"])
-    if "beam" in given and "n_best" not in given:
-        given["n_best"] = min(search.n_best, given["beam"])
-    return replace(search, **given)
 
 
 def one_line(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from dragoman.decode.hypothesis import FinishReason, normalised, total
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.hypothesis import FinishReason, total
 from dragoman.decode.trace import Trace
 
 COMPACT_AT = 8
@@ -18,10 +19,12 @@ class Ended:
     reason: FinishReason
     ranked: float | None = None
     """What the search ranked it by in place of Σ log p, where a rule reweighs."""
+    covered: float = 0.0
+    """Σ_j log min(Σ_i a_ij, 1) over source positions j, where the search has watched the attention."""
     exact: bool | None = None
     """See `Hypothesis.exact`."""
     trace: Trace | None = field(default=None, compare=False, repr=False)
 
-    def score(self, alpha: float) -> float:
+    def score(self, config: SearchConfig) -> float:
         log_prob = total(self.token_scores) if self.ranked is None else self.ranked
-        return normalised(log_prob, len(self.tokens), alpha)
+        return config.rank(log_prob, len(self.tokens), self.covered)

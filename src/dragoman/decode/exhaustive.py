@@ -21,7 +21,7 @@ import torch
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import FinishReason, normalised
+from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.scorer import JointState, Scorer
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -130,7 +130,7 @@ class Exhaustive:
         length = tokens.size(1)  # `</s>` takes the place of `<s>`
         reason: FinishReason = "length" if length == self.limit else "stop"
         for row, log_prob in enumerate(sums.tolist()):
-            if normalised(log_prob, length, self.config.alpha) <= self.bound:
+            if self.config.rank(log_prob, length) <= self.bound:
                 continue
             whole = (*tokens[row, 1:].tolist(), self.scorer.vocab.eos_id)
             scores = (*token_scores[row, 1:].tolist(), float(eos_scores[row]))
@@ -140,9 +140,9 @@ class Exhaustive:
 
     def _raise_bound(self) -> None:
         """Keep the n best; what is not better than the last of them is of no interest."""
-        alpha, n_best = self.config.alpha, self.config.n_best
-        ranked = sorted(self.found.values(), key=lambda e: e.score(alpha), reverse=True)[:n_best]
+        n_best = self.config.n_best
+        ranked = sorted(self.found.values(), key=lambda e: e.score(self.config), reverse=True)[:n_best]
         self.found = {hypothesis.tokens: hypothesis for hypothesis in ranked}
-        self.bound = ranked[-1].score(alpha) if len(ranked) == n_best else -float("inf")
-        self.floor = self.bound * self.limit**alpha
+        self.bound = ranked[-1].score(self.config) if len(ranked) == n_best else -float("inf")
+        self.floor = self.bound / self.config.best_rank(1.0, self.limit)  # ranks are in proportion to sums
         """A prefix whose sum is not above it cannot beat the bound at any length."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dragoman.decode.trace import Trace
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "loop"]
 
 
 @dataclass(frozen=True)
@@ -15,14 +15,16 @@ class Hypothesis:
 
     text: str
     score: float
-    """log_prob / length^α: what hypotheses are ranked by."""
+    """What hypotheses are ranked by: log_prob / length^α as a rule; the expected utility where minimum Bayes
+    risk has chosen."""
     log_prob: float
     """Σ log p(y_t | y_<t, x), `</s>` included."""
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]
     token_scores: tuple[float, ...]
     finish_reason: FinishReason
-    """`stop`: the model ended it; `length`: it was ended at the greatest length allowed."""
+    """`stop`: the model ended it; `length`: it was ended at the greatest length allowed; `loop`: the search
+    went in circles, and this was found instead with repetitions forbidden."""
     exact: bool | None = None
     """Of an exhaustive search: True where nothing better exists, False where `max_nodes` ran out before that
     was proven. Other searches prove nothing: None."""
@@ -30,9 +32,12 @@ class Hypothesis:
     """What the search looked at, where it was recorded; one object for all hypotheses of a sentence."""
 
 
-def normalised(log_prob: float, length: int, alpha: float) -> float:
-    """score(y) / |y|^α, where |y| counts `</s>`: raw sums favour short hypotheses."""
-    return log_prob / length**alpha
+def normalised(
+    log_prob: float, length: int, alpha: float, penalty: Literal["power", "gnmt"] = "power"
+) -> float:
+    """log p / |y|^α, or log p / ((5 + |y|) / 6)^α (Wu et al. 2016), where |y| counts `</s>`: raw sums favour
+    short hypotheses."""
+    return log_prob / (length if penalty == "power" else (5 + length) / 6) ** alpha
 
 
 def total(token_scores: tuple[float, ...]) -> float:

@@ -12,10 +12,11 @@ from dragoman.decode.constrain import Rules, rules_for
 from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.exhaustive import Exhaustive
-from dragoman.decode.greedy import greedy
 from dragoman.decode.lexical import Required, pieces_for
-from dragoman.decode.scorer import JointState, Scorer
+from dragoman.decode.sample import sample
+from dragoman.decode.scorer import Scorer
 from dragoman.decode.trace import Recorder
+from dragoman.decode.walk import most_probable, walk
 from dragoman.errors import UserError
 from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.spelling import Spelling
@@ -32,15 +33,20 @@ def search(
     constraints: Sequence[Constraints] | None = None,
     spelling: Spelling | None = None,
 ) -> list[list[Ended]]:
-    """The n best hypotheses of every sentence, best first.
+    """The n best hypotheses of every sentence, best first; samples in the order of drawing. For minimum Bayes
+    risk these are the candidates: what they are worth is a matter of their texts.
 
     `constraints` has an entry for every sentence, and `spelling` says what the pieces write. Sentences with
     required phrases are searched apart, with a beam that depends on their own phrases alone.
     """
+    if config.method == "mbr":
+        config = config.for_candidates()
     if not constraints or not any(own != Constraints() for own in constraints):
         return _search(scorer, src_ids, src_mask, config)
     if spelling is None or len(spelling) != scorer.vocab.tgt_size:
         raise UserError("spelling: constraints need the text of every piece of the target vocabulary")
+    if config.groups > 1 and any(own.required for own in constraints):
+        raise UserError(f"groups: phrases that are required need the whole beam, not {config.groups} groups")
     groups: dict[tuple[bool, int], list[int]] = {}
     for row, own in enumerate(constraints):
         groups.setdefault((bool(own.required), _width(config, own, spelling)), []).append(row)
@@ -72,7 +78,9 @@ def _search(
         if spelling is not None and any(own.required for own in constraints):
             required = Required(scorer.vocab, constraints, spelling, limits)
         rules = rules_for(config, scorer.vocab, lengths, limits, constraints, spelling, required)
-        found = _by_beam(scorer, scorer.start(src_ids, src_mask), limits, rules, config, required)
+        if config.method == "sample":
+            return sample(scorer, src_ids, src_mask, limits, rules, config)
+        found = _by_beam(scorer, src_ids, src_mask, limits, rules, config, required)
         if config.method == "beam":
             return found
         return [
@@ -85,20 +93,24 @@ def _search(
 
 def _by_beam(
     scorer: Scorer,
-    state: JointState,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
     limits: Int[Tensor, "B"],
     rules: Rules,
     config: SearchConfig,
     required: Required | None,
 ) -> list[list[Ended]]:
-    if config.beam == 1 and not config.record and required is None:
-        return [[hypothesis] for hypothesis in greedy(scorer, state, limits, rules)]
+    watched = config.coverage > 0
+    state = scorer.start(src_ids, src_mask, watched)
+    if config.beam == 1 and not (config.record or watched or required):
+        return walk(scorer, state, limits, rules, most_probable)
     allocation = best_extensions if required is None else Banks(required, scorer.vocab.eos_id)
     if not config.record:
-        return Beam(scorer, state, limits, rules, config, allocation).run()
+        return Beam(scorer, state, src_mask, limits, rules, config, allocation).run()
     recorder = Recorder(len(limits), config.beam, scorer.vocab.eos_id)
     stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first end
-    found = Beam(scorer, state, limits, rules, replace(config, stop=stop), allocation, recorder).run()
+    config = replace(config, stop=stop)
+    found = Beam(scorer, state, src_mask, limits, rules, config, allocation, recorder).run()
     recorded = zip(found, recorder.traces, strict=True)
     return [[replace(hypothesis, trace=trace) for hypothesis in best] for best, trace in recorded]
 

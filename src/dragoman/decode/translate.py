@@ -1,6 +1,6 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -9,9 +9,10 @@ from dragoman.data.batch import by_length, collate, pad_sources
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constraints import Constraints, constraints_for
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis, normalised, total
-from dragoman.decode.scorer import Scorer, log_probs
-from dragoman.decode.search import search
+from dragoman.decode.guard import search_guarded
+from dragoman.decode.hypothesis import Hypothesis, total
+from dragoman.decode.mbr import by_expected_utility
+from dragoman.decode.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.glossary import Glossary
@@ -24,21 +25,22 @@ Progress = Callable[[int, int], None]
 
 
 class Translator:
-    """A model with its tokenizers and its way of searching.
+    """A model, or several that are asked together, with their tokenizers and a way of searching.
 
     A text without anything but white space is translated as the empty text, without asking the model.
     """
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | Sequence[EncoderDecoder],
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         search: SearchConfig | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.model = model.to(device).eval()
-        self.scorer = Scorer([self.model])
+        models = [model] if isinstance(model, EncoderDecoder) else model
+        self.scorer = Scorer([each.to(device).eval() for each in models])
+        self.model = self.scorer.models[0]
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self.search = search or SearchConfig()
         self.device = torch.device(device)
@@ -84,9 +86,7 @@ class Translator:
             batch = [asked[place] for place in places]
             ended = self._search([sources[i] for i in batch], settings, [constraints[i] for i in batch])
             for index, found in zip(batch, ended, strict=True):
-                results[index] = [self._hypothesis(one, settings.alpha) for one in found]
-                if settings.record:
-                    results[index] = self._with_pieces(results[index])
+                results[index] = self._ranked(found, settings)
             done += len(batch)
             if progress:
                 progress(done, len(texts))
@@ -100,24 +100,27 @@ class Translator:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[Hypothesis]:
         """How probable the model finds the given translations, token by token."""
-        alpha = self.search.alpha if alpha is None else alpha
+        ranking = self.search if alpha is None else replace(self.search, alpha=alpha)
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
         return self.score_ids(
-            list(zip(sources, targets, strict=True)), alpha=alpha, batch_tokens=batch_tokens
+            list(zip(sources, targets, strict=True)), search=ranking, batch_tokens=batch_tokens
         )
 
     def score_ids(
-        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, alpha: float, batch_tokens: int
+        self,
+        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+        *,
+        search: SearchConfig,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[Hypothesis]:
-        """The same for pairs of ids: a search may segment a text in another way than the tokenizer."""
+        """The same for pairs of ids: a search may segment a text in another way than the tokenizer. `search`
+        says how the scores are normalised."""
         results: dict[int, Hypothesis] = {}
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
-        eos = self.model.vocab.eos_id
         for batch in by_length(lengths, batch_tokens):
-            chosen = [pairs[index] for index in batch]
-            for index, (_, tgt), scores in zip(batch, chosen, self._token_scores(chosen), strict=True):
-                results[index] = self._hypothesis(Ended((*tgt, eos), tuple(scores), "stop"), alpha)
+            found = self._forced([pairs[index] for index in batch], watched=search.coverage > 0)
+            results |= {i: self._hypothesis(ended, search) for i, ended in zip(batch, found, strict=True)}
         return [results[index] for index in range(len(pairs))]
 
     def _search(
@@ -125,7 +128,8 @@ class Translator:
     ) -> list[list[Ended]]:
         constrained = any(own != Constraints() for own in constraints)
         spelling = self.tgt_tokenizer.spelling if constrained else None
-        return search(self.scorer, *pad_sources(sources, self.device), settings, constraints, spelling)
+        padded = pad_sources(sources, self.device)
+        return search_guarded(self.scorer, *padded, settings, constraints, spelling)
 
     def _constraints(
         self,
@@ -166,20 +170,26 @@ class Translator:
             for i, text in enumerate(texts)
         ]
 
-    def _token_scores(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[float]]:
-        batch = collate(pairs, self.device)
+    def _forced(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], watched: bool) -> list[Ended]:
         with torch.inference_mode():
-            hidden = self.model(batch.src_ids, batch.src_mask, batch.tgt_in)
-            for row, (_, tgt) in enumerate(pairs):  # row by row: B T V logits at once would be large
-                scores = log_probs(self.model, hidden[row, : len(tgt) + 1])
-                target = batch.tgt_out[row, : len(tgt) + 1, None]
-                yield scores.gather(1, target)[:, 0].tolist()
+            scores, covered = self.scorer.forced(collate(pairs, self.device), watched)
+        eos, covers = self.scorer.vocab.eos_id, [0.0] * len(pairs) if covered is None else covered.tolist()
+        return [
+            Ended((*tgt, eos), tuple(row[: len(tgt) + 1]), "stop", covered=cover)
+            for (_, tgt), row, cover in zip(pairs, scores.tolist(), covers, strict=True)
+        ]
 
-    def _hypothesis(self, ended: Ended, alpha: float) -> Hypothesis:
+    def _ranked(self, found: Sequence[Ended], settings: SearchConfig) -> list[Hypothesis]:
+        hypotheses = [self._hypothesis(ended, settings) for ended in found]
+        if settings.record:
+            hypotheses = self._with_pieces(hypotheses)
+        return by_expected_utility(hypotheses, settings) if settings.method == "mbr" else hypotheses
+
+    def _hypothesis(self, ended: Ended, settings: SearchConfig) -> Hypothesis:
         tokens, log_prob = ended.tokens[:-1], total(ended.token_scores)
         return Hypothesis(
             text=self.tgt_tokenizer.decode(tokens),
-            score=normalised(log_prob, len(ended.tokens), alpha),
+            score=settings.rank(log_prob, len(ended.tokens), ended.covered),  # the model's, reweighed or not
             log_prob=log_prob,
             tokens=tokens,
             pieces=tuple(self.tgt_tokenizer.pieces(tokens)),

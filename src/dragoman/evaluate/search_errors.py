@@ -149,7 +149,9 @@ def search_errors(
     if not sources or not all(source.strip() for source in sources):
         raise UserError("there is no sentence to search" if not sources else "a blank source has no search")
     widths = tuple(sorted(set(beams)))
-    plain = replace(search or translator.search, method="beam", n_best=1, record=False)
+    exact = (search or translator.search).with_method("exhaustive")
+    exact = replace(exact, beam=widths[-1], n_best=1, loop_guard=False)  # the beams as they are
+    plain = exact.with_method("beam")
     total = len(sources) * (len(widths) + 1)
 
     def best(settings: SearchConfig, part: int, tokens: int) -> list[Hypothesis]:
@@ -161,7 +163,6 @@ def search_errors(
         return [hypotheses[0] for hypotheses in found]
 
     by_beam = [best(replace(plain, beam=beam), part, batch_tokens) for part, beam in enumerate(widths)]
-    exact = replace(plain, method="exhaustive", beam=widths[-1])
     optima = best(exact, len(widths), 1)  # one by one: so progress shows
     lengths = [len(ids) for ids in translator.src_tokenizer.encode_batch(sources)]
     sentences = [

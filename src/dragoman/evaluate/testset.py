@@ -1,6 +1,7 @@
 """A translator on a test set: what it says, how good that is, and whether the test is a fair one."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +23,8 @@ class Evaluation:
     search: SearchConfig
     cut_off: int
     """Translations that were ended by the length limit."""
+    loops: int
+    """Translations that went in circles and were made anew."""
 
     def report(self) -> dict[str, Any]:
         """All but the text, as JSON can hold it."""
@@ -30,6 +33,7 @@ class Evaluation:
             "metrics": [asdict(metric) for metric in self.metrics],
             "exact_match": self.exact,
             "cut_off": self.cut_off,
+            "loops": self.loops,
             "search": asdict(self.search),
         }
 
@@ -55,5 +59,6 @@ def evaluate(
     metrics = corpus_metrics(
         hypotheses, references, tokenize=tokenize, lowercase=lowercase, bootstrap=bootstrap
     )
-    cut_off = sum(best.finish_reason == "length" for best, *_ in found)
-    return Evaluation(metrics, exact_match(hypotheses, references), hypotheses, seconds, settings, cut_off)
+    reasons = Counter(best.finish_reason for best, *_ in found)
+    exact = exact_match(hypotheses, references)
+    return Evaluation(metrics, exact, hypotheses, seconds, settings, reasons["length"], reasons["loop"])

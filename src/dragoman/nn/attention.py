@@ -190,6 +190,9 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """Queries from one sequence, keys and values from another, which are projected once."""
 
+    looks_at_memory = True
+    """Its weights go over source positions: see `open_tap`."""
+
     def __init__(
         self,
         model_dim: int,

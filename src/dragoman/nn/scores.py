@@ -191,6 +191,8 @@ class ScoredAttention(nn.Module):
     """Any score, a softmax over the visible positions, and the weighted sum of the memory itself, or of other
     values that stand at its positions."""
 
+    looks_at_memory = True
+
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score

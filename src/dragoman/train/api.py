@@ -9,7 +9,7 @@ from dragoman.errors import UserError
 from dragoman.train.config import RunConfig, differences, resolve
 from dragoman.train.display import Display, make_display
 from dragoman.train.plan import Overrides, Plan, Source, as_assignments, make_plan
-from dragoman.train.run import Run
+from dragoman.train.run import Run, ensemble
 from dragoman.train.session import train_run
 
 _FIXED = ("seed", "data", "tokenizer", "model", "train.batch_tokens")
@@ -70,6 +70,10 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
     return changed
 
 
-def load(run: str | Path, which: str = "best", device: str = "auto") -> Translator:
-    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data."""
-    return Run.open(run).translator(which, device)
+def load(run: str | Path, *others: str | Path, which: str = "best", device: str = "auto") -> Translator:
+    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
+
+    With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
+    to be the same.
+    """
+    return ensemble([Run.open(directory) for directory in (run, *others)], which, device)

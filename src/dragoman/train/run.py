@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,11 +101,7 @@ class Run:
 
     def translator(self, which: str = "best", device: str = "auto") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
-        chosen = pick_device(device)
-        loaded = load_model(self.directory, chosen, which)
-        return Translator(
-            loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, self.config.search, chosen
-        )
+        return ensemble([self], which, device)
 
     @classmethod
     def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":
@@ -167,6 +163,22 @@ class Run:
 
     def forget_best(self) -> None:
         (self.directory / BEST).unlink(missing_ok=True)
+
+
+def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> Translator:
+    """The models of several runs as one translator, which searches as the first run does. They may be of any
+    family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
+    chosen = pick_device(device)
+    first, *others = (load_model(run.directory, chosen, which) for run in runs)
+    src, tgt = first.src_tokenizer, first.tgt_tokenizer
+    for run, other in zip(runs[1:], others, strict=True):
+        if (other.src_tokenizer.sha256, other.tgt_tokenizer.sha256) != (src.sha256, tgt.sha256):
+            raise UserError(
+                f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
+                "same ones can translate together"
+            )
+    models = [first.model, *(other.model for other in others)]
+    return Translator(models, src, tgt, runs[0].config.search, chosen)
 
 
 def pick_device(name: str) -> torch.device:

@@ -107,7 +107,8 @@ class Validator:
 
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
-        search = SearchConfig(beam=self.config.validate_beam)
+        # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
+        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False)
         translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)

@@ -60,7 +60,7 @@ def scale_at(config: ScheduleConfig, update: int, cuts: int = 0) -> float:
     if update < config.warmup:
         return update / config.warmup
     if config.name == "inverse_sqrt":
-        return math.sqrt(max(1, config.warmup) / update)
+        return math.sqrt(max(1, config.warmup) / max(1, update))
     if config.name == "plateau":
         return config.factor**cuts
     if config.needs_total:

@@ -19,6 +19,13 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
+    protect: Annotated[
+        bool, typer.Option(help="URLs, e-mail addresses, placeholders and markup come out as they went in.")
+    ] = True,
+    protect_numbers: Annotated[
+        bool, typer.Option("--protect-numbers", help="And numbers with separators, signs or many digits.")
+    ] = False,
+    align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -26,24 +33,28 @@ def translate(
     """Translate sentences from arguments, a file or standard input."""
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks, input_lines
+    from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
     from dragoman.train.run import Run
 
+    kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     lines = input_lines(texts, input)
     translator = Run.open(run).translator(checkpoint, device)
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
+            found = translator.hypotheses(
+                chunk, search=settings, batch_tokens=batch_tokens, protect=kinds, align=align
+            )
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 if json_lines:
                     write(as_json(source, hypotheses))
                 elif settings.n_best == 1:
-                    write(one_line(hypotheses[0].text))
+                    write(with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+                        write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
 
 
 def with_changes(search: Any, **changes: float | None) -> Any:
@@ -63,6 +74,14 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
+def with_alignment(hypothesis: Any) -> str:
+    """The text as one line, and its alignment where it has one."""
+    from dragoman.decode.align import pharaoh
+
+    text = one_line(hypothesis.text)
+    return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"
+
+
 def as_json(source: str, hypotheses: list[Any]) -> str:
     import json
 
@@ -74,6 +93,8 @@ def as_json(source: str, hypotheses: list[Any]) -> str:
             "finish_reason": hypothesis.finish_reason,
             "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
             "token_scores": list(hypothesis.token_scores),
+            **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
+            **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
         }
         for hypothesis in hypotheses
     ]

@@ -53,14 +53,25 @@ class Beam:
         self.last = torch.full((count,), self.scorer.vocab.bos_id, device=device)  # N
 
     def run(self) -> list[list[Ended]]:
-        while len(self.done) < len(self.ended):
-            self.length += 1
-            scores, self.state = self.scorer.step(self.last, self.state)
-            prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
-            scores = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
-            self._end_at_limit(scores)
-            self._advance(scores)
-            self._drop_done()
+        while not self.finished:
+            self.advance()
+        return self.results()
+
+    @property
+    def finished(self) -> bool:
+        return len(self.done) == len(self.ended)
+
+    def advance(self) -> None:
+        """One further token for every live hypothesis."""
+        self.length += 1
+        scores, self.state = self.scorer.step(self.last, self.state)
+        prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
+        scores = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
+        self._end_at_limit(scores)
+        self._advance(scores)
+        self._drop_done()
+
+    def results(self) -> list[list[Ended]]:
         alpha, n_best = self.config.alpha, self.config.n_best
         ranked = (sorted(found, key=lambda e: e.score(alpha), reverse=True) for found in self.ended.values())
         return [found[:n_best] for found in ranked]

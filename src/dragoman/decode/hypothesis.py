@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dragoman.text.protect import Protection
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -21,6 +23,11 @@ class Hypothesis:
     token_scores: tuple[float, ...]
     finish_reason: FinishReason
     """`stop`: the model ended it; `length`: it was ended at the greatest length allowed."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """Source word and target word, where alignment was asked for."""
+    protection: Protection | None = None
+    """How the protected spans of the source came into `text`, where it has any. Tokens and scores are those of
+    what the model wrote."""
 
 
 def normalised(log_prob: float, length: int, alpha: float) -> float:

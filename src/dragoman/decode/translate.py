@@ -1,16 +1,22 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
+from dragoman.decode.aligner import Aligner
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import Hypothesis, normalised, total
+from dragoman.decode.protected import keep_spans
 from dragoman.decode.scorer import Scorer, log_probs
 from dragoman.decode.search import search
+from dragoman.decode.stream import Partial, stream_tokens
 from dragoman.models.base import EncoderDecoder
+from dragoman.text.incremental import IncrementalDecoder
+from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
@@ -38,6 +44,7 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self.search = search or SearchConfig()
         self.device = torch.device(device)
+        self.aligner = Aligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
 
     def translate(
         self,
@@ -45,9 +52,11 @@ class Translator:
         *,
         search: SearchConfig | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        protect: Collection[Kind] = (),
     ) -> list[str]:
         """The best translation of each text."""
-        return [found[0].text for found in self.hypotheses(texts, search=search, batch_tokens=batch_tokens)]
+        found = self.hypotheses(texts, search=search, batch_tokens=batch_tokens, protect=protect)
+        return [best.text for best, *_ in found]
 
     def hypotheses(
         self,
@@ -56,10 +65,60 @@ class Translator:
         search: SearchConfig | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         progress: Progress | None = None,
+        protect: Collection[Kind] = (),
+        align: bool = False,
     ) -> list[list[Hypothesis]]:
-        """The n best translations of each text, best first, with their scores."""
+        """The n best translations of each text, best first, with their scores.
+
+        `protect` names what has to come out as it went in (`text/spans.py`); the default measures the model
+        alone. `align` adds word alignments.
+        """
         self._refuse_string(texts)
         settings = search or self.search
+        found = self._hypotheses(texts, settings, batch_tokens, progress)
+        if protect:
+
+            def again(cut: Sequence[str]) -> list[list[Hypothesis]]:
+                return self._hypotheses(cut, settings, batch_tokens)
+
+            found = keep_spans(found, texts, protect, again, self.aligner, batch_tokens)
+        return self._aligned(texts, found, batch_tokens) if align else found
+
+    def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
+        """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
+        that needs the whole of it."""
+        settings = search or self.search
+        if not text.strip():
+            yield Partial("", (), _EMPTY)
+            return
+        source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
+        decoder = IncrementalDecoder(self.tgt_tokenizer)
+        for final in stream_tokens(self.scorer, *source, settings):
+            if isinstance(final, Ended):
+                yield Partial(decoder.finish(), (), self._hypothesis(final, settings.alpha))
+            else:
+                yield Partial("".join(map(decoder.push, final)), final)
+
+    def _aligned(
+        self, texts: Sequence[str], found: list[list[Hypothesis]], batch_tokens: int
+    ) -> list[list[Hypothesis]]:
+        sources = self.src_tokenizer.encode_batch(texts)
+        pairs = [(source, self._written(h)) for source, row in zip(sources, found, strict=True) for h in row]
+        links = iter(self.aligner.links(pairs, batch_tokens))
+        return [[replace(h, alignment=tuple(next(links))) for h in row] for row in found]
+
+    def _written(self, hypothesis: Hypothesis) -> Sequence[int]:
+        """The ids of its text; where spans were put into it, these are not those of the model."""
+        placed = hypothesis.protection in ("placed", "appended")
+        return self.tgt_tokenizer.encode(hypothesis.text) if placed else hypothesis.tokens
+
+    def _hypotheses(
+        self,
+        texts: Sequence[str],
+        settings: SearchConfig,
+        batch_tokens: int,
+        progress: Progress | None = None,
+    ) -> list[list[Hypothesis]]:
         sources = self.src_tokenizer.encode_batch(texts)
         results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
         asked = [index for index, text in enumerate(texts) if text.strip()]

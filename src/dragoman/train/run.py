@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dragoman import checkpoint
@@ -35,6 +36,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
+from dragoman.decode.align import Pair
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer
@@ -43,6 +45,7 @@ from dragoman.train.log import read_records
 
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 _FORMAT = 1
+_EXAMPLES = 500  # validation pairs that choose the attention to align by
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,21 @@ class Run:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
         chosen = pick_device(device)
         loaded = load_model(self.directory, chosen, which)
-        return Translator(
+        translator = Translator(
             loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, self.config.search, chosen
         )
+        translator.aligner.examples = self._validation_examples
+        return translator
+
+    def _validation_examples(self) -> list[Pair]:
+        """Pairs from all over the validation set; none if the data are gone: only training needs them."""
+        try:
+            store = self.prepared().valid
+        except UserError:
+            return []
+        count = min(len(store), _EXAMPLES)
+        chosen = np.linspace(0, len(store) - 1, count).round().astype(int).tolist() if count else []
+        return [(store.src(number), store.tgt(number)) for number in chosen]
 
     @classmethod
     def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":

@@ -56,9 +56,7 @@ class Aligner:
             results[number] = words_by_words(pieces, of_src, self._members(self.tgt_tokenizer, tgt, split))
         return results
 
-    def links(
-        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
-    ) -> list[Links]:
+    def links(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int) -> list[Links]:
         """The word alignment of each pair of ids; words are what white space separates."""
         weights = self.weights(pairs, words, batch_tokens)
         if weights is None:

@@ -26,8 +26,8 @@ class Hypothesis:
     alignment: tuple[tuple[int, int], ...] | None = None
     """Source word and target word, where alignment was asked for."""
     protection: Protection | None = None
-    """How the protected spans of the source came into `text`, where it has any. Tokens and scores are those of
-    what the model wrote."""
+    """How the protected spans of the source came into `text`, where it has any. Tokens and scores are those
+    of what the model wrote."""
 
 
 def normalised(log_prob: float, length: int, alpha: float) -> float:

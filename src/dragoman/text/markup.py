@@ -8,9 +8,11 @@ from dragoman.text.spans import Span
 
 Role = Literal["open", "close", "alone"]
 
-_EMPTY_ELEMENTS = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()
-)  # HTML writes them without a closing tag
+_EMPTY_ELEMENTS = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+})  # fmt: skip
+"""HTML writes them without a closing tag."""
 
 
 def role(span: Span) -> Role:

@@ -14,6 +14,7 @@ the unit that its left neighbour is translated by, or precedes that of the right
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -190,7 +191,7 @@ def write(
 
 def _filled(here: Sequence[Mark], has_left: bool, space: str, right: str, spaced: bool) -> str:
     """The marks of one gap and the white space between them and beside them."""
-    between = [_between(a, b, spaced) for a, b in zip(here[:-1], here[1:], strict=True)]
+    between = [_between(a, b, spaced) for a, b in pairwise(here)]
     separators = [_before(here[0], space, spaced) if has_left else "", *between]
     separators.append(_after(here[-1], space, right, spaced) if right else "")
     apart = space and has_left and right and not any(separators)

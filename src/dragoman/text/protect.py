@@ -97,11 +97,8 @@ def restore(
     if not protected.text.strip() and not translation.strip():
         return protected.source, "placed"
     clean = _without_spans(translation, protected.kinds)
-    text, protection = clean, "appended"
-    for text, protection in _ways(clean, protected, weights if clean == translation else None):
-        if carried(protected, text):
-            break
-    return text, protection
+    *ways, last = _ways(clean, protected, weights if clean == translation else None)
+    return next((way for way in ways if carried(protected, way[0])), last)
 
 
 def _ways(

@@ -3,7 +3,7 @@
 One walk from left to right. At each character that can begin something, a scanner of that kind says where it
 would end; the first that does takes the span. There are no patterns: every scanner stops at the next
 character that could begin its own kind again, or after a fixed number of characters, so a text costs time in
-proportion to its length, whatever is in it.
+proportion to its length, whatever is in it. Letters and digits are those of ASCII.
 """
 
 from collections.abc import Callable, Collection
@@ -21,6 +21,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _DIGITS = frozenset("0123456789")
 _NAME = _LETTERS | _DIGITS | {"_"}
 _TAG_NAME = _NAME | frozenset(":.-")
+_HOST = _LETTERS | _DIGITS | frozenset(".-")
 _ADDRESS = _NAME | frozenset("+.-%")
 _ENDS_URL = frozenset('<>"`|\\^«»“”„')
 _AFTER_URL = frozenset(".,;:!?'’*_~")
@@ -28,10 +29,10 @@ _NUMBER_SEPARATORS = frozenset(".,:/-'’\u00a0\u202f")
 _NUMBER_SIGNS = frozenset("%‰°€$£¥")
 _PRINTF_FLAGS = frozenset("-+#0'")
 _PRINTF_ENDS = frozenset("diouxXeEfFgGaAcspn@%")
-_ATTRIBUTES_WITHOUT_VALUE = frozenset(
-    "async autofocus autoplay checked controls default defer disabled download hidden inert ismap itemscope "
-    "loop multiple muted novalidate open readonly required reversed selected".split()
-)
+_ATTRIBUTES_WITHOUT_VALUE = frozenset({
+    "async", "autofocus", "autoplay", "checked", "controls", "default", "defer", "disabled", "download",
+    "hidden", "loop", "multiple", "muted", "novalidate", "open", "readonly", "required", "reversed", "selected",
+})  # fmt: skip
 _LONGEST = 256  # characters of a placeholder; of a comment sixteen times as many
 _LONGEST_ENTITY = 32
 _LONG_INTEGER = 5  # digits from which a number without separators counts as one in a given form
@@ -57,25 +58,26 @@ def check_kinds(kinds: Collection[str]) -> None:
 def find(text: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> list[Span]:
     """The spans of `text` from left to right; none overlaps another."""
     check_kinds(kinds)
-    scanners = {first: [s for s in found if s[0] in kinds] for first, found in _SCANNERS.items()}
     spans: list[Span] = []
-    at = address_end = 0
+    at = looked = 0
     while at < len(text):
-        char, end, kind = text[at], None, None
-        if char in _NAME and at >= address_end and not (at and text[at - 1] in _NAME):
-            address_end, kind, end = _address(text, at)
-            if kind not in kinds:
-                kind, end = None, None
-        if end is None:
-            for kind, scan in scanners.get("0" if char in _DIGITS else char, ()):
-                if (end := scan(text, at)) is not None:
-                    break
-        if end is None or kind is None:
-            at += 1
-            continue
-        spans.append(Span(kind, text[at:end], at))
-        at = end
+        kind: Kind | None = None
+        end = at
+        if at >= looked and text[at] in _NAME and not (at and text[at - 1] in _NAME):
+            looked, kind, end = _address(text, at)
+        if kind is None or kind not in kinds:
+            kind, end = _first_found(text, at, kinds)
+        if kind is not None:
+            spans.append(Span(kind, text[at:end], at))
+        at = max(end, at + 1)
     return spans
+
+
+def _first_found(text: str, at: int, kinds: Collection[Kind]) -> tuple[Kind | None, int]:
+    for kind, scan in _SCANNERS.get("0" if text[at] in _DIGITS else text[at], ()):
+        if kind in kinds and (end := scan(text, at)) is not None:
+            return kind, end
+    return None, at
 
 
 def _run(text: str, at: int, allowed: Collection[str]) -> int:
@@ -88,24 +90,24 @@ def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
-def _address(text: str, at: int) -> tuple[int, Kind | None, int | None]:
+def _address(text: str, at: int) -> tuple[int, Kind | None, int]:
     """A URL (`scheme://…`, `www.…`) or an e-mail address. The first number is how far it has looked: from
     inside that run nothing is tried again."""
     run = _run(text, at, _ADDRESS)
     if text.startswith("://", run) and text[at] in _LETTERS:
         end = _url_end(text, run + 3)
-        return run, *(("url", end) if end > run + 3 else (None, None))
+        return (run, "url", end) if end > run + 3 else (run, None, at)
     if text[at : at + 4].lower() == "www." and run > at + 4:
         end = _url_end(text, at)
-        return run, *(("url", end) if end > at + 4 else (None, None))
+        return (run, "url", end) if end > at + 4 else (run, None, at)
     if text.startswith("@", run):
-        end = _run(text, run + 1, _ADDRESS - {"%", "+", "_"})
+        end = _run(text, run + 1, _HOST)
         while end > run and text[end - 1] in ".-":
             end -= 1
         labels = text[run + 1 : end].split(".")
         if len(labels) > 1 and all(labels) and len(labels[-1]) > 1 and labels[-1].isalpha():
             return end, "email", end
-    return run, None, None
+    return run, None, at
 
 
 def _url_end(text: str, at: int) -> int:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,6 +27,18 @@ from dragoman.text.words import Place, words
 Split = Callable[[str], list[Place]]
 
 
+@dataclass(frozen=True)
+class Task:
+    """A pair of ids to align, and where in their texts the words stand that are asked about."""
+
+    src_ids: Sequence[int]
+    tgt_ids: Sequence[int]
+    src_words: Sequence[Place]
+    tgt_words: Sequence[Place]
+    known: tuple[tuple[int, int], ...] = ()
+    """Links that need no model."""
+
+
 class Aligner:
     """`examples` give pairs of ids to choose the attention by. They are asked once, when it is needed."""
 
@@ -40,34 +53,37 @@ class Aligner:
     def look(self) -> Look | None:
         return choose(self.model, self.examples(), self.device)
 
-    def weights(
-        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], split: Split, batch_tokens: int
-    ) -> list[np.ndarray] | None:
-        """For each pair of ids a row a target word, a column a source word, as `split` finds them in the
-        texts; None if the model has no attention to its source."""
+    def task(self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: Split = words) -> Task:
+        """The words of both texts as `split` finds them."""
+        src, tgt = self.src_tokenizer.decode(src_ids), self.tgt_tokenizer.decode(tgt_ids)
+        return Task(src_ids, tgt_ids, split(src), split(tgt))
+
+    def weights(self, tasks: Sequence[Task], batch_tokens: int) -> list[np.ndarray] | None:
+        """For each task a row a target word, a column a source word; None if the model has no attention to
+        its source."""
         look = self.look
         if look is None:
             return None
-        results: list[np.ndarray] = [np.zeros((0, 0))] * len(pairs)
+        results: list[np.ndarray] = [np.zeros((0, 0))] * len(tasks)
+        pairs = [(task.src_ids, task.tgt_ids) for task in tasks]
         for number, found in attention_in_batches(self.model, pairs, self.device, batch_tokens):
-            src, tgt = pairs[number]
-            pieces = pieces_by_pieces(found[look.module], look.when_read)
-            of_src = self._members(self.src_tokenizer, src, split)
-            results[number] = words_by_words(pieces, of_src, self._members(self.tgt_tokenizer, tgt, split))
+            task = tasks[number]
+            results[number] = words_by_words(
+                pieces_by_pieces(found[look.module], look.when_read),
+                members(offsets(self.src_tokenizer, task.src_ids), task.src_words),
+                members(offsets(self.tgt_tokenizer, task.tgt_ids), task.tgt_words),
+            )
         return results
 
-    def links(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int) -> list[Links]:
-        """The word alignment of each pair of ids; words are what white space separates."""
-        weights = self.weights(pairs, words, batch_tokens)
+    def links(self, tasks: Sequence[Task], batch_tokens: int) -> list[Links]:
+        """The word alignment of each task."""
+        weights = self.weights(tasks, batch_tokens)
         if weights is None:
             raise UserError("align: this model has no attention to its source, so it aligns nothing")
-        return [links_of(found) for found in weights]
+        return [sorted({*links_of(w), *task.known}) for w, task in zip(weights, tasks, strict=True)]
 
     def links_of_texts(self, pairs: Sequence[tuple[str, str]], batch_tokens: int) -> list[Links]:
+        """The word alignment of given translations; words are what white space separates."""
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
-        return self.links(list(zip(sources, targets, strict=True)), batch_tokens)
-
-    @staticmethod
-    def _members(tokenizer: Tokenizer, ids: Sequence[int], split: Split) -> np.ndarray:
-        return members(offsets(tokenizer, ids), split(tokenizer.decode(ids)))
+        return self.links([self.task(*ids) for ids in zip(sources, targets, strict=True)], batch_tokens)

@@ -10,7 +10,7 @@ from dragoman.decode.aligner import Aligner
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import Hypothesis, normalised, total
-from dragoman.decode.protected import keep_spans
+from dragoman.decode.protected import keep_spans, task_of
 from dragoman.decode.scorer import Scorer, log_probs
 from dragoman.decode.search import search
 from dragoman.decode.stream import Partial, stream_tokens
@@ -82,7 +82,12 @@ class Translator:
                 return self._hypotheses(cut, settings, batch_tokens)
 
             found = keep_spans(found, texts, protect, again, self.aligner, batch_tokens)
-        return self._aligned(texts, found, batch_tokens) if align else found
+        if align:
+            rows = zip(texts, found, strict=True)
+            tasks = [task_of(text, one, protect, self.aligner) for text, row in rows for one in row]
+            links = iter(self.aligner.links(tasks, batch_tokens))
+            found = [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
+        return found
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
@@ -98,19 +103,6 @@ class Translator:
                 yield Partial(decoder.finish(), (), self._hypothesis(final, settings.alpha))
             else:
                 yield Partial("".join(map(decoder.push, final)), final)
-
-    def _aligned(
-        self, texts: Sequence[str], found: list[list[Hypothesis]], batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        sources = self.src_tokenizer.encode_batch(texts)
-        pairs = [(source, self._written(h)) for source, row in zip(sources, found, strict=True) for h in row]
-        links = iter(self.aligner.links(pairs, batch_tokens))
-        return [[replace(h, alignment=tuple(next(links))) for h in row] for row in found]
-
-    def _written(self, hypothesis: Hypothesis) -> Sequence[int]:
-        """The ids of its text; where spans were put into it, these are not those of the model."""
-        placed = hypothesis.protection in ("placed", "appended")
-        return self.tgt_tokenizer.encode(hypothesis.text) if placed else hypothesis.tokens
 
     def _hypotheses(
         self,

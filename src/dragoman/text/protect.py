@@ -22,7 +22,7 @@ from dragoman.text.markup import role, well_formed
 from dragoman.text.normalize import nfc
 from dragoman.text.place import Mark, arrange, write
 from dragoman.text.spans import DEFAULT_KINDS, Kind, Span, find
-from dragoman.text.words import units
+from dragoman.text.words import Place, units, words
 
 Protection = Literal["copied", "placed", "appended"]
 """`copied`: the model carried everything over by itself; `placed`: it was put where the attention says;
@@ -131,3 +131,23 @@ def _without_spans(text: str, kinds: Collection[Kind]) -> str:
         kept = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
         text = " ".join(" ".join(kept).split())
     return text.translate(_TRIGGERS)
+
+
+def words_without_spans(text: str, bare: str, kinds: Collection[Kind]) -> list[Place] | None:
+    """Where the words of `text` stand in `bare`, which is the same but for spans and white space; a word that
+    is all span stands there without length. None if the two differ in more than that."""
+    text = nfc(text)
+    inside = {place for span in find(text, kinds) for place in range(span.start, span.end)}
+    kept = [place for place, char in enumerate(text) if place not in inside and not char.isspace()]
+    there = [place for place, char in enumerate(bare) if not char.isspace()]
+    if [text[place] for place in kept] != [bare[place] for place in there]:
+        return None
+    places: list[Place] = []
+    at = end = 0
+    for _, word_end in words(text):
+        first = at
+        while at < len(kept) and kept[at] < word_end:
+            at += 1
+        start, end = (there[first], there[at - 1] + 1) if at > first else (end, end)
+        places.append((start, end))
+    return places

@@ -31,7 +31,8 @@ _PRINTF_FLAGS = frozenset("-+#0'")
 _PRINTF_ENDS = frozenset("diouxXeEfFgGaAcspn@%")
 _ATTRIBUTES_WITHOUT_VALUE = frozenset({
     "async", "autofocus", "autoplay", "checked", "controls", "default", "defer", "disabled", "download",
-    "hidden", "loop", "multiple", "muted", "novalidate", "open", "readonly", "required", "reversed", "selected",
+    "hidden", "loop", "multiple", "muted", "novalidate", "open", "readonly", "required", "reversed",
+    "selected",
 })  # fmt: skip
 _LONGEST = 256  # characters of a placeholder; of a comment sixteen times as many
 _LONGEST_ENTITY = 32

@@ -1,4 +1,4 @@
-"""Alignment and protection as a person types them."""
+"""Alignment, protection and streaming as a person types them."""
 
 import json
 import shutil
@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 import dragoman
 from dragoman.cli.main import app
+from dragoman.errors import UserError
 from dragoman.evaluate.alignment import read_gold, score_alignments
 
 
@@ -68,3 +69,18 @@ def test_markup_and_addresses_survive_by_default(run: Path) -> None:
     assert "protection" not in bare and "alignment" not in bare
     numbers = dragoman_command("translate", run, "the red cat and a 1,234.5 dog", "--protect-numbers")
     assert "1,234.5" in numbers.stdout
+
+
+def test_streaming_prints_the_same_translations(run: Path) -> None:
+    texts = ["the red cat and a dog", "", "an old {x} hill"]
+    for beam in (1, 4):
+        plain = dragoman_command("translate", run, *texts, "--beam", beam)
+        streamed = dragoman_command("translate", run, *texts, "--beam", beam, "--stream")
+        assert streamed.exit_code == 0, streamed.output
+        assert streamed.stdout == plain.stdout
+
+
+def test_streaming_refuses_what_needs_the_whole(run: Path) -> None:
+    result = dragoman_command("translate", run, "the cat", "--stream", "--json", "--align")
+    assert isinstance(result.exception, UserError)
+    assert "--json, --align" in str(result.exception)

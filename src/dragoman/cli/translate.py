@@ -1,5 +1,6 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,9 @@ def translate(
         bool, typer.Option("--protect-numbers", help="And numbers with separators, signs or many digits.")
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each translation while it is being found.")
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -40,6 +44,16 @@ def translate(
     lines = input_lines(texts, input)
     translator = Run.open(run).translator(checkpoint, device)
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
+    if stream:
+        whole_only = {
+            "--json": json_lines,
+            "--align": align,
+            "--output": output,
+            "--n-best": settings.n_best > 1,
+        }
+        _refuse_with_stream([name for name, given in whole_only.items() if given])
+        _stream(translator, lines, settings, kinds)
+        return
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
@@ -55,6 +69,31 @@ def translate(
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
+
+
+def _refuse_with_stream(options: list[str]) -> None:
+    from dragoman.errors import UserError
+
+    if options:
+        raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
+
+
+def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collection[Any]) -> None:
+    """A text with spans to protect is printed when all of it is there: only then is their place known."""
+    import sys
+    from itertools import chain
+
+    from dragoman.text.spans import find
+
+    out = sys.stdout.buffer
+    for line in lines:
+        if find(line, kinds):
+            parts = iter(translator.translate([line], search=search, protect=kinds))
+        else:
+            parts = (part.text for part in translator.stream(line, search=search))
+        for text in chain(map(one_line, parts), "\n"):
+            out.write(text.encode("utf-8"))
+            out.flush()
 
 
 def with_changes(search: Any, **changes: float | None) -> Any:

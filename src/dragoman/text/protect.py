@@ -13,7 +13,7 @@ writes is searched for spans again; if they are not those of the source, the nex
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -50,31 +50,50 @@ class Protected:
 def protect(source: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> Protected:
     """Cut the spans out. What is left reads as if they had never been there."""
     marks: list[Mark] = []
-    text, at, separates = "", 0, False
+    left = _Left()
+    at, separates = 0, False
     for span in find(source, kinds):
-        text = _joined(text, source[at : span.start], separates, at > 0)
+        left.add(source[at : span.start], separates)
         separates = (separates and at == span.start) or role(span) == "alone"
-        at = span.end
+        at, left.after_span = span.end, True
         before = source[span.start - 1].isspace() if span.start else None
         after = source[span.end].isspace() if span.end < len(source) else None
-        marks.append(Mark(span, len(nfc(text.rstrip())), before, after))
-    text = nfc(_joined(text, source[at:], separates, at > 0))
-    if marks:
-        text = text.rstrip()
-    return Protected(source, text, tuple(marks), tuple(kinds))
+        marks.append(Mark(span, left.place, before, after))
+    left.add(source[at:], separates)
+    text = nfc("".join(left.parts))
+    return Protected(source, text.rstrip() if marks else text, tuple(marks), tuple(kinds))
 
 
-def _joined(text: str, segment: str, separates: bool, cut: bool) -> str:
-    """The text so far and what follows the span that was cut out between them: one space of two goes, the
-    space before a full stop goes, and a span without spaces around it leaves one."""
-    if not segment or not cut:
-        return text + segment
-    if segment[0].isspace() and (not text or text[-1].isspace()):
-        return text + segment[1:]
-    if segment[0] in _GLUED_MARKS and text.endswith(" "):
-        return text[:-1] + segment
-    needs_space = separates and text[-1:].isalnum() and segment[0].isalnum()
-    return f"{text} {segment}" if needs_space else text + segment
+@dataclass
+class _Left:
+    """What is left of a source, piece by piece."""
+
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    after_span: bool = False
+
+    @property
+    def place(self) -> int:
+        """The end of the last word."""
+        return self.length - (len(self.parts[-1]) - len(self.parts[-1].rstrip()) if self.parts else 0)
+
+    def add(self, segment: str, separates: bool) -> None:
+        """What follows a span: one space of two goes, the space before a full stop goes, and a span without
+        spaces around it leaves one."""
+        last = self.parts[-1][-1] if self.parts else " "
+        if self.after_span and segment:
+            if segment[0].isspace() and last.isspace():
+                segment = segment[1:]
+            elif segment[0] in _GLUED_MARKS and self.parts and last == " ":
+                self.length -= 1
+                self.parts[-1] = self.parts[-1][:-1]
+                if not self.parts[-1]:
+                    self.parts.pop()
+            elif separates and last.isalnum() and segment[0].isalnum():
+                segment = f" {segment}"
+        if segment:
+            self.parts.append(nfc(segment))
+            self.length += len(self.parts[-1])
 
 
 def carried(protected: Protected, translation: str) -> bool:

@@ -117,6 +117,16 @@ def test_elements_go_where_their_words_went() -> None:
     assert got == "<p><i>Beliebige</i> Taste drücken %s!</p>"
 
 
+def test_words_are_marked_not_their_punctuation() -> None:
+    """Even where the attention of a full stop is what an element gets most of."""
+    protected = protect("fix <b>the roof</b> of {x} a house.")
+    weights = np.full((4, 6), 0.1)
+    weights[3, 1:4] = 5.0  # the full stop looks at «the roof of»
+    weights[1, 1:3] = 0.2
+    text, _ = restore("ein Haus reparieren.", protected, weights)
+    assert text == "ein <b>Haus</b> {x} reparieren."
+
+
 def test_white_space_is_that_of_the_source() -> None:
     same = [0, 1, 2, 3, 4]
     assert aligned("<b>One</b>, two", "Eins, zwei", same[:3]) == "<b>Eins</b>, zwei"

@@ -2,8 +2,8 @@
 
     source        Click <b>the red button</b> at {url} .
     its units     Click    the red button     at       .        what the model translated
-    translation   Klicken Sie bei auf den roten Knopf .
-    placed        Klicken Sie bei {url} auf <b>den roten Knopf</b>.
+    translation   Klicken Sie auf den roten Knopf bei .
+    placed        Klicken Sie auf <b>den roten Knopf</b> bei {url}.
 
 An element becomes the run of target units whose weight lies more inside its content than outside it: the
 greatest sum of 2p − 1, where p is a unit's share of weight on that content. It is sought inside the element
@@ -46,16 +46,22 @@ class _Node:
 
 
 def arrange(
-    marks: Sequence[Mark], source: str, source_units: Sequence[Place], weights: np.ndarray, final: bool
+    marks: Sequence[Mark],
+    source: tuple[str, Sequence[Place]],
+    target: tuple[str, Sequence[Place]],
+    weights: np.ndarray,
 ) -> list[tuple[int, int]]:
-    """Every mark with the gap it goes to (gap g is before target unit g), in the order of writing. `weights`
-    has a row a target unit, a column a source unit; `final`: the translation ends in punctuation."""
+    """Every mark with the gap it goes to (gap g is before target unit g), in the order of writing. Source and
+    target are texts with their units; `weights` has a row a target unit, a column a source unit."""
+    _, source_units = source
+    of_source, of_target = _are_words(*source), _are_words(*target)
     starts = [start for start, _ in source_units]
     root = _tree(marks, [bisect_left(starts, mark.place) for mark in marks], len(source_units))
     root.interval = (0, len(weights))
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
     shares = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights / total, axis=1)], axis=1)
-    ends_in_mark = bool(source_units) and source[source_units[-1][0]] in _CLOSING and final
+    ends_in_mark = all(bool(places) and text[places[-1][0]] in _CLOSING for text, places in (source, target))
+    weights = np.where(of_target[:, None] >= of_source[None], weights, 1e-9 * weights)  # words by words
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -63,7 +69,8 @@ def arrange(
         taken = np.zeros(len(weights), dtype=bool)
         for child in sorted(elements, key=lambda e: e.content[0] - e.content[1]):
             inside = shares[:, child.content[1]] - shares[:, child.content[0]]
-            child.interval = _run_of(inside, node, child, taken)
+            at_least = of_target | ~of_source[slice(*child.content)].any()  # around a word, if it was
+            child.interval = _run_of(inside, at_least, node, child, taken)
             taken[slice(*child.interval)] = True
         waiting += elements
         for child in node.children:
@@ -74,6 +81,10 @@ def arrange(
                 for inner in _below(child):
                     inner.interval = (gap, gap)
     return _written(root)
+
+
+def _are_words(text: str, places: Sequence[Place]) -> np.ndarray:
+    return np.array([text[start].isalnum() for start, _ in places], dtype=bool)
 
 
 def _tree(marks: Sequence[Mark], places: Sequence[int], count: int) -> _Node:
@@ -92,21 +103,24 @@ def _tree(marks: Sequence[Mark], places: Sequence[int], count: int) -> _Node:
     return root
 
 
-def _run_of(inside: np.ndarray, parent: _Node, child: _Node, taken: np.ndarray) -> tuple[int, int]:
-    """The run of free target units inside the parent with the greatest sum of 2p − 1."""
+def _run_of(
+    inside: np.ndarray, at_least: np.ndarray, parent: _Node, child: _Node, taken: np.ndarray
+) -> tuple[int, int]:
+    """The run of free target units inside the parent with the greatest sum of 2p − 1, or else the one unit
+    with the greatest p. Units that are not among `at_least` add nothing by themselves."""
     low, high = parent.interval
     if child.content == parent.content and not taken[low:high].any():
         return low, high
     best, best_sum, start, running = (low, low), 0.0, low, 0.0
-    strongest, strongest_share = (low, low), -1.0
+    strongest, most = (low, low), (False, -1.0)
     for unit in range(low, high):
         if taken[unit]:
             start, running = unit + 1, 0.0
             continue
-        share = float(inside[unit])
-        if share > strongest_share:
-            strongest, strongest_share = (unit, unit + 1), share
-        running += 2 * share - 1
+        share, counts = float(inside[unit]), bool(at_least[unit])
+        if (counts, share) > most:
+            strongest, most = (unit, unit + 1), (counts, share)
+        running += 2 * share - 1 if counts else min(0.0, 2 * share - 1)
         if running > best_sum:
             best, best_sum = (start, unit + 1), running
         if running <= 0:

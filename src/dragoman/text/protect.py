@@ -126,8 +126,7 @@ def _ways(
     marks, source_units, target_units = protected.marks, units(protected.text), units(translation)
     if weights is None or weights.shape != (len(target_units), len(source_units)):
         weights = _same_order(len(target_units), len(source_units))
-    final = bool(target_units) and translation[target_units[-1][0]] in _GLUED_MARKS
-    placed = arrange(marks, protected.text, source_units, weights, final)
+    placed = arrange(marks, (protected.text, source_units), (translation, target_units), weights)
     for spaced in (False, True):
         yield write(translation, target_units, placed, marks, spaced), "placed"
     at_end = " ".join(mark.span.text for mark in marks)

@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dragoman.cli import search_report as command
-from dragoman.cli import translate as translate_command
 from dragoman.cli.main import app
 from dragoman.errors import UserError
 
@@ -84,19 +83,13 @@ def test_without_matplotlib_there_are_tables_and_no_picture(
     assert "dragoman[plots]" in str(result.exception)
 
 
-def test_exhaustive_translation_says_whether_it_is_proven(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhaustive_translation_says_whether_it_is_proven(run: Path) -> None:
     arguments = ("translate", run, "the red cat and a dog", "--json")
     beam = json.loads(dragoman_command(*arguments).stdout)["translations"][0]
     assert "exact" not in beam
-    plain = translate_command.with_changes
     for nodes, proven in ((5000, True), (1, False)):
-        changes = {"max_nodes": nodes}
-        monkeypatch.setattr(
-            translate_command,
-            "with_changes",
-            lambda search, changes=changes, **own: plain(search, **own | changes),
-        )
-        result = dragoman_command(*arguments, "--method", "exhaustive")
+        nodes_at_most = ("--set", f"search.max_nodes={nodes}")
+        result = dragoman_command(*arguments, "--method", "exhaustive", *nodes_at_most)
         found = json.loads(result.stdout)["translations"][0]
         assert found["exact"] is proven
         assert found["score"] >= beam["score"] - 1e-6

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dragoman import __version__
+from dragoman.cli.align import align
 from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
@@ -41,7 +42,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
-for command in (demo, train, resume, translate, score, evaluate, compare, search_report, corpus, tokenize):
+for command in (
+    *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
+    *(corpus, tokenize),
+):
     app.command()(command)
 
 

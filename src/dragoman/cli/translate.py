@@ -1,5 +1,6 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,16 @@ def translate(
     record: Annotated[
         bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
     ] = False,
+    protect: Annotated[
+        bool, typer.Option(help="URLs, e-mail addresses, placeholders and markup come out as they went in.")
+    ] = True,
+    protect_numbers: Annotated[
+        bool, typer.Option("--protect-numbers", help="And numbers with separators, signs or many digits.")
+    ] = False,
+    align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each translation while it is being found.")
+    ] = False,
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -52,6 +63,7 @@ def translate(
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
+    from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
     from dragoman.train.run import Run, ensemble
 
     if record and not json_lines:
@@ -62,6 +74,15 @@ def translate(
     settings = with_changes(
         translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
     )
+    kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
+    if stream:
+        whole_only = {
+            **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
+            **{"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1},
+        }
+        _refuse_with_stream([name for name, given in whole_only.items() if given])
+        _stream(translator, lines, settings, kinds)
+        return
     number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
@@ -72,6 +93,8 @@ def translate(
                 prefix_open=prefix_open,
                 glossary=wishes.glossary,
                 forbidden=wishes.forbidden,
+                protect=kinds,
+                align=align,
                 batch_tokens=batch_tokens,
             )
             for source, hypotheses in zip(chunk, found, strict=True):
@@ -80,10 +103,10 @@ def translate(
                 if json_lines:
                     write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
                 elif settings.n_best == 1:
-                    write(one_line(hypotheses[0].text))
+                    write(with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+                        write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
         typer.echo(
@@ -93,9 +116,40 @@ def translate(
         )
 
 
+def _refuse_with_stream(options: list[str]) -> None:
+    if options:
+        raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
+
+
+def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collection[Any]) -> None:
+    """A text with spans to protect is printed when all of it is there: only then is their place known."""
+    import sys
+    from itertools import chain
+
+    from dragoman.text.spans import find
+
+    out = sys.stdout.buffer
+    for line in lines:
+        if find(line, kinds):
+            parts = iter(translator.translate([line], search=search, protect=kinds))
+        else:
+            parts = (part.text for part in translator.stream(line, search=search))
+        for text in chain(map(one_line, parts), "\n"):
+            out.write(text.encode("utf-8"))
+            out.flush()
+
+
 def one_line(text: str) -> str:
     """A model can write a line feed; the line it belongs to stays one line."""
     return text.replace("\n", " ")
+
+
+def with_alignment(hypothesis: Any) -> str:
+    """The text as one line, and its alignment where it has one."""
+    from dragoman.decode.align import pharaoh
+
+    text = one_line(hypothesis.text)
+    return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"
 
 
 def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
@@ -111,6 +165,8 @@ def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] |
             "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
             "token_scores": list(hypothesis.token_scores),
             **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
+            **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
+            **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
         }
         for hypothesis in hypotheses
     ]

@@ -85,18 +85,29 @@ class Beam:
         self.last = torch.full((count,), self.scorer.vocab.bos_id, device=device)  # N
 
     def run(self) -> list[list[Ended]]:
-        while len(self.done) < len(self.ended):
-            self.length += 1
-            scores, self.state = self.scorer.step(self.last, self.state)
-            prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
-            ranked = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
-            self._end_at_limit(scores, ranked)
-            self._advance(scores, ranked, prefix)
-            self._drop_done()
-        in_order = (sorted(found, key=self._rank, reverse=True) for found in self.ended.values())
+        while not self.finished:
+            self.advance()
+        return self.results()
+
+    @property
+    def finished(self) -> bool:
+        return len(self.done) == len(self.ended)
+
+    def advance(self) -> None:
+        """One further token for every live hypothesis."""
+        self.length += 1
+        scores, self.state = self.scorer.step(self.last, self.state)
+        prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
+        ranked = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
+        self._end_at_limit(scores, ranked)
+        self._advance(scores, ranked, prefix)
+        self._drop_done()
+
+    def results(self) -> list[list[Ended]]:
+        in_order = (sorted(found, key=self.rank, reverse=True) for found in self.ended.values())
         return [found[: self.config.n_best] for found in in_order]
 
-    def _rank(self, ended: Ended) -> float:
+    def rank(self, ended: Ended) -> float:
         return ended.score(self.config)
 
     def _end_at_limit(self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"]) -> None:
@@ -217,7 +228,7 @@ class Beam:
             found = self.ended[sentence]
             if sentence in self.done or self.config.stop == "limit" or len(found) < n_best:
                 continue
-            nth = sorted(map(self._rank, found), reverse=True)[n_best - 1]
+            nth = sorted(map(self.rank, found), reverse=True)[n_best - 1]
             hopeless = nth >= self.config.best_rank(best_live[row], limits[row])
             complete = self.config.stop == "complete" and min(self.ended_in[sentence]) >= self.width
             if hopeless or complete:

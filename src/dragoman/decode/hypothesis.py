@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dragoman.decode.trace import Trace
+from dragoman.text.protect import Protection
 
 FinishReason = Literal["stop", "length", "loop"]
 
@@ -30,6 +31,11 @@ class Hypothesis:
     was proven. Other searches prove nothing: None."""
     trace: Trace | None = field(default=None, compare=False, repr=False)
     """What the search looked at, where it was recorded; one object for all hypotheses of a sentence."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """Source word and target word, where alignment was asked for."""
+    protection: Protection | None = None
+    """How the protected spans of the source came into `text`, where it has any. Tokens and scores are those
+    of what the model wrote."""
 
 
 def normalised(

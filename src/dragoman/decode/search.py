@@ -69,15 +69,7 @@ def _search(
     spelling: Spelling | None = None,
 ) -> list[list[Ended]]:
     with torch.inference_mode():
-        lengths = src_mask.sum(dim=1)
-        longest = [config.longest(n) for n in lengths.tolist()]
-        required = None
-        if spelling is not None:
-            longest = [max(n, _least(own, spelling)) for n, own in zip(longest, constraints, strict=True)]
-        limits = torch.tensor(longest, device=src_ids.device)
-        if spelling is not None and any(own.required for own in constraints):
-            required = Required(scorer.vocab, constraints, spelling, limits)
-        rules = rules_for(config, scorer.vocab, lengths, limits, constraints, spelling, required)
+        limits, rules, required = set_up(scorer, src_mask, config, constraints, spelling)
         if config.method == "sample":
             return sample(scorer, src_ids, src_mask, limits, rules, config)
         found = _by_beam(scorer, src_ids, src_mask, limits, rules, config, required)
@@ -87,8 +79,29 @@ def _search(
             Exhaustive(scorer, limit, rules, row, config, found[row]).run(
                 src_ids[row : row + 1, :length], src_mask[row : row + 1, :length]
             )
-            for row, (length, limit) in enumerate(zip(lengths.tolist(), longest, strict=True))
+            for row, (length, limit) in enumerate(
+                zip(src_mask.sum(dim=1).tolist(), limits.tolist(), strict=True)
+            )
         ]
+
+
+def set_up(
+    scorer: Scorer,
+    src_mask: Bool[Tensor, "B S"],
+    config: SearchConfig,
+    constraints: Sequence[Constraints] = (),
+    spelling: Spelling | None = None,
+) -> tuple[Int[Tensor, "B"], Rules, Required | None]:
+    """The greatest length of every sentence, the rules, and the phrases that have to come."""
+    lengths = src_mask.sum(dim=1)
+    longest = [config.longest(n) for n in lengths.tolist()]
+    required = None
+    if spelling is not None:
+        longest = [max(n, _least(own, spelling)) for n, own in zip(longest, constraints, strict=True)]
+    limits = torch.tensor(longest, device=src_mask.device)
+    if spelling is not None and any(own.required for own in constraints):
+        required = Required(scorer.vocab, constraints, spelling, limits)
+    return limits, rules_for(config, scorer.vocab, lengths, limits, constraints, spelling, required), required
 
 
 def _by_beam(

@@ -1,21 +1,26 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
+from dragoman.decode.aligner import Aligner
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constraints import Constraints, constraints_for
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
 from dragoman.decode.hypothesis import Hypothesis, total
 from dragoman.decode.mbr import by_expected_utility
+from dragoman.decode.protected import keep_spans, task_of
 from dragoman.decode.scorer import Scorer
+from dragoman.decode.stream import Partial, stream_tokens
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.glossary import Glossary
+from dragoman.text.incremental import IncrementalDecoder
+from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
@@ -44,6 +49,7 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self.search = search or SearchConfig()
         self.device = torch.device(device)
+        self.aligner = Aligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
 
     def translate(
         self,
@@ -51,9 +57,11 @@ class Translator:
         *,
         search: SearchConfig | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        protect: Collection[Kind] = (),
     ) -> list[str]:
         """The best translation of each text."""
-        return [found[0].text for found in self.hypotheses(texts, search=search, batch_tokens=batch_tokens)]
+        found = self.hypotheses(texts, search=search, batch_tokens=batch_tokens, protect=protect)
+        return [best.text for best, *_ in found]
 
     def hypotheses(
         self,
@@ -65,6 +73,8 @@ class Translator:
         required: Sequence[Sequence[str | Sequence[str]]] | None = None,
         forbidden: Sequence[str] | Sequence[Sequence[str]] = (),
         glossary: Glossary | None = None,
+        protect: Collection[Kind] = (),
+        align: bool = False,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
@@ -73,11 +83,51 @@ class Translator:
         `prefixes` are what the translations begin with; `prefix_open` lets the last word of each go on.
         `required` has for every text the phrases that must come, each one phrase or several variants of it;
         `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
-        of phrases for each. A phrase is always matched as whole words, in the case given.
+        of phrases for each. A phrase is always matched as whole words, in the case given. `protect` names
+        what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
+        alignments.
         """
         self._refuse_string(texts)
         settings = search or self.search
         constraints = self._constraints(texts, prefixes, prefix_open, required, forbidden, glossary)
+        found = self._hypotheses(texts, settings, constraints, batch_tokens, progress)
+        if protect:
+
+            def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
+                own = [constraints[number] for number in numbers]
+                return self._hypotheses(cut, settings, own, batch_tokens)
+
+            found = keep_spans(found, texts, protect, again, self.aligner, batch_tokens)
+        if align:
+            rows = zip(texts, found, strict=True)
+            tasks = [task_of(text, one, protect, self.aligner) for text, row in rows for one in row]
+            links = iter(self.aligner.links(tasks, batch_tokens))
+            found = [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
+        return found
+
+    def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
+        """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
+        that needs the whole of it."""
+        settings = search or self.search
+        if not text.strip():
+            yield Partial("", (), _EMPTY)
+            return
+        source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
+        decoder = IncrementalDecoder(self.tgt_tokenizer)
+        for final in stream_tokens(self.scorer, *source, settings):
+            if isinstance(final, Ended):
+                yield Partial(decoder.finish(), (), self._hypothesis(final, settings))
+            else:
+                yield Partial("".join(map(decoder.push, final)), final)
+
+    def _hypotheses(
+        self,
+        texts: Sequence[str],
+        settings: SearchConfig,
+        constraints: Sequence[Constraints],
+        batch_tokens: int,
+        progress: Progress | None = None,
+    ) -> list[list[Hypothesis]]:
         sources = self.src_tokenizer.encode_batch(texts)
         results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
         asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]

@@ -91,9 +91,7 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of any ids: control pieces are skipped, bytes that are not UTF-8 and ids that do not
         exist become U+FFFD."""
-        spelling, size = self._spelling, self.size
-        data = b"".join([spelling[i] if 0 <= i < size else _REPLACEMENT.encode() for i in ids])
-        text = data.decode("utf-8", errors="replace")
+        text = b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
         if self.kind in ("char", "byte"):
             return text
         return text.removeprefix(" ") if self.config.word_mark == "start" else text.removesuffix(" ")
@@ -114,6 +112,10 @@ class Tokenizer:
     def spelling(self) -> Spelling:
         """What each id writes, for constraints on text."""
         return Spelling(self._spelling)
+
+    def bytes_of(self, piece: int) -> bytes:
+        """The UTF-8 that one id adds to a text; a character may need several of them."""
+        return self._spelling[piece] if 0 <= piece < self.size else _REPLACEMENT.encode()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces as they stand in the file: a space as ▁, a byte as <0xE2>."""

@@ -1,11 +1,15 @@
-"""Where words begin and end: what «as whole words» means for glossaries and for constraints on translations.
+"""Where words begin and end, in plain characters and without a tokenizer: two people who count words agree.
 
-A boundary lies between two characters unless both are word characters: letters, digits, marks, and `_`.
+What «as whole words» means for glossaries and for constraints on translations: a boundary lies between two
+characters unless both are word characters (letters, digits, marks, and `_`).
 Scripts that are written without spaces (Han, kana, Thai, Lao, Khmer, Burmese) have a boundary everywhere.
 """
 
 import unicodedata
 from collections.abc import Iterator
+
+Place = tuple[int, int]
+"""First character, and the one after the last."""
 
 _WITHOUT_SPACES = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -49,3 +53,34 @@ def places_of(phrase: str, text: str) -> Iterator[int]:
 
 def has_phrase(text: str, phrase: str) -> bool:
     return next(places_of(phrase, text), None) is not None
+
+
+def words(text: str) -> list[Place]:
+    """What white space separates: the words that alignments are written about."""
+    found: list[Place] = []
+    start = 0
+    for place, char in enumerate(f"{text} "):
+        if char.isspace():
+            if place > start:
+                found.append((start, place))
+            start = place + 1
+    return found
+
+
+def units(text: str) -> list[Place]:
+    """The same, with every mark of punctuation and every symbol on its own: what markup can stand between."""
+    found: list[Place] = []
+    for start, end in words(text):
+        first = start
+        for place in range(start, end):
+            if not _in_word(text[place]):
+                found += [(first, place)] if place > first else []
+                found.append((place, place + 1))
+                first = place + 1
+        found += [(first, end)] if end > first else []
+    return found
+
+
+def _in_word(char: str) -> bool:
+    """Letters, digits and the marks that combine with them; scripts that join with other signs stay whole."""
+    return char.isalnum() or unicodedata.category(char)[0] in "MC"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dragoman import checkpoint
@@ -35,6 +36,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
+from dragoman.decode.align import Pair
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer
@@ -43,6 +45,7 @@ from dragoman.train.log import read_records
 
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 _FORMAT = 1
+_EXAMPLES = 500  # validation pairs that choose the attention to align by
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,16 @@ class Run:
     def translator(self, which: str = "best", device: str = "auto") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
         return ensemble([self], which, device)
+
+    def validation_examples(self) -> list[Pair]:
+        """Pairs from all over the validation set; none if the data are gone: only training needs them."""
+        try:
+            store = self.prepared().valid
+        except UserError:
+            return []
+        count = min(len(store), _EXAMPLES)
+        chosen = np.linspace(0, len(store) - 1, count).round().astype(int).tolist() if count else []
+        return [(store.src(number), store.tgt(number)) for number in chosen]
 
     @classmethod
     def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":
@@ -178,7 +191,9 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
                 "same ones can translate together"
             )
     models = [first.model, *(other.model for other in others)]
-    return Translator(models, src, tgt, runs[0].config.search, chosen)
+    translator = Translator(models, src, tgt, runs[0].config.search, chosen)
+    translator.aligner.examples = runs[0].validation_examples
+    return translator
 
 
 def pick_device(name: str) -> torch.device:

@@ -1,0 +1,49 @@
+"""`dragoman align`: which words of given translations belong to which words of their sources."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def align(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="Links by hand (0-0 1p2); prints the alignment error rate.")
+    ] = None,
+    gold_first: Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")] = 0,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Print word alignments as 0-0 1-2, one line a pair, read off the model's attention."""
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.formats import read_pairs
+    from dragoman.decode.align import pharaoh
+    from dragoman.evaluate.alignment import read_gold, score_alignments
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    pairs = read_pairs(SourceConfig(tuple(files)), opened.config.data.src_lang, opened.config.data.tgt_lang)
+    right = None if gold is None else read_gold(gold, gold_first)
+    aligner = opened.translator(checkpoint, device).aligner
+    found: list[list[tuple[int, int]]] = []
+    with open_output(output) as write:
+        for chunk in chunks(pairs):
+            for links in aligner.links_of_texts([(pair.src, pair.tgt) for pair in chunk], batch_tokens):
+                write(pharaoh(links))
+                if right is not None:
+                    found.append(links)
+    if right is not None:
+        scores = score_alignments(found, right)
+        typer.echo(
+            f"alignment error rate {scores.error_rate:.1%}, precision {scores.precision:.1%}, "
+            f"recall {scores.recall:.1%}; attention: {aligner.look}",
+            err=True,
+        )

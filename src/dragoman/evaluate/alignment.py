@@ -1,0 +1,68 @@
+"""Alignment error rate (Och & Ney 2003, equations 9 to 11).
+
+People mark links as sure (S) or possible (P, the sure ones among them). For links A that a machine found,
+
+    precision = |A ∩ P| / |A|     recall = |A ∩ S| / |S|     AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+
+summed over all sentences. Files have a line a pair: `0-0 1-2 3p4`, source and target word, `-` for sure and
+`p` for possible.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.data.formats import read_lines
+from dragoman.errors import UserError
+
+Links = Iterable[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+    """The sure ones among them."""
+
+
+@dataclass(frozen=True)
+class AlignmentScores:
+    precision: float
+    recall: float
+    error_rate: float
+
+
+def read_gold(path: Path, first: int = 0) -> list[GoldLinks]:
+    """The links of every line; `first` is the number of the first word, 0 or 1."""
+    return [_read_line(line, first, f"{path}:{number}") for number, line in enumerate(read_lines(path), 1)]
+
+
+def _read_line(line: str, first: int, where: str) -> GoldLinks:
+    sure: set[tuple[int, int]] = set()
+    possible: set[tuple[int, int]] = set()
+    for link in line.split():
+        source, mark, target = next((link.partition(m) for m in "-pP" if m in link), (link, "", ""))
+        if not (source.isdecimal() and target.isdecimal()):
+            raise UserError(f"{where}: expected links such as 0-0 or 1p2, found {link!r}")
+        numbers = int(source) - first, int(target) - first
+        if min(numbers) < 0:
+            raise UserError(f"{where}: words are counted from {first}, found {link!r}")
+        possible.add(numbers)
+        if mark == "-":
+            sure.add(numbers)
+    return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def score_alignments(found: Sequence[Links], gold: Sequence[GoldLinks]) -> AlignmentScores:
+    """Over all sentences together. Nothing found and nothing sure is no error."""
+    if len(found) != len(gold):
+        raise UserError(f"gold: {len(gold)} lines for {len(found)} pairs; they have to be parallel")
+    links = in_sure = in_possible = sure = 0
+    for own, right in zip((set(row) for row in found), gold, strict=True):
+        links, sure = links + len(own), sure + len(right.sure)
+        in_sure, in_possible = in_sure + len(own & right.sure), in_possible + len(own & right.possible)
+    return AlignmentScores(
+        precision=in_possible / links if links else 1.0,
+        recall=in_sure / sure if sure else 1.0,
+        error_rate=1 - (in_sure + in_possible) / (links + sure) if links + sure else 0.0,
+    )

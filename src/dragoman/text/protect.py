@@ -1,0 +1,171 @@
+"""Protection: what must come out of a translation as it went in, exactly once, however bad the model is.
+
+    source ─ find ─▶ spans                                         `spans.py`
+    source ─ cut ──▶ text without them ─▶ model ─▶ translation
+    translation, spans, weights ─ restore ─▶ text with all of them  `place.py` says where
+                                    │
+                                    └─ verified: the same spans, each as often; tags nested if they were
+
+A model that has never seen markup cannot be trusted with it, and no marker is safe with every model. So spans
+are taken out before it and put back after it, and nothing is asked of the model but attention. What `restore`
+writes is searched for spans again; if they are not those of the source, the next, plainer way is taken.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from dragoman.text.markup import role, well_formed
+from dragoman.text.normalize import nfc
+from dragoman.text.place import Mark, arrange, write
+from dragoman.text.spans import DEFAULT_KINDS, Kind, Span, find
+from dragoman.text.words import Place, units, words
+
+Protection = Literal["copied", "placed", "appended"]
+"""`copied`: the model carried everything over by itself; `placed`: it was put where the attention says;
+`appended`: no place was safe, so the spans stand at the end."""
+
+_GLUED_MARKS = frozenset(".,;:!?)]}»”")
+_TRIGGERS = str.maketrans(dict.fromkeys("<>{}%$&@/\\:#€£¥+-.,'’0123456789", None))
+"""Without these characters no span of any kind can begin or go on."""
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A source, and what of it a model is shown: `text`, NFC, without the spans of `marks`."""
+
+    source: str
+    text: str
+    marks: tuple[Mark, ...]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def spans(self) -> list[Span]:
+        return [mark.span for mark in self.marks]
+
+
+def protect(source: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> Protected:
+    """Cut the spans out. What is left reads as if they had never been there."""
+    marks: list[Mark] = []
+    left = _Left()
+    at, separates = 0, False
+    for span in find(source, kinds):
+        left.add(source[at : span.start], separates)
+        separates = (separates and at == span.start) or role(span) == "alone"
+        at, left.after_span = span.end, True
+        before = source[span.start - 1].isspace() if span.start else None
+        after = source[span.end].isspace() if span.end < len(source) else None
+        marks.append(Mark(span, left.place, before, after))
+    left.add(source[at:], separates)
+    text = nfc("".join(left.parts))
+    return Protected(source, text.rstrip() if marks else text, tuple(marks), tuple(kinds))
+
+
+@dataclass
+class _Left:
+    """What is left of a source, piece by piece."""
+
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    after_span: bool = False
+
+    @property
+    def place(self) -> int:
+        """The end of the last word."""
+        return self.length - (len(self.parts[-1]) - len(self.parts[-1].rstrip()) if self.parts else 0)
+
+    def add(self, segment: str, separates: bool) -> None:
+        """What follows a span: one space of two goes, the space before a full stop goes, and a span without
+        spaces around it leaves one."""
+        last = self.parts[-1][-1] if self.parts else " "
+        if self.after_span and segment:
+            if segment[0].isspace() and last.isspace():
+                segment = segment[1:]
+            elif segment[0] in _GLUED_MARKS and self.parts and last == " ":
+                self.length -= 1
+                self.parts[-1] = self.parts[-1][:-1]
+                if not self.parts[-1]:
+                    self.parts.pop()
+            elif separates and last.isalnum() and segment[0].isalnum():
+                segment = f" {segment}"
+        if segment:
+            self.parts.append(nfc(segment))
+            self.length += len(self.parts[-1])
+
+
+def carried(protected: Protected, translation: str) -> bool:
+    """Whether a translation has just the spans of the source, and tags that are nested if those are."""
+    spans, found = protected.spans, find(translation, protected.kinds)
+    if Counter((s.kind, s.text) for s in spans) != Counter((s.kind, s.text) for s in found):
+        return False
+    return well_formed(found) or not well_formed(spans)
+
+
+def restore(
+    translation: str, protected: Protected, weights: np.ndarray | None = None
+) -> tuple[str, Protection]:
+    """The translation of `protected.text` with every span. `weights`: for each of `units(translation)` how
+    much it looks at each of `units(protected.text)`; without them, words are taken to come in the same order.
+
+    Spans that the model made up are taken out first. If the translation changes by that, so do its units, and
+    the weights are of no use any more.
+    """
+    if not protected.text.strip() and not translation.strip():
+        return protected.source, "placed"
+    clean = _without_spans(translation, protected.kinds)
+    *ways, last = _ways(clean, protected, weights if clean == translation else None)
+    return next((way for way in ways if carried(protected, way[0])), last)
+
+
+def _ways(
+    translation: str, protected: Protected, weights: np.ndarray | None
+) -> Iterator[tuple[str, Protection]]:
+    marks, source_units, target_units = protected.marks, units(protected.text), units(translation)
+    if weights is None or weights.shape != (len(target_units), len(source_units)):
+        weights = _same_order(len(target_units), len(source_units))
+    placed = arrange(marks, (protected.text, source_units), (translation, target_units), weights)
+    for spaced in (False, True):
+        yield write(translation, target_units, placed, marks, spaced), "placed"
+    at_end = " ".join(mark.span.text for mark in marks)
+    yield f"{translation} {at_end}".strip(), "appended"
+    yield f"{translation.translate(_TRIGGERS)} {at_end}".strip(), "appended"
+
+
+def _same_order(targets: int, sources: int) -> np.ndarray:
+    """Weights that are greatest where both are equally far into their texts."""
+    target, source = np.arange(targets)[:, None] + 0.5, np.arange(sources)[None] + 0.5
+    return np.exp(-np.abs(target / max(targets, 1) - source / max(sources, 1)) * max(targets, sources, 1))
+
+
+def _without_spans(text: str, kinds: Collection[Kind]) -> str:
+    for _ in range(3):  # what is left and right of a span may make another one
+        spans = find(text, kinds)
+        if not spans:
+            return text
+        edges = [0, *(edge for span in spans for edge in (span.start, span.end)), len(text)]
+        kept = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        text = " ".join(" ".join(kept).split())
+    return text.translate(_TRIGGERS)
+
+
+def words_without_spans(text: str, bare: str, kinds: Collection[Kind]) -> list[Place] | None:
+    """Where the words of `text` stand in `bare`, which is the same but for spans and white space; a word that
+    is all span stands there without length. None if the two differ in more than that."""
+    text = nfc(text)
+    inside = {place for span in find(text, kinds) for place in range(span.start, span.end)}
+    kept = [place for place, char in enumerate(text) if place not in inside and not char.isspace()]
+    there = [place for place, char in enumerate(bare) if not char.isspace()]
+    if [text[place] for place in kept] != [bare[place] for place in there]:
+        return None
+    places: list[Place] = []
+    at = end = 0
+    for _, word_end in words(text):
+        first = at
+        while at < len(kept) and kept[at] < word_end:
+            at += 1
+        start, end = (there[first], there[at - 1] + 1) if at > first else (end, end)
+        places.append((start, end))
+    return places

@@ -1,0 +1,160 @@
+"""Alignment from attention: exact weights, the right words, and the choice of attention without gold."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from battery.models import CASES, make
+from dragoman.data.batch import collate
+from dragoman.decode.align import (
+    Look,
+    choose,
+    lexical_score,
+    links_of,
+    members,
+    pharaoh,
+    source_attention,
+    words_by_words,
+)
+from dragoman.decode.aligner import Aligner
+from dragoman.errors import UserError
+from dragoman.models import build
+from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.rnn import RnnConfig
+from dragoman.models.transformer import TransformerConfig
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+LOOKS_AT_NO_SOURCE = ("rnn-none", "lstm-none", "transformer+rnn-none", "markov")
+PAIRS = [([3, 4, 5], [6, 7, 8, 9]), ([3], [4]), ([5, 6, 7, 8, 9, 10, 11], [3, 4]), ([3, 4], [])]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_model_shows_where_it_looked(name: str) -> None:
+    """Distributions over the source, the same in any batch; nothing for models that look nowhere."""
+    model = make(name)
+    found = source_attention(model, PAIRS)
+    assert (not found) == name.startswith(LOOKS_AT_NO_SOURCE)
+    for module, rows in found.items():
+        for number, (src, tgt) in enumerate(PAIRS):
+            assert rows[number].shape == (len(tgt) + 1, len(src) + 1)
+            np.testing.assert_allclose(rows[number].sum(axis=1), 1.0, atol=1e-5)
+            (alone,) = source_attention(model, [(src, tgt)])[module]
+            np.testing.assert_allclose(rows[number], alone, atol=1e-6)
+    look = choose(model, [])
+    assert look == choose(model, []) and (look is None) == (not found)
+
+
+def test_the_weights_are_those_of_the_model() -> None:
+    """Held against a Bahdanau attention computed by hand from the states of its decoder."""
+    torch.manual_seed(0)
+    config = RnnConfig(model_dim=8, attention="dot", wiring="luong", bidirectional=False, cell="gru")
+    model = build("rnn", config, Vocab(13, 13, shared=True)).double().eval()
+    src, tgt = [3, 4, 5], [6, 7]
+    (found,) = source_attention(model, [(src, tgt)])["decoder.attention"]
+    with torch.no_grad():
+        memory = model.encode(torch.tensor([[*src, 2]]), torch.ones(1, 4, dtype=torch.bool))
+        decoder = model.decoder
+        start = decoder.start(memory)
+        states, _ = decoder.stack(
+            decoder.embedding(torch.tensor([[1, *tgt]])), start.recurrent, start.masks.stack
+        )
+        expected = (states[0] @ memory.hidden[0].T).softmax(dim=-1)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
+
+
+def test_pieces_join_into_words() -> None:
+    src = members([(0, 2), (2, 4), (5, 8)], [(0, 4), (5, 8)])
+    tgt = members([(0, 3), (3, 3), (4, 8)], [(0, 3), (4, 6), (6, 8)])
+    assert src.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert tgt.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0.5, 0.5]]
+    weights = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3]])
+    expected = [[0.3, 0.7], [0.7, 0.3], [0.7, 0.3]]
+    np.testing.assert_allclose(words_by_words(weights, src, tgt), expected)
+    shared = members([(0, 1), (0, 1), (0, 1), (2, 3)], [(0, 1), (2, 3)])  # a character in three bytes
+    assert shared.tolist() == [[1, 0], [1, 0], [1, 0], [0, 1]]
+    assert members([], [(0, 1)]).shape == (0, 1)
+
+
+def test_links_are_the_greatest_weights_and_what_comes_close() -> None:
+    weights = np.array([[0.6, 0.4, 0.0, 0.0], [0.1, 0.2, 0.7, 0.0], [0.0, 0.0, 0.8, 0.2]])
+    assert links_of(weights) == [(0, 0), (1, 0), (2, 1), (2, 2)]
+    assert pharaoh(links_of(weights)) == "0-0 1-0 2-1 2-2"
+    assert links_of(np.zeros((2, 3))) == links_of(np.zeros((0, 3))) == []
+
+
+def test_a_lexicon_that_agrees_with_itself_scores_higher() -> None:
+    chance = random.Random(0)
+    right = [(word, word + 100) for word in chance.choices(range(20), k=400)]
+    targets = [t for _, t in right]
+    chance.shuffle(targets)
+    wrong = [(s, t) for (s, _), t in zip(right, targets, strict=True)]
+    assert lexical_score(right) > lexical_score(wrong)
+    # one source, two targets that come twice and once: by hand
+    by_hand = (2 * np.log((1 + 2 / 3) / 3) + np.log((0 + 1 / 3) / 3)) / 3
+    assert lexical_score([(1, 5), (1, 5), (1, 6)]) == pytest.approx(by_hand)
+
+
+@pytest.fixture(scope="module")
+def copier() -> tuple[EncoderDecoder, Tokenizer, list[str]]:
+    """A Transformer that has learnt to write a sentence's words in capitals, backwards."""
+    chance = random.Random(1)
+    names = ["red", "old", "cat", "dog", "sun", "sea", "hat", "mud", "fig", "oak"]
+    rows = [chance.sample(names, k=chance.randint(3, 6)) for _ in range(400)]
+    texts = [" ".join(row) for row in rows]
+    targets = [" ".join(row[::-1]).upper() for row in rows]
+    tokenizer = Tokenizer.train(
+        [*texts, *targets], TokenizerConfig(kind="word", vocab_size=400, min_frequency=1)
+    )
+    torch.manual_seed(0)
+    config = TransformerConfig(num_layers=2, model_dim=32, num_heads=2, ff_dim=64, dropout=0.0, norm="pre")
+    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    _learn(model, list(zip(tokenizer.encode_batch(texts), tokenizer.encode_batch(targets), strict=True)))
+    return model.eval(), tokenizer, texts
+
+
+def _learn(model: EncoderDecoder, pairs: list[tuple[list[int], list[int]]]) -> None:
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    chance = random.Random(2)
+    for _ in range(250):
+        batch = collate(chance.sample(pairs, 32))
+        logits = model.project(model(batch.src_ids, batch.src_mask, batch.tgt_in))
+        loss = torch.nn.functional.cross_entropy(logits[batch.tgt_mask], batch.tgt_out[batch.tgt_mask])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Tokenizer, list[str]]) -> None:
+    model, tokenizer, texts = copier
+    pairs = [(text, " ".join(text.split()[::-1]).upper()) for text in texts]
+    sources, targets = (tokenizer.encode_batch(side) for side in zip(*pairs, strict=True))
+    examples = list(zip(sources, targets, strict=True))
+    aligner = Aligner(model, tokenizer, tokenizer, torch.device("cpu"))
+    aligner.examples = lambda: examples[:200]
+
+    def right(look: Look) -> float:
+        aligner.__dict__["look"] = look
+        found = aligner.links_of_texts(pairs[200:], batch_tokens=500)
+        words = [text.split() for text, _ in pairs[200:]]
+        hits = [(s, t) in links for row, links in zip(words, found, strict=True)
+                for t, s in enumerate(reversed(range(len(row))))]  # fmt: skip
+        return float(np.mean(hits))
+
+    chosen = choose(model, examples[:200])
+    assert chosen is not None
+    modules = ("decoder.layers.0.cross_attention", "decoder.layers.1.cross_attention")
+    by_look = {Look(name, read): right(Look(name, read)) for name in modules for read in (False, True)}
+    assert by_look[chosen] == max(by_look.values()) > 0.9
+    assert min(by_look.values()) < 0.5
+
+
+def test_a_model_without_attention_says_so(copier: tuple[EncoderDecoder, Tokenizer, list[str]]) -> None:
+    _, tokenizer, texts = copier
+    model = build(
+        "rnn", RnnConfig(model_dim=8, attention="none"), Vocab(tokenizer.size, tokenizer.size, True)
+    )
+    aligner = Aligner(model.eval(), tokenizer, tokenizer, torch.device("cpu"))
+    with pytest.raises(UserError, match="no attention"):
+        aligner.links_of_texts([(texts[0], texts[1])], batch_tokens=100)

@@ -15,6 +15,7 @@ from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.export import export
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.tokenize import tokenize
@@ -28,6 +29,7 @@ EXTRA_OF = {
     "babel": "demo",
     "pyarrow": "parquet",
     "matplotlib": "plots",
+    "ctranslate2": "fast",
 }
 
 app = typer.Typer(
@@ -40,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
-for command in (demo, train, resume, translate, score, evaluate, compare, corpus, tokenize):
+for command in (demo, train, resume, translate, score, evaluate, compare, export, corpus, tokenize):
     app.command()(command)
 
 

@@ -7,7 +7,7 @@ import typer
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
@@ -24,14 +24,12 @@ def score(
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
     from dragoman.cli.translate import as_json
+    from dragoman.cli.translators import open_translator
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.train.run import Run
 
-    opened = Run.open(run)
-    languages = opened.config.data.src_lang, opened.config.data.tgt_lang
+    translator, languages = open_translator(run, checkpoint, device)
     pairs = read_pairs(SourceConfig(tuple(files)), *languages)
-    translator = opened.translator(checkpoint, device)
     with open_output(output) as write:
         for chunk in chunks(pairs):
             found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=batch_tokens)

@@ -7,7 +7,7 @@ import typer
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     texts: Annotated[
         list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
     ] = None,
@@ -26,24 +26,26 @@ def translate(
     """Translate sentences from arguments, a file or standard input."""
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks, input_lines
-    from dragoman.train.run import Run
+    from dragoman.cli.translators import open_translator
 
     lines = input_lines(texts, input)
-    translator = Run.open(run).translator(checkpoint, device)
+    translator = open_translator(run, checkpoint, device).translator
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     number = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
+            if settings.n_best == 1 and not json_lines:
+                for text in translator.translate(chunk, search=settings, batch_tokens=batch_tokens):
+                    write(one_line(text))
+                continue
             found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 if json_lines:
                     write(as_json(source, hypotheses))
-                elif settings.n_best == 1:
-                    write(one_line(hypotheses[0].text))
-                else:
-                    for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+                    continue
+                for hypothesis in hypotheses:
+                    write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
 
 
 def with_changes(search: Any, **changes: float | None) -> Any:

@@ -7,7 +7,8 @@ import torch
 from dragoman.data.batch import by_length, collate, pad_sources
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis, normalised, total
+from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
 from dragoman.decode.scorer import Scorer, log_probs
 from dragoman.decode.search import search
 from dragoman.models.base import EncoderDecoder
@@ -58,16 +59,16 @@ class Translator:
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best translations of each text, best first, with their scores."""
-        self._refuse_string(texts)
+        refuse_string(texts)
         settings = search or self.search
         sources = self.src_tokenizer.encode_batch(texts)
-        results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
+        results: list[list[Hypothesis]] = [[EMPTY] for _ in texts]
         asked = [index for index, text in enumerate(texts) if text.strip()]
         done = len(texts) - len(asked)
         for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
             batch = [asked[place] for place in places]
             for index, found in zip(batch, self._search([sources[i] for i in batch], settings), strict=True):
-                results[index] = [self._hypothesis(ended, settings.alpha) for ended in found]
+                results[index] = [hypothesis_of(ended, self.tgt_tokenizer, settings.alpha) for ended in found]
             done += len(batch)
             if progress:
                 progress(done, len(texts))
@@ -98,7 +99,8 @@ class Translator:
         for batch in by_length(lengths, batch_tokens):
             chosen = [pairs[index] for index in batch]
             for index, (_, tgt), scores in zip(batch, chosen, self._token_scores(chosen), strict=True):
-                results[index] = self._hypothesis(Ended((*tgt, eos), tuple(scores), "stop"), alpha)
+                ended = Ended((*tgt, eos), tuple(scores), "stop")
+                results[index] = hypothesis_of(ended, self.tgt_tokenizer, alpha)
         return [results[index] for index in range(len(pairs))]
 
     def _search(self, sources: Sequence[Sequence[int]], settings: SearchConfig) -> list[list[Ended]]:
@@ -112,23 +114,3 @@ class Translator:
                 scores = log_probs(self.model, hidden[row, : len(tgt) + 1])
                 target = batch.tgt_out[row, : len(tgt) + 1, None]
                 yield scores.gather(1, target)[:, 0].tolist()
-
-    def _hypothesis(self, ended: Ended, alpha: float) -> Hypothesis:
-        tokens, log_prob = ended.tokens[:-1], total(ended.token_scores)
-        return Hypothesis(
-            text=self.tgt_tokenizer.decode(tokens),
-            score=normalised(log_prob, len(ended.tokens), alpha),
-            log_prob=log_prob,
-            tokens=tokens,
-            pieces=tuple(self.tgt_tokenizer.pieces(tokens)),
-            token_scores=ended.token_scores,
-            finish_reason=ended.reason,
-        )
-
-    @staticmethod
-    def _refuse_string(texts: Sequence[str]) -> None:
-        if isinstance(texts, str):
-            raise TypeError("texts: expected a list of sentences, found one string; write [text]")
-
-
-_EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")

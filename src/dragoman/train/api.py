@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dragoman.config import apply_overrides, to_dict
 from dragoman.decode.translate import Translator
+from dragoman.engines.manifest import is_export
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig, differences, resolve
 from dragoman.train.display import Display, make_display
@@ -72,4 +73,8 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
 
 def load(run: str | Path, which: str = "best", device: str = "auto") -> Translator:
     """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data."""
+    if is_export(Path(run)):
+        raise UserError(
+            f"{run}: this is an export, not a run: open it with  dragoman.engines.ctranslate2.Translator.open"
+        )
     return Run.open(run).translator(which, device)

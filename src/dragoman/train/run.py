@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import hash_file, sync_directory, write_atomically
+from dragoman.checkpoint.files import sync_directory, write_atomically
 from dragoman.checkpoint.model import (
     BEST,
     CHECKPOINTS,
@@ -37,6 +37,7 @@ from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
+from dragoman.files import hash_file
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig, resolve, to_yaml
 from dragoman.train.log import read_records

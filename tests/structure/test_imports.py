@@ -20,6 +20,7 @@ HEAVY = [
     "babel",
     "matplotlib",
     "pyarrow",
+    "ctranslate2",
     "rich",
     "yaml",
 ]
@@ -49,6 +50,12 @@ WITHOUT_TORCH = modules(
     "data.config",
     "data.dates",
     "decode.hypothesis",
+    "decode.render",
+    "engines.manifest",
+    "engines.shortlist",
+    "engines.search",
+    "engines.ctranslate2",
+    "files",
     "cli",
     "__init__",
 )
@@ -74,7 +81,7 @@ def test_importing_the_package_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"], ["compare", "--help"]]
+    "arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"], ["compare", "--help"], ["export", "--help"]]
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (

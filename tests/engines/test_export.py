@@ -58,7 +58,6 @@ def test_the_commands(run: Run, ours: Translator, unseen: list[str], tmp_path: P
     scored = [command("score", one, tmp_path / "pairs.tsv").stdout for one in (plain, run.directory)]
     numbers = [[float(cell) for cell in text.split()] for text in scored]
     assert numbers[0] == pytest.approx(numbers[1], abs=1e-4) and len(numbers[0]) == 30
-    assert command("translate", plain, "a", "--checkpoint", "last").exception is not None
     assert "runs on the CPU" in str(command("translate", plain, "a", "--device", "cuda").exception)
 
 
@@ -133,9 +132,12 @@ def test_a_flipped_bit_is_noticed(exported: Path, tmp_path: Path, name: str) -> 
         FastTranslator.open(tmp_path)
 
 
-def test_an_export_is_no_run(exported: Path) -> None:
-    with pytest.raises(UserError, match=r"this is an export.*Translator\.open"):
-        dragoman.load(exported)
+def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen: list[str]) -> None:
+    assert dragoman.load(exported).translate(unseen[:5]) == ours.translate(unseen[:5])
+    with pytest.raises(UserError, match="holds one checkpoint; there is no 'last'"):
+        dragoman.load(exported, which="last")
+    with pytest.raises(UserError, match="runs on the CPU, not on 'cuda'"):
+        dragoman.load(exported, device="cuda")
 
 
 def test_it_translates_without_torch(exported: Path, ours: Translator, unseen: list[str]) -> None:

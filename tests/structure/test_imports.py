@@ -81,7 +81,15 @@ def test_importing_the_package_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["train", "--help"], ["demo", "--help"], ["compare", "--help"], ["export", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["train", "--help"],
+        ["demo", "--help"],
+        ["compare", "--help"],
+        ["export", "--help"],
+    ],
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (

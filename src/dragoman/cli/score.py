@@ -16,7 +16,7 @@ def score(
     json_lines: Annotated[
         bool, typer.Option("--json", help="JSON lines with the score of every piece.")
     ] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -30,9 +30,10 @@ def score(
 
     translator, languages = open_translator(run, checkpoint, device)
     pairs = read_pairs(SourceConfig(tuple(files)), *languages)
+    size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:
         for chunk in chunks(pairs):
-            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=batch_tokens)
+            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=size)
             for pair, scored in zip(chunk, found, strict=True):
                 if json_lines:
                     write(as_json(pair.src, [scored]))

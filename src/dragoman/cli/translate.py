@@ -19,7 +19,7 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence; at most --beam.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -32,13 +32,14 @@ def translate(
     translator = open_translator(run, checkpoint, device).translator
     settings = with_changes(translator.search, beam=beam, n_best=n_best, alpha=alpha)
     number = 0
+    size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:
         for chunk in chunks(lines):
             if settings.n_best == 1 and not json_lines:
-                for text in translator.translate(chunk, search=settings, batch_tokens=batch_tokens):
+                for text in translator.translate(chunk, search=settings, batch_tokens=size):
                     write(one_line(text))
                 continue
-            found = translator.hypotheses(chunk, search=settings, batch_tokens=batch_tokens)
+            found = translator.hypotheses(chunk, search=settings, batch_tokens=size)
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
                 if json_lines:

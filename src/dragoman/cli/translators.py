@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.errors import UserError
-
 
 class Opened(NamedTuple):
     translator: Any
@@ -12,7 +10,7 @@ class Opened(NamedTuple):
 
 
 def open_translator(directory: Path, checkpoint: str, device: str) -> Opened:
-    """An export needs no torch; it has one checkpoint and runs on the CPU."""
+    """An export needs no torch."""
     from dragoman.engines.manifest import is_export
 
     if not is_export(directory):
@@ -21,11 +19,7 @@ def open_translator(directory: Path, checkpoint: str, device: str) -> Opened:
         run = Run.open(directory)
         languages = run.config.data.src_lang, run.config.data.tgt_lang
         return Opened(run.translator(checkpoint, device), languages)
-    if checkpoint != "best":
-        raise UserError(f"--checkpoint {checkpoint}: {directory} is an export, which holds one checkpoint")
-    if device not in ("auto", "cpu"):
-        raise UserError(f"--device {device}: {directory} is an export, which runs on the CPU")
-    from dragoman.engines.ctranslate2 import Translator
+    from dragoman.engines.ctranslate2 import open_export
 
-    translator = Translator.open(directory)
+    translator = open_export(directory, checkpoint, device)
     return Opened(translator, translator.languages)

@@ -26,6 +26,8 @@ class Translator:
     A text without anything but white space is translated as the empty text, without asking the model.
     """
 
+    default_batch_tokens = DEFAULT_BATCH_TOKENS
+
     def __init__(
         self,
         model: EncoderDecoder,

@@ -26,6 +26,8 @@ Progress = Callable[[int, int], None]
 class Translator:
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
+    default_batch_tokens = DEFAULT_BATCH_TOKENS
+
     def __init__(
         self,
         directory: Path,
@@ -144,3 +146,12 @@ class Translator:
     def _hypothesis(self, found: Found, scores: tuple[float, ...], alpha: float) -> Hypothesis:
         reason = "length" if found.cut else "stop"
         return hypothesis_of(Ended((*found.tokens, EOS_ID), scores, reason), self.tgt_tokenizer, alpha)
+
+
+def open_export(directory: Path, which: str = "best", device: str = "auto") -> Translator:
+    """An export as if it were a run. It holds one checkpoint, and it runs on the CPU."""
+    if which != "best":
+        raise UserError(f"{directory}: this is an export, which holds one checkpoint; there is no '{which}'")
+    if device not in ("auto", "cpu"):
+        raise UserError(f"{directory}: this is an export, which runs on the CPU, not on '{device}'")
+    return Translator.open(directory)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from dragoman.config import apply_overrides, to_dict
 from dragoman.decode.translate import Translator
@@ -12,6 +13,9 @@ from dragoman.train.display import Display, make_display
 from dragoman.train.plan import Overrides, Plan, Source, as_assignments, make_plan
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
+
+if TYPE_CHECKING:
+    from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
 _FIXED = ("seed", "data", "tokenizer", "model", "train.batch_tokens")
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
@@ -71,10 +75,13 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
     return changed
 
 
-def load(run: str | Path, which: str = "best", device: str = "auto") -> Translator:
-    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data."""
+def load(run: str | Path, which: str = "best", device: str = "auto") -> Union[Translator, "FastTranslator"]:
+    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
+
+    Of an export too; where torch is not installed, use `dragoman.engines.ctranslate2.Translator.open`.
+    """
     if is_export(Path(run)):
-        raise UserError(
-            f"{run}: this is an export, not a run: open it with  dragoman.engines.ctranslate2.Translator.open"
-        )
+        from dragoman.engines.ctranslate2 import open_export  # only those who export have its library
+
+        return open_export(Path(run), which, device)
     return Run.open(run).translator(which, device)

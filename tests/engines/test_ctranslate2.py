@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.decode.config import SearchConfig
@@ -120,6 +121,16 @@ def test_order_batches_and_blank_unseen(fast: FastTranslator, unseen: list[str])
     seen: list[tuple[int, int]] = []
     fast.hypotheses(["", *unseen[:3]], progress=lambda done, total: seen.append((done, total)))
     assert seen == [(4, 4)]
+
+
+def test_torch_keeps_its_threads(exported: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        FastTranslator.open(exported, workers=1, threads=1)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_what_it_cannot_do_is_refused(fast: FastTranslator) -> None:

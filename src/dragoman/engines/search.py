@@ -7,6 +7,7 @@ of a call; a sentence that meets its own limit is searched again with that one. 
 """
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -75,13 +76,7 @@ class Engine:
     ) -> None:
         self.positions, self.shortlist = positions, shortlist
         self.workers = workers or max(1, len(os.sched_getaffinity(0)) // threads)
-        try:
-            self._model: Any = ctranslate2.Translator(
-                str(directory), device="cpu", inter_threads=self.workers, intra_threads=threads
-            )
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise UserError(f"{directory}: CTranslate2 cannot load this model ({reason})") from None
+        self._model: Any = _load(directory, self.workers, threads)
 
     def search(self, sources: Sequence[Ids], settings: SearchConfig, batch_tokens: int) -> list[list[Found]]:
         """The n best of each source. They share their calls, so they should be of similar length."""
@@ -193,6 +188,22 @@ class Engine:
     def _named(self, ids: Ids, *end: int) -> list[str]:
         """The names of pieces are their ids."""
         return [str(number) for number in (*ids, *end)]
+
+
+def _load(directory: Path, workers: int, threads: int) -> Any:
+    """Loading sets OpenMP's threads for the thread that loads; torch, if it is there, keeps its own."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    try:
+        return ctranslate2.Translator(
+            str(directory), device="cpu", inter_threads=workers, intra_threads=threads
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"{directory}: CTranslate2 cannot load this model ({reason})") from None
+    finally:
+        if torch:
+            torch.set_num_threads(before)
 
 
 def _found(tokens: Sequence[str], score: float, penalty: float) -> Found:

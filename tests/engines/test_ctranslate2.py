@@ -55,6 +55,17 @@ def test_the_same_tokens_and_scores(
     assert fast.translate(unseen, search=search) == [best[0].text for best in found]
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
+def test_sums_behind_the_ranks(fast: FastTranslator, unseen: list[str], alpha: float) -> None:
+    """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""
+    sources = fast.src_tokenizer.encode_batch(unseen[:30])
+    search = SearchConfig(beam=4, n_best=4, alpha=alpha)
+    found = fast.engine.search(sources, search, batch_tokens=512)
+    pairs = [(src, one.tokens) for src, best in zip(sources, found, strict=True) for one in best]
+    sums = [sum(scores) for scores in fast.engine.token_scores(pairs, batch_tokens=512)]
+    assert [one.log_prob for best in found for one in best] == pytest.approx(sums, abs=1e-4)
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_of_the_model(
     make_model: MakeModel, tmp_path: Path, texts: list[str], name: str

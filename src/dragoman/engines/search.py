@@ -75,7 +75,8 @@ class Engine:
         self, directory: Path, positions: int | None, shortlist: bool, workers: int | None, threads: int
     ) -> None:
         self.positions, self.shortlist = positions, shortlist
-        self.workers = workers or max(1, len(os.sched_getaffinity(0)) // threads)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
 
     def search(self, sources: Sequence[Ids], settings: SearchConfig, batch_tokens: int) -> list[list[Found]]:
@@ -90,7 +91,7 @@ class Engine:
         again = [i for i, found in enumerate(results) if _has_to_be_redone(found, limits[i])]
         own = [Call(limit - 1, least, forbid=True) for limit, least in zip(limits, shortest, strict=True)]
         self._run(again, own, sources, settings, batch_tokens, results)
-        self._score_again(sources, results, batch_tokens, everything=any(shortest))
+        self._score_again(sources, results, batch_tokens, shortest)
         for found in results:
             found.sort(key=lambda one: one.rank(settings.alpha), reverse=True)
             del found[settings.n_best :]
@@ -149,12 +150,16 @@ class Engine:
         ]
 
     def _score_again(
-        self, sources: Sequence[Ids], results: list[list[Found]], batch_tokens: int, everything: bool
+        self,
+        sources: Sequence[Ids],
+        results: list[list[Found]],
+        batch_tokens: int,
+        shortest: Sequence[int],
     ) -> None:
         """The `</s>` that the length limit set has a probability too. And where a least length kept `</s>`
-        away, CTranslate2 has renormalised: then all are scored."""
+        away, CTranslate2 has renormalised: then all hypotheses of the sentence are scored."""
         places = [(i, k) for i, found in enumerate(results) for k in range(len(found))]
-        places = [(i, k) for i, k in places if everything or results[i][k].cut]
+        places = [(i, k) for i, k in places if shortest[i] > 0 or results[i][k].cut]
         pairs = [(sources[i], results[i][k].tokens) for i, k in places]
         for (i, k), scores in zip(places, self.token_scores(pairs, batch_tokens), strict=True):
             results[i][k] = replace(results[i][k], log_prob=total(scores))

@@ -63,9 +63,8 @@ def learn_shortlist(
     """`per_piece` targets of each source piece at most, and the `frequent` most frequent ones."""
     src_size, tgt_size = sizes
     chosen = _chosen(pairs, max_links)
-    counts = np.zeros(tgt_size, dtype=np.int64)
-    for index in chosen:
-        counts += np.bincount(pairs.tgt(index), minlength=tgt_size)
+    targets = [np.zeros(0, np.int64), *(pairs.tgt(index) for index in chosen)]
+    counts = np.bincount(np.concatenate(targets), minlength=tgt_size)
     order = np.argsort(-counts, kind="stable")[:frequent]
     always = (EOS_ID, *(int(piece) for piece in order if counts[piece] and piece != EOS_ID))
     keys, probabilities = _model_1(pairs, chosen, tgt_size)

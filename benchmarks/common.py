@@ -105,7 +105,7 @@ def write_table(
 
 def environment() -> str:
     packages = ", ".join(
-        f"{name} {_version(name)}" for name in ("torch", "transformers", "tokenizers", "numpy")
+        f"{name} {_version(name)}" for name in ("torch", "transformers", "ctranslate2", "tokenizers", "numpy")
     )
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else _cpu()
     return f"{device}; Python {platform.python_version()}; {packages}."

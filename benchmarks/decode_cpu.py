@@ -1,101 +1,136 @@
-"""Decoding speed on a CPU: our translator beside Hugging Face `generate`, same weights, same text.
+"""Decoding speed on a CPU: our two engines beside Hugging Face `generate` and CTranslate2 called by hand.
 
     dragoman train train.en train.de --out RUN model.preset=transformer-small model.position_layout=halves
     python benchmarks/decode_cpu.py RUN test.en
 
-The run's weights are copied into MarianMT. Both get the same text and translate it to natural ends, once as
-it stands in the file and once sorted by length for both; times are interleaved.
+All have the weights of one run and translate the same text to natural ends; times are interleaved. Three
+tables: many sentences at once, one at a time, and from the start of a process to its first sentence.
 """
 
 import argparse
+import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from common import interleave, median, write_table
-from dragoman.checkpoint.model import load_model
-from dragoman.config import from_dict
-from dragoman.data.batch import pad_sources
+from decoders import BATCHES, ByHand, Fast, HuggingFace, Model, Ours, start_commands
 from dragoman.data.formats import read_lines
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
-from dragoman.decode.translate import Translator
-from dragoman.models.transformer import TransformerConfig
-from peers import marian_like
 
-MAX_LENGTH = 100
-EOS = 2
+Decoder = Callable[[list[str], int], list]
+BEAMS = (4, 1)
+REFERENCE = "HF generate, sorted"
 
 
-class Contest:
-    """One model in two engines, and the sentences that both translate."""
+def many(model: Model, batch: int) -> dict[str, Decoder]:
+    """Two cores: two threads for PyTorch, two workers of one thread for CTranslate2."""
+    found: dict[str, Decoder] = {
+        "HF generate": HuggingFace(model, batch, by_length=False),
+        REFERENCE: HuggingFace(model, batch, by_length=True),
+        "dragoman, PyTorch": Ours(model),
+    }
+    for quantize, directory in model.exports.items():
+        found[f"CTranslate2 by hand, {quantize}"] = ByHand(directory, model)
+        found[f"dragoman, CTranslate2, {quantize}"] = Fast(directory, shortlist=False)
+        found[f"dragoman, CTranslate2, {quantize}, shortlist"] = Fast(directory, shortlist=True)
+    return found
 
-    def __init__(self, run: Path, test: Path, sentences: int, batch: int) -> None:
-        loaded = load_model(run)
-        self.model = loaded.model
-        self.config = from_dict(TransformerConfig, loaded.state["model"]["config"])
-        self.marian = marian_like(self.model, self.config).eval()
-        self.translator = Translator(self.model, loaded.src_tokenizer, loaded.tgt_tokenizer)
-        self.texts = list(read_lines(test))[:sentences]
-        self.batch = batch
-        self.texts_by_length = sorted(self.texts, key=lambda text: len(loaded.src_tokenizer.encode(text)))
-        self.tokens: dict[tuple[str, int], list[tuple[int, ...]]] = {}
 
-    def batches(self, texts: list[str]) -> list[list[list[int]]]:
-        sources = self.translator.src_tokenizer.encode_batch(texts)
-        return [sources[i : i + self.batch] for i in range(0, len(sources), self.batch)]
+def one_at_a_time(model: Model) -> dict[str, Decoder]:
+    found: dict[str, Decoder] = {"HF generate": HuggingFace(model, 1, by_length=False)}
+    found["dragoman, PyTorch"] = Ours(model)
+    for quantize, directory in model.exports.items():
+        for threads in (1, 2):
+            label = f"{quantize}, {threads} thread{'s' if threads > 1 else ''}"
+            found[f"CTranslate2 by hand, {label}"] = ByHand(directory, model, workers=1, threads=threads)
+            found[f"dragoman, CTranslate2, {label}"] = Fast(directory, False, workers=1, threads=threads)
+        found[f"dragoman, CTranslate2, {quantize}, 1 thread, shortlist"] = Fast(directory, True, workers=1)
+    return found
 
-    def translator_on_text(self, beam: int) -> float:
-        """As a person calls it: text in any order; sorting and batches are the translator's business."""
-        began = time.perf_counter()
-        self.translator.translate(
-            self.texts, search=SearchConfig(beam=beam, max_ratio=0, max_extra=MAX_LENGTH)
+
+def choose_batches(decoders: dict[str, Decoder], texts: list[str]) -> str:
+    """CTranslate2 by hand gets the batches that are quickest for it."""
+    chosen = []
+    for name, decoder in decoders.items():
+        if isinstance(decoder, ByHand):
+            times: dict[tuple[int, str], float] = {}
+            for batch in BATCHES:
+                decoder.batch = batch
+                decoder(texts, BEAMS[0])
+                times[batch] = min(seconds(decoder, texts, BEAMS[0]) for _ in range(2))
+            decoder.batch = min(times, key=lambda batch: times[batch])
+            chosen.append(f"{name}: {decoder.batch[0]} {decoder.batch[1]}")
+    return "; ".join(chosen)
+
+
+def seconds(decoder: Decoder, texts: list[str], beam: int) -> float:
+    began = time.perf_counter()
+    decoder(texts, beam)
+    return time.perf_counter() - began
+
+
+def throughput(decoders: dict[str, Decoder], texts: list[str], rounds: int, notes: str, keep: bool) -> None:
+    header, columns, same = [""], [], []
+    for beam in BEAMS:
+        outputs = {name: decoder(texts, beam) for name, decoder in decoders.items()}  # also warms up
+        texts_of = {
+            name: decoder.text(outputs[name]) if isinstance(decoder, ByHand) else outputs[name]
+            for name, decoder in decoders.items()
+        }
+        contenders = {
+            name: lambda decoder=decoder, beam=beam: len(texts) / seconds(decoder, texts, beam)
+            for name, decoder in decoders.items()
+        }
+        speeds = {name: median(values) for name, values in interleave(rounds, contenders).items()}
+        header += [f"sentences/s, beam {beam}", "ratio", "same text as PyTorch"]
+        same = texts_of["dragoman, PyTorch"]
+        columns.append(
+            {
+                name: [
+                    f"{speed:,.1f}",
+                    f"{speed / speeds[REFERENCE]:.2f}",
+                    f"{sum(a == b for a, b in zip(texts_of[name], same, strict=True))} of {len(texts)}",
+                ]
+                for name, speed in speeds.items()
+            }
         )
-        return len(self.texts) / (time.perf_counter() - began)
+    rows = [[name, *(cell for column in columns for cell in column[name])] for name in decoders]
+    write_table("decode_cpu", "Decoding on a CPU, many sentences at once", header, rows, notes, keep)
 
-    def search_by_length(self, beam: int) -> float:
-        settings = SearchConfig(beam=beam, max_ratio=0, max_extra=MAX_LENGTH)
+
+def latency(decoders: dict[str, Decoder], texts: list[str], rounds: int, notes: str, keep: bool) -> None:
+    header, columns = [""], []
+    for beam in BEAMS:
+        times: dict[str, list[float]] = {name: [] for name in decoders}
+        for decoder in decoders.values():
+            decoder(texts[:1], beam)
+        for _ in range(rounds):
+            for text in texts:  # sentence by sentence, so that a busy moment hits all alike
+                for name, decoder in decoders.items():
+                    times[name].append(1000 * seconds(decoder, [text], beam))
+        header += [f"median ms, beam {beam}", "p95 ms"]
+        columns.append({name: [f"{median(t):.1f}", f"{percentile(t, 95):.1f}"] for name, t in times.items()})
+    rows = [[name, *(cell for column in columns for cell in column[name])] for name in decoders]
+    write_table("decode_cpu_latency", "Decoding on a CPU, one sentence at a time", header, rows, notes, keep)
+
+
+def percentile(values: Sequence[float], share: int) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
+
+
+def start_up(model: Model, text: str, rounds: int, notes: str, keep: bool) -> None:
+    def timed(command: list[str]) -> float:
         began = time.perf_counter()
-        batches = self.batches(self.texts_by_length)
-        results = [search(Scorer([self.model]), *pad_sources(batch), settings) for batch in batches]
-        seconds = time.perf_counter() - began
-        self.tokens["ours", beam] = [best.tokens for batch in results for best, *_ in batch]
-        return len(self.texts) / seconds
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - began
 
-    def generate(self, beam: int, texts: list[str], early_stopping: bool = False) -> float:
-        began = time.perf_counter()
-        rows: list[list[int]] = []
-        for batch in self.batches(texts):
-            ids, mask = pad_sources(batch)
-            rows += self.marian.generate(
-                input_ids=ids,
-                attention_mask=mask.long(),
-                num_beams=beam,
-                do_sample=False,
-                early_stopping=early_stopping,
-                max_new_tokens=MAX_LENGTH,
-            )[:, 1:].tolist()
-        seconds = time.perf_counter() - began
-        if texts is self.texts_by_length and (early_stopping or beam == 1):  # as in our search
-            self.tokens["theirs", beam] = [tuple(row[: row.index(EOS) + 1]) for row in rows if EOS in row]
-        return len(self.texts) / seconds
-
-    def contenders(self) -> dict[str, Callable[[], float]]:
-        found: dict[str, Callable[[], float]] = {}
-        for beam in (4, 1):
-            found[f"dragoman, beam {beam}"] = lambda beam=beam: self.translator_on_text(beam)
-            found[f"HF generate, beam {beam}"] = lambda beam=beam: self.generate(beam, self.texts)
-            found[f"dragoman, sorted batches, beam {beam}"] = lambda beam=beam: self.search_by_length(beam)
-            found[f"HF generate, sorted batches, beam {beam}"] = lambda beam=beam: self.generate(
-                beam, self.texts_by_length, early_stopping=beam > 1
-            )
-        return found
-
-    def same(self, beam: int) -> int:
-        return sum(
-            a == b for a, b in zip(self.tokens["ours", beam], self.tokens["theirs", beam], strict=True)
-        )
+    commands = start_commands(model, text)
+    times = interleave(rounds, {name: lambda c=command: timed(c) for name, command in commands.items()})
+    rows = [[name, f"{median(values):.2f}"] for name, values in times.items()]
+    title = "From the start of a process to its first sentence, beam 4"
+    write_table("decode_cpu_start", title, ["", "seconds"], rows, notes, keep)
 
 
 def main() -> None:
@@ -105,35 +140,33 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("test", type=Path)
     parser.add_argument("--sentences", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--single", type=int, default=50, help="sentences that are translated one at a time")
+    parser.add_argument("--batch", type=int, default=64, help="sentences a batch for HF")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--trial", action="store_true", help="print the tables, write none")
     args = parser.parse_args()
 
-    contest = Contest(args.run, args.test, args.sentences, args.batch)
-    contenders = contest.contenders()
-    for contender in contenders.values():
-        contender()  # warm up
-    speeds = {name: median(values) for name, values in interleave(args.rounds, contenders).items()}
-    rows = [
-        [name, f"{speed:,.1f}", f"{speed / speeds[name.replace('dragoman', 'HF generate')]:.2f}"]
-        for name, speed in speeds.items()
-    ]
-    count, config = len(contest.texts), contest.config
-    length = sum(map(len, contest.tokens["ours", 4])) / count
-    layers = f"{config.num_layers} + {config.num_decoder_layers or config.num_layers}"
-    write_table(
-        "decode_cpu",
-        f"Decoding on a CPU, {layers} layers of width {config.model_dim}",
-        ["", "sentences/s", "ratio to HF"],
-        rows,
-        f"Median of {args.rounds} interleaved rounds over {count} sentences, natural ends ({length:.1f} "
-        f"tokens on average), fp32, vocabulary {contest.model.vocab.tgt_size}. HF translates batches of "
-        f"{args.batch} in the order of the file; ours sorts by length itself. «Sorted batches»: the same "
-        f"batches of {args.batch} sentences of similar length for both, and the same stop rule "
-        f"(`early_stopping=True`); the tokens were the same for {contest.same(4)} of {count} sentences with "
-        f"beam 4, {contest.same(1)} with beam 1.\n\n"
-        f"Command: `python benchmarks/decode_cpu.py RUN {args.test.name}`",
-    )
+    texts = list(read_lines(args.test))[: args.sentences]
+    with tempfile.TemporaryDirectory() as directory:
+        model = Model(args.run, Path(directory))
+        config, vocab = model.config, model.loaded.model.vocab
+        layers = f"{config.num_layers} + {config.num_decoder_layers or config.num_layers}"
+        size = f"{layers} layers of width {config.model_dim}, vocabulary {vocab.tgt_size}"
+        command = f"Command: `python benchmarks/decode_cpu.py RUN {args.test.name}`"
+        decoders = many(model, args.batch)
+        batches = choose_batches(decoders, texts)
+        notes = (
+            f"{size}; median of {args.rounds} interleaved rounds over {len(texts)} sentences, natural ends. "
+            f"The ratio is to HF with batches of {args.batch} sorted by length. HF and ours go from text to "
+            f"text; CTranslate2 by hand from tokens to tokens, 2 workers of 1 thread, with the quickest of "
+            f"five batch sizes ({batches}).\n\n{command}"
+        )
+        throughput(decoders, texts, args.rounds, notes, not args.trial)
+        single = texts[: args.single]
+        notes = f"{size}; {args.rounds} times {len(single)} sentences, all engines in turn.\n\n{command}"
+        latency(one_at_a_time(model), single, args.rounds, notes, not args.trial)
+        notes = f"{size}; median of {args.rounds} interleaved rounds.\n\n{command}"
+        start_up(model, texts[0], args.rounds, notes, not args.trial)
 
 
 if __name__ == "__main__":

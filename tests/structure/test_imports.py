@@ -20,6 +20,7 @@ HEAVY = [
     "babel",
     "matplotlib",
     "pyarrow",
+    "ctranslate2",
     "rich",
     "yaml",
 ]
@@ -49,6 +50,12 @@ WITHOUT_TORCH = modules(
     "data.config",
     "data.dates",
     "decode.hypothesis",
+    "decode.render",
+    "engines.manifest",
+    "engines.shortlist",
+    "engines.search",
+    "engines.ctranslate2",
+    "files",
     "cli",
     "__init__",
 )
@@ -78,7 +85,7 @@ def test_importing_the_package_is_light() -> None:
     [
         ["--help"],
         ["--version"],
-        *([name, "--help"] for name in ("train", "demo", "compare", "search-report")),
+        *([name, "--help"] for name in ("train", "demo", "compare", "export", "search-report")),
     ],
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:

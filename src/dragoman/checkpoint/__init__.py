@@ -32,13 +32,13 @@ from dragoman.checkpoint.files import (
     disk_full,
     from_bytes,
     from_tensors,
-    hash_file,
     is_disk_full,
     space_for,
     sync_directory,
     write,
 )
 from dragoman.errors import UserError
+from dragoman.files import hash_file
 
 MANIFEST = "manifest.json"
 STATE = "state.json"

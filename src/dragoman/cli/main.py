@@ -16,6 +16,7 @@ from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.export import export
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
@@ -30,6 +31,7 @@ EXTRA_OF = {
     "babel": "demo",
     "pyarrow": "parquet",
     "matplotlib": "plots",
+    "ctranslate2": "fast",
 }
 
 app = typer.Typer(
@@ -44,7 +46,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(corpus, tokenize),
+    *(export, corpus, tokenize),
 ):
     app.command()(command)
 

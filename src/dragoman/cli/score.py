@@ -7,7 +7,7 @@ import typer
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
@@ -19,7 +19,7 @@ def score(
     json_lines: Annotated[
         bool, typer.Option("--json", help="JSON lines with the score of every piece.")
     ] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -27,17 +27,16 @@ def score(
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
     from dragoman.cli.translate import as_json
+    from dragoman.cli.translators import open_translator
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.train.run import Run, ensemble
 
-    opened = Run.open(run)
-    languages = opened.config.data.src_lang, opened.config.data.tgt_lang
+    translator, languages, _ = open_translator(run, also or [], checkpoint, device)
     pairs = read_pairs(SourceConfig(tuple(files)), *languages)
-    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device)
+    size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:
         for chunk in chunks(pairs):
-            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=batch_tokens)
+            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=size)
             for pair, scored in zip(chunk, found, strict=True):
                 if json_lines:
                     write(as_json(pair.src, [scored]))

@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     texts: Annotated[
         list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
     ] = None,
@@ -54,7 +54,7 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is being found.")
     ] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -63,18 +63,24 @@ def translate(
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
+    from dragoman.cli.translators import open_translator
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
-    from dragoman.train.run import Run, ensemble
 
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
-    translator = ensemble([Run.open(path) for path in (run, *(also or []))], checkpoint, device)
+    opened = open_translator(run, also or [], checkpoint, device)
+    translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     settings = with_changes(
         translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
     )
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
+    if opened.exported:
+        steered = {"--align": align, "--stream": stream, "--prefix": prefix, "--glossary": glossary}
+        _refuse_with_export([name for name, given in {**steered, "--forbid": forbid}.items() if given])
+        _translate_export(translator, lines, settings, kinds, size, json_lines, output)
+        return
     if stream:
         whole_only = {
             **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
@@ -95,7 +101,7 @@ def translate(
                 forbidden=wishes.forbidden,
                 protect=kinds,
                 align=align,
-                batch_tokens=batch_tokens,
+                batch_tokens=size,
             )
             for source, hypotheses in zip(chunk, found, strict=True):
                 number += 1
@@ -112,6 +118,49 @@ def translate(
         typer.echo(
             f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
             f"{settings.max_nodes:,} prefixes (search.max_nodes)",
+            err=True,
+        )
+
+
+def _refuse_with_export(options: list[str]) -> None:
+    if options:
+        raise UserError(f"{', '.join(options)}: an export cannot do this; translate with the run itself")
+
+
+def _translate_export(
+    translator: Any,
+    lines: Iterable[str],
+    search: Any,
+    kinds: Collection[Any],
+    batch_tokens: int,
+    json_lines: bool,
+    output: Path | None,
+) -> None:
+    """The best texts alone are quicker to have than hypotheses with their scores."""
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+    from dragoman.text.spans import find
+
+    number = unprotected = 0
+    with open_output(output) as write:
+        for chunk in chunks(lines):
+            unprotected += sum(bool(find(line, kinds)) for line in chunk)
+            if search.n_best == 1 and not json_lines:
+                for text in translator.translate(chunk, search=search, batch_tokens=batch_tokens):
+                    write(one_line(text))
+                continue
+            found = translator.hypotheses(chunk, search=search, batch_tokens=batch_tokens)
+            for source, hypotheses in zip(chunk, found, strict=True):
+                number += 1
+                if json_lines:
+                    write(as_json(source, hypotheses))
+                    continue
+                for hypothesis in hypotheses:
+                    write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
+    if unprotected:
+        typer.echo(
+            f"warning: {unprotected} texts have URLs, addresses, placeholders or markup, which an export "
+            "does not protect; look at them, or translate with the run itself",
             err=True,
         )
 

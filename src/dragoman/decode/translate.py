@@ -11,9 +11,10 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.constraints import Constraints, constraints_for
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
-from dragoman.decode.hypothesis import Hypothesis, total
+from dragoman.decode.hypothesis import Hypothesis
 from dragoman.decode.mbr import by_expected_utility
 from dragoman.decode.protected import keep_spans, task_of
+from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.stream import Partial, stream_tokens
 from dragoman.errors import UserError
@@ -34,6 +35,8 @@ class Translator:
 
     A text without anything but white space is translated as the empty text, without asking the model.
     """
+
+    default_batch_tokens = DEFAULT_BATCH_TOKENS
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class Translator:
         what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
         alignments.
         """
-        self._refuse_string(texts)
+        refuse_string(texts)
         settings = search or self.search
         constraints = self._constraints(texts, prefixes, prefix_open, required, forbidden, glossary)
         found = self._hypotheses(texts, settings, constraints, batch_tokens, progress)
@@ -110,13 +113,13 @@ class Translator:
         that needs the whole of it."""
         settings = search or self.search
         if not text.strip():
-            yield Partial("", (), _EMPTY)
+            yield Partial("", (), EMPTY)
             return
         source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
         decoder = IncrementalDecoder(self.tgt_tokenizer)
         for final in stream_tokens(self.scorer, *source, settings):
             if isinstance(final, Ended):
-                yield Partial(decoder.finish(), (), self._hypothesis(final, settings))
+                yield Partial(decoder.finish(), (), hypothesis_of(final, self.tgt_tokenizer, settings))
             else:
                 yield Partial("".join(map(decoder.push, final)), final)
 
@@ -129,7 +132,7 @@ class Translator:
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
         sources = self.src_tokenizer.encode_batch(texts)
-        results: list[list[Hypothesis]] = [[_EMPTY] for _ in texts]
+        results: list[list[Hypothesis]] = [[EMPTY] for _ in texts]
         asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
         done = len(texts) - len(asked)
         for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
@@ -170,7 +173,8 @@ class Translator:
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
         for batch in by_length(lengths, batch_tokens):
             found = self._forced([pairs[index] for index in batch], watched=search.coverage > 0)
-            results |= {i: self._hypothesis(ended, search) for i, ended in zip(batch, found, strict=True)}
+            for index, ended in zip(batch, found, strict=True):
+                results[index] = hypothesis_of(ended, self.tgt_tokenizer, search)
         return [results[index] for index in range(len(pairs))]
 
     def _search(
@@ -230,24 +234,10 @@ class Translator:
         ]
 
     def _ranked(self, found: Sequence[Ended], settings: SearchConfig) -> list[Hypothesis]:
-        hypotheses = [self._hypothesis(ended, settings) for ended in found]
+        hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, settings) for ended in found]
         if settings.record:
             hypotheses = self._with_pieces(hypotheses)
         return by_expected_utility(hypotheses, settings) if settings.method == "mbr" else hypotheses
-
-    def _hypothesis(self, ended: Ended, settings: SearchConfig) -> Hypothesis:
-        tokens, log_prob = ended.tokens[:-1], total(ended.token_scores)
-        return Hypothesis(
-            text=self.tgt_tokenizer.decode(tokens),
-            score=settings.rank(log_prob, len(ended.tokens), ended.covered),  # the model's, reweighed or not
-            log_prob=log_prob,
-            tokens=tokens,
-            pieces=tuple(self.tgt_tokenizer.pieces(tokens)),
-            token_scores=ended.token_scores,
-            finish_reason=ended.reason,
-            exact=ended.exact,
-            trace=ended.trace,
-        )
 
     def _with_pieces(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
         """All hypotheses of a sentence share one trace; its tokens are told as text."""
@@ -255,11 +245,3 @@ class Translator:
         assert trace is not None
         told = trace.with_pieces(self.tgt_tokenizer.pieces)
         return [replace(hypothesis, trace=told) for hypothesis in found]
-
-    @staticmethod
-    def _refuse_string(texts: Sequence[str]) -> None:
-        if isinstance(texts, str):
-            raise TypeError("texts: expected a list of sentences, found one string; write [text]")
-
-
-_EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from dragoman.config import apply_overrides, to_dict
 from dragoman.decode.translate import Translator
+from dragoman.engines.manifest import is_export
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig, differences, resolve
 from dragoman.train.display import Display, make_display
 from dragoman.train.plan import Overrides, Plan, Source, as_assignments, make_plan
 from dragoman.train.run import Run, ensemble
 from dragoman.train.session import train_run
+
+if TYPE_CHECKING:
+    from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
 _FIXED = ("seed", "data", "tokenizer", "model", "train.batch_tokens")
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
@@ -70,10 +75,19 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
     return changed
 
 
-def load(run: str | Path, *others: str | Path, which: str = "best", device: str = "auto") -> Translator:
+def load(
+    run: str | Path, *others: str | Path, which: str = "best", device: str = "auto"
+) -> Union[Translator, "FastTranslator"]:
     """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
 
     With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
-    to be the same.
+    to be the same. Of an export too; where torch is not installed, use
+    `dragoman.engines.ctranslate2.Translator.open`.
     """
+    if is_export(Path(run)):
+        from dragoman.engines.ctranslate2 import open_export  # only those who export have its library
+
+        if others:
+            raise UserError(f"{run}: this is an export, which translates alone")
+        return open_export(Path(run), which, device)
     return ensemble([Run.open(directory) for directory in (run, *others)], which, device)

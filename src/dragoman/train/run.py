@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import hash_file, sync_directory, write_atomically
+from dragoman.checkpoint.files import sync_directory, write_atomically
 from dragoman.checkpoint.model import (
     BEST,
     CHECKPOINTS,
@@ -39,6 +39,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.decode.align import Pair
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
+from dragoman.files import hash_file
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig, resolve, to_yaml
 from dragoman.train.log import read_records

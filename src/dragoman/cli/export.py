@@ -1,0 +1,56 @@
+"""`dragoman export`: a trained model for another engine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import UserError
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    to: Annotated[str, typer.Option(help="The engine: ctranslate2.")] = "ctranslate2",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Directory to write; by default RUN/ctranslate2-…")
+    ] = None,
+    quantize: Annotated[
+        str, typer.Option(help="Numbers of the weights: float32, int8, int8_float32 or int16.")
+    ] = "float32",
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="Learn from the training data what each piece can become.")
+    ] = False,
+    positions: Annotated[
+        int, typer.Option(help="Tokens that a sentence may have, where positions are a table.")
+    ] = 1024,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+) -> None:
+    """Write a model that translates on a CPU without torch: dragoman translate OUT …"""
+    if to != "ctranslate2":
+        raise UserError(f"--to: expected ctranslate2, found '{to}'")
+    from typing import cast
+
+    from dragoman.checkpoint.model import load_model
+    from dragoman.engines.export import Quantization, export_ctranslate2
+    from dragoman.engines.shortlist import learn_shortlist
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    loaded = load_model(opened.directory, which=checkpoint)
+    vocab = loaded.model.vocab
+    learnt = None
+    if shortlist:
+        sizes = vocab.src_size, vocab.tgt_size
+        learnt = learn_shortlist(opened.prepared().train, sizes, joint=vocab.shared)
+    name = f"{to}-{quantize}{'-shortlist' if shortlist else ''}"
+    written = export_ctranslate2(
+        loaded,
+        out or run / name,
+        search=opened.config.search,
+        languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
+        quantize=cast(Quantization, quantize),  # it is checked there
+        positions=positions,
+        shortlist=learnt,
+    )
+    megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
+    typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")

@@ -1,0 +1,92 @@
+"""A trained model as a directory that runs without torch. `engines/manifest.py` says what lies in it."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, get_args
+
+from dragoman.checkpoint.files import from_bytes, sync_directory, write
+from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
+from dragoman.config import from_dict
+from dragoman.decode.config import SearchConfig
+from dragoman.engines.manifest import MANIFEST, Export, serialise
+from dragoman.engines.search import refuse_unsupported as refuse_search
+from dragoman.engines.shortlist import Shortlist
+from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed
+from dragoman.errors import UserError
+from dragoman.files import hash_file
+from dragoman.models import config_class
+
+Quantization = Literal["float32", "int8", "int8_float32", "int16"]
+DEFAULT_POSITIONS = 1024
+_VMAP = "vmap.txt"
+
+
+def export_ctranslate2(
+    loaded: LoadedModel,
+    out: Path,
+    *,
+    search: SearchConfig,
+    languages: tuple[str, str] = ("src", "tgt"),
+    quantize: Quantization = "float32",
+    positions: int = DEFAULT_POSITIONS,
+    shortlist: Shortlist | None = None,
+) -> Path:
+    """Write the model to `out`, which appears as a whole or not at all."""
+    if quantize not in get_args(Quantization):
+        known = ", ".join(get_args(Quantization))
+        raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
+    if positions < 1:
+        raise UserError(f"--positions: expected a whole number of at least 1, found {positions}")
+    described = loaded.state["model"]
+    kind = str(described["kind"])
+    config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
+    refuse_search(search)
+    rows = rows_needed(config, positions)
+    spec = build_spec(loaded.model, config, rows)
+    spec.optimize(quantization=quantize)
+
+    def fill(directory: Path) -> None:
+        spec.save(str(directory))
+        save_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
+        if shortlist is not None:
+            (directory / _VMAP).write_text(shortlist.lines(), encoding="ascii")
+        files = {path.name: hash_file(path) for path in sorted(directory.iterdir())}
+        export = Export(
+            engine="ctranslate2",
+            quantization=quantize,
+            positions=rows,
+            shortlist=shortlist is not None,
+            src_lang=languages[0],
+            tgt_lang=languages[1],
+            tokenizers=tuple(path.name for path in tokenizer_files(directory)),
+            search=search,
+            files=files,
+        )
+        write(directory / MANIFEST, from_bytes(serialise(export)))
+
+    return _write_directory(out, fill)
+
+
+def _write_directory(out: Path, fill: Callable[[Path], None]) -> Path:
+    """Fill a directory under another name, wait for the disk, and give it its name."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: there is something here; choose another directory with --out")
+    temporary = out.with_name(f".{out.name}.exporting")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        fill(temporary)
+        for path in temporary.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        sync_directory(temporary)
+        os.rename(temporary, out)  # noqa: PTH104 (an empty directory may stand there)
+        sync_directory(out.parent)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return out

@@ -1,0 +1,87 @@
+"""A run that was really trained, random models as if they were, and sentences for them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.checkpoint.model import LoadedModel, describe, load_model, vocab_of
+from dragoman.decode.translate import Translator
+from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.export import export_ctranslate2
+from dragoman.models import build, config_class
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from dragoman.train.api import train
+from dragoman.train.run import Run
+from toy import toy_config, toy_pairs, write_pairs
+
+WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")
+SMALL = {"num_layers": 2, "num_decoder_layers": 1, "model_dim": 24, "num_heads": 4, "ff_dim": 32}
+MakeModel = Callable[..., LoadedModel]
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 14, (40,), generator=generator).tolist()
+    rows = [torch.randint(0, len(WORDS), (n,), generator=generator).tolist() for n in lengths]
+    return [" ".join(WORDS[i] for i in row) + "." for row in rows]
+
+
+@pytest.fixture(scope="session")
+def make_model(texts: list[str]) -> MakeModel:
+    """Its weights are large enough for scores that differ."""
+
+    def make(kind: str = "transformer", joint: bool = True, **fields: object) -> LoadedModel:
+        config = config_class(kind)(**(SMALL | fields if kind == "transformer" else fields))
+        tokenizers = [Tokenizer.train(texts, TokenizerConfig(vocab_size=340, joint=joint))] * 2
+        if not joint:
+            tokenizers[1] = Tokenizer.train(texts[::-1], TokenizerConfig(vocab_size=300, joint=False))
+        vocab = vocab_of(*tokenizers)
+        torch.manual_seed(4)
+        model = build(kind, config, vocab)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.1).mul_(1.3)
+        state = {"model": describe(kind, config, vocab, *tokenizers)}
+        return LoadedModel(model.eval(), *tokenizers, "0000001", state)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """It has seen words backwards in capitals for long enough to write something and to end it."""
+    directory = tmp_path_factory.mktemp("engines")
+    config = toy_config(write_pairs(directory, toy_pairs(600)))
+    config["train"] |= {"max_updates": 160, "validate_every": 160, "save_every": 160, "batch_tokens": 600}
+    config["model"] |= {"model_dim": 32, "ff_dim": 64, "dropout": 0.0}
+    config["optim"]["rate"] = 5e-3
+    return train(config, out=directory / "run", quiet=True)
+
+
+@pytest.fixture(scope="session")
+def unseen() -> list[str]:
+    return [src for src, _ in toy_pairs(200, seed=2)]
+
+
+@pytest.fixture(scope="session")
+def loaded(run: Run) -> LoadedModel:
+    return load_model(run.directory)
+
+
+@pytest.fixture(scope="session")
+def ours(run: Run) -> Translator:
+    return run.translator(device="cpu")
+
+
+@pytest.fixture(scope="session")
+def exported(run: Run, loaded: LoadedModel) -> Path:
+    directory = run.directory.parent / "exported"
+    return export_ctranslate2(loaded, directory, search=run.config.search, languages=("en", "de"))
+
+
+@pytest.fixture(scope="session")
+def fast(exported: Path) -> FastTranslator:
+    return FastTranslator.open(exported)

@@ -1,0 +1,180 @@
+"""CTranslate2 beside our own search: the same tokens, the same scores, the same surface."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman.checkpoint.model import LoadedModel
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.translate import Translator
+from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.export import export_ctranslate2
+from dragoman.errors import UserError
+from engines.conftest import MakeModel
+
+OPTIONS = {
+    "pre": {"norm": "pre"},
+    "rms": {"norm_kind": "rms"},
+    "pre-rms-eps": {"norm": "pre", "norm_kind": "rms", "norm_eps": 1e-2},
+    "gelu": {"activation": "gelu"},
+    "gelu-tanh": {"activation": "gelu_tanh"},
+    "swiglu": {"activation": "silu", "gated": True},
+    "glu": {"activation": "sigmoid", "gated": True, "bias": False},
+    "no-bias": {"bias": False},
+    "unscaled": {"scale_attention": False, "scale_embeddings": False},
+    "halves": {"position_layout": "halves", "position_base": 500.0},
+    "learned": {"positions": "learned", "max_positions": 6},
+    "none": {"positions": "none"},
+    "rotary": {"positions": "rotary"},
+    "rotary-halves": {"positions": "rotary", "position_layout": "halves", "position_base": 300.0},
+    "t5": {"positions": "t5", "relative_buckets": 8, "relative_max_distance": 10},
+    "shaw": {"positions": "shaw", "relative_window": 3},
+    "head-dim": {"head_dim": 5},
+    "untied": {"tie_embeddings": False},
+}
+
+
+@pytest.mark.parametrize(
+    "search",
+    [SearchConfig(beam=1), SearchConfig(beam=4), SearchConfig(beam=5, n_best=5), SearchConfig(4, alpha=0.0)],
+    ids=["greedy", "beam", "n-best", "sums"],
+)
+def test_the_same_tokens_and_scores(
+    ours: Translator, fast: FastTranslator, unseen: list[str], search: SearchConfig
+) -> None:
+    expected = ours.hypotheses(unseen, search=search)
+    found = fast.hypotheses(unseen, search=search)
+    assert len({best[0].text for best in expected}) > 50
+    for mine, theirs in zip(expected, found, strict=True):
+        assert [h.tokens for h in theirs] == [h.tokens for h in mine]
+        for a, b in zip(mine, theirs, strict=True):
+            assert (b.text, b.pieces, b.finish_reason) == (a.text, a.pieces, a.finish_reason)
+            assert b.token_scores == pytest.approx(a.token_scores, abs=2e-5)
+            assert (b.score, b.log_prob) == pytest.approx((a.score, a.log_prob), abs=2e-4)
+    assert fast.translate(unseen, search=search) == [best[0].text for best in found]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
+def test_sums_behind_the_ranks(fast: FastTranslator, unseen: list[str], alpha: float) -> None:
+    """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""
+    sources = fast.src_tokenizer.encode_batch(unseen[:30])
+    search = SearchConfig(beam=4, n_best=4, alpha=alpha)
+    found = fast.engine.search(sources, search, batch_tokens=512)
+    pairs = [(src, one.tokens) for src, best in zip(sources, found, strict=True) for one in best]
+    sums = [sum(scores) for scores in fast.engine.token_scores(pairs, batch_tokens=512)]
+    assert [one.log_prob for best in found for one in best] == pytest.approx(sums, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_of_the_model(
+    make_model: MakeModel, tmp_path: Path, texts: list[str], name: str
+) -> None:
+    loaded = make_model(**OPTIONS[name], output_bias=True)
+    _compare(loaded, tmp_path, texts[:30])
+
+
+def test_each_side_with_its_own_vocabulary(make_model: MakeModel, tmp_path: Path, texts: list[str]) -> None:
+    loaded = make_model(joint=False, output_bias=True)
+    assert loaded.src_tokenizer.size != loaded.tgt_tokenizer.size
+    _compare(loaded, tmp_path, texts[:30])
+
+
+def _compare(loaded: LoadedModel, directory: Path, texts: list[str]) -> None:
+    search = SearchConfig(beam=1)
+    ours = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, search)
+    fast = FastTranslator.open(export_ctranslate2(loaded, directory / "out", search=search))
+    pairs = list(zip(texts, texts[::-1], strict=True))
+    for mine, theirs in zip(ours.score(pairs), fast.score(pairs), strict=True):
+        assert theirs.token_scores == pytest.approx(mine.token_scores, abs=5e-5)
+        assert (theirs.tokens, theirs.text) == (mine.tokens, mine.text)
+    assert fast.translate(texts) == ours.translate(texts)
+
+
+def test_greedy_at_the_length_limit(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
+    for search in (SearchConfig(beam=1, max_length=3), SearchConfig(beam=4, max_length=1)):
+        expected, found = (
+            ours.hypotheses(unseen[:40], search=search),
+            fast.hypotheses(unseen[:40], search=search),
+        )
+        assert any(best[0].finish_reason == "length" for best in expected)
+        for (a, *_), (b, *_) in zip(expected, found, strict=True):
+            assert (b.tokens, b.finish_reason) == (a.tokens, a.finish_reason)
+            assert b.token_scores == pytest.approx(a.token_scores, abs=2e-5)
+
+
+def test_least_lengths(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
+    search = SearchConfig(beam=1, min_length=2, min_ratio=0.8)
+    found = fast.hypotheses(unseen[:40], search=search)
+    for text, (best,) in zip(unseen, found, strict=False):
+        assert len(best.tokens) >= search.shortest(len(ours.src_tokenizer.encode(text)) + 1)
+    assert [best.tokens for (best,) in found] == [
+        best.tokens for (best,) in ours.hypotheses(unseen[:40], search=search)
+    ]
+
+
+def test_control_pieces_never_come(make_model: MakeModel, tmp_path: Path, texts: list[str]) -> None:
+    loaded = make_model(output_bias=True)
+    assert loaded.model.projection is not None and loaded.model.projection.bias is not None
+    loaded.model.projection.bias.data[[0, 1]] += 30.0
+    fast = FastTranslator.open(export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(beam=3)))
+    for best, *_ in fast.hypotheses(texts[:20]):
+        assert not {0, 1, 2} & set(best.tokens)
+
+
+def test_order_batches_and_blank_unseen(fast: FastTranslator, unseen: list[str]) -> None:
+    alone = [fast.translate([text])[0] for text in unseen[:40]]
+    assert fast.translate(unseen[:40][::-1], batch_tokens=50) == alone[::-1]
+    assert fast.translate(["", unseen[0], " \t"]) == ["", alone[0], ""]
+    assert fast.translate([]) == [] == fast.hypotheses([]) == fast.score([])
+    blank = fast.hypotheses([" "])[0][0]
+    assert (blank.tokens, blank.token_scores) == ((), ())
+    seen: list[tuple[int, int]] = []
+    fast.hypotheses(["", *unseen[:3]], progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(4, 4)]
+
+
+def test_torch_keeps_its_threads(exported: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        FastTranslator.open(exported, workers=1, threads=1)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_it_cannot_do_is_refused(fast: FastTranslator) -> None:
+    with pytest.raises(UserError, match=r"search\.stop: .*'bound'"):
+        fast.translate(["a"], search=SearchConfig(stop="bound"))
+    with pytest.raises(TypeError, match=r"write \[text\]"):
+        fast.translate("one string")
+
+
+def test_positions_have_an_end(
+    loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str]
+) -> None:
+    search = SearchConfig(beam=1)
+    fast = FastTranslator.open(export_ctranslate2(loaded, tmp_path / "out", search=search, positions=12))
+    short = [text for text in unseen if len(ours.src_tokenizer.encode(text)) < 12]
+    cut = SearchConfig(beam=1, max_length=12)
+    assert fast.translate(short) == ours.translate(short, search=cut)
+    long = " ".join(["abc"] * 12)
+    with pytest.raises(UserError, match=r"text 2: \d+ tokens with </s> are more than the 12 positions"):
+        fast.translate([short[0], long])
+    with pytest.raises(UserError, match=r"target 1: .* --positions"):
+        fast.score([("a", long)])
+
+
+@pytest.mark.parametrize(("quantize", "bound"), [("int16", 0.05), ("int8", 0.6), ("int8_float32", 0.6)])
+def test_quantised_weights_are_close(
+    loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str], quantize: str, bound: float
+) -> None:
+    """And the model that is exported keeps its own weights."""
+    pairs = list(zip(unseen, unseen[::-1], strict=True))
+    before = ours.score(pairs[:5])
+    directory = export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(), quantize=quantize)  # type: ignore[arg-type]
+    assert ours.score(pairs[:5]) == before
+    found = FastTranslator.open(directory).score(pairs)
+    differences = [abs(a.score - b.score) for a, b in zip(ours.score(pairs), found, strict=True)]
+    assert 0 < max(differences) < bound

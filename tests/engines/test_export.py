@@ -1,0 +1,155 @@
+"""What lies in an export, what is refused, what damage is noticed, and that none of it needs torch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import dragoman
+from dragoman.checkpoint.model import LoadedModel
+from dragoman.cli.main import app
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.translate import Translator
+from dragoman.engines import export as export_module
+from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.export import export_ctranslate2
+from dragoman.engines.manifest import MANIFEST, is_export, read_export
+from dragoman.errors import UserError
+from dragoman.train.run import Run
+from engines.conftest import MakeModel
+
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_everything_lies_in_the_directory(exported: Path, run: Run) -> None:
+    assert is_export(exported) and not is_export(run.directory)
+    export = read_export(exported)
+    assert {path.name for path in exported.iterdir()} == {MANIFEST, *export.files}
+    assert {"model.bin", "config.json", "tokenizer.json", "shared_vocabulary.json"} == set(export.files)
+    assert (export.src_lang, export.tgt_lang, export.positions) == ("en", "de", 1024)
+    assert export.search == run.config.search
+    assert (exported / "tokenizer.json").read_bytes() == (run.directory / "tokenizer.json").read_bytes()
+
+
+def test_the_commands(run: Run, ours: Translator, unseen: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = command("export", run.directory, "--to", "ctranslate2", "--out", out, "--shortlist")
+    assert done.exit_code == 0 and str(out) in done.stdout, done.output
+    assert read_export(out).shortlist
+    done = command("export", run.directory, "--quantize", "int8")
+    assert done.exit_code == 0 and is_export(run.directory / "ctranslate2-int8"), done.output
+    plain = tmp_path / "plain"
+    assert command("export", run.directory, "--out", plain).exit_code == 0
+    texts = unseen[:10]
+    translated = command("translate", plain, *texts)
+    assert translated.stdout.splitlines() == ours.translate(texts) and translated.exit_code == 0
+    best = json.loads(command("translate", plain, texts[0], "--json", "--beam", 3, "--n-best", 2).stdout)
+    expected = ours.hypotheses(texts[:1], search=SearchConfig(beam=3, n_best=2))[0]
+    assert [one["text"] for one in best["translations"]] == [one.text for one in expected]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{text}\tAB\n" for text in texts), encoding="utf-8")
+    scored = [command("score", one, tmp_path / "pairs.tsv").stdout for one in (plain, run.directory)]
+    numbers = [[float(cell) for cell in text.split()] for text in scored]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-4) and len(numbers[0]) == 30
+    assert "runs on the CPU" in str(command("translate", plain, "a", "--device", "cuda").exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "onnx"], "--to: expected ctranslate2, found 'onnx'"),
+        (
+            ["--quantize", "int4"],
+            "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",
+        ),
+        (["--positions", "0"], "--positions: expected a whole number of at least 1, found 0"),
+    ],
+)
+def test_wrong_options(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
+    assert str(command("export", run.directory, "--out", tmp_path / "x", *arguments).exception) == message
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("rnn", {"model_dim": 8}, "model.kind: CTranslate2 runs the kind transformer, not rnn"),
+        ("markov", {}, "model.kind: CTranslate2 runs the kind transformer, not markov"),
+        ("transformer", {"decoder_self": "average"}, "model.decoder_self: CTranslate2 has no average"),
+        ("transformer", {"value_dim": 4}, "model.value_dim: in CTranslate2 keys and values have one width"),
+    ],
+)
+def test_models_that_it_cannot_run(
+    make_model: MakeModel, tmp_path: Path, kind: str, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        export_ctranslate2(make_model(kind, **fields), tmp_path / "out", search=SearchConfig())
+    assert not list(tmp_path.iterdir())
+
+
+def test_searches_that_it_cannot_run(loaded: LoadedModel, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"search\.stop"):
+        export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(stop="limit"))
+
+
+def test_nothing_is_overwritten_and_nothing_half_is_left(
+    loaded: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match="there is something here"):
+        export_ctranslate2(loaded, exported, search=SearchConfig())
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export_module, "write", full)
+    with pytest.raises(UserError, match=r"cannot be written \(No space left on device\)"):
+        export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", [MANIFEST, "model.bin", "config.json", "tokenizer.json", "shared_vocabulary.json"]
+)
+def test_a_flipped_bit_is_noticed(exported: Path, tmp_path: Path, name: str) -> None:
+    for file in exported.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    FastTranslator.open(tmp_path)
+    damaged = bytearray((exported / name).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / name).write_bytes(damaged)
+    with pytest.raises(UserError) as caught:
+        FastTranslator.open(tmp_path)
+    assert str(caught.value).startswith(str(tmp_path / name)) and "\n" not in str(caught.value)
+    (tmp_path / name).unlink()
+    with pytest.raises(UserError, match=name):
+        FastTranslator.open(tmp_path)
+
+
+def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen: list[str]) -> None:
+    assert dragoman.load(exported).translate(unseen[:5]) == ours.translate(unseen[:5])
+    with pytest.raises(UserError, match="holds one checkpoint; there is no 'last'"):
+        dragoman.load(exported, which="last")
+    with pytest.raises(UserError, match="runs on the CPU, not on 'cuda'"):
+        dragoman.load(exported, device="cuda")
+
+
+def test_it_translates_without_torch(exported: Path, ours: Translator, unseen: list[str]) -> None:
+    program = WITHOUT_TORCH + (
+        "from dragoman.engines.ctranslate2 import Translator\n"
+        "translator = Translator.open(sys.argv[1])\n"
+        "print('\\n'.join(translator.translate(sys.argv[2:])))\n"
+    )
+    commanded = WITHOUT_TORCH + "sys.argv[1:1] = ['translate']\nfrom dragoman.cli.main import main; main()"
+    for code in (program, commanded):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(exported), *unseen[:5]], capture_output=True, encoding="utf-8"
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == ours.translate(unseen[:5])

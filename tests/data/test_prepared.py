@@ -188,7 +188,7 @@ def test_preparing_at_the_same_time(tmp_path: Path, write_corpus: WriteCorpus, m
     source = write_corpus(make_pairs(3000))
     cache = str(tmp_path / "cache")
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        directories = pool.starmap(_prepare_here, [(source.files, cache)] * 6)
+        directories = pool.starmap_async(_prepare_here, [(source.files, cache)] * 6).get(timeout=120)
     assert len(set(directories)) == 1
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(directories[0]).name]
     assert len(Prepared.open(Path(directories[0])).train) > 2000

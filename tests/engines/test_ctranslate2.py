@@ -37,7 +37,12 @@ OPTIONS = {
 
 @pytest.mark.parametrize(
     "search",
-    [SearchConfig(beam=1), SearchConfig(beam=4), SearchConfig(beam=5, n_best=5), SearchConfig(4, alpha=0.0)],
+    [
+        SearchConfig(loop_guard=False, beam=1),
+        SearchConfig(loop_guard=False, beam=4),
+        SearchConfig(loop_guard=False, beam=5, n_best=5),
+        SearchConfig(loop_guard=False, beam=4, alpha=0.0),
+    ],
     ids=["greedy", "beam", "n-best", "sums"],
 )
 def test_the_same_tokens_and_scores(
@@ -59,7 +64,7 @@ def test_the_same_tokens_and_scores(
 def test_sums_behind_the_ranks(fast: FastTranslator, unseen: list[str], alpha: float) -> None:
     """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""
     sources = fast.src_tokenizer.encode_batch(unseen[:30])
-    search = SearchConfig(beam=4, n_best=4, alpha=alpha)
+    search = SearchConfig(loop_guard=False, beam=4, n_best=4, alpha=alpha)
     found = fast.engine.search(sources, search, batch_tokens=512)
     pairs = [(src, one.tokens) for src, best in zip(sources, found, strict=True) for one in best]
     sums = [sum(scores) for scores in fast.engine.token_scores(pairs, batch_tokens=512)]
@@ -81,7 +86,7 @@ def test_each_side_with_its_own_vocabulary(make_model: MakeModel, tmp_path: Path
 
 
 def _compare(loaded: LoadedModel, directory: Path, texts: list[str]) -> None:
-    search = SearchConfig(beam=1)
+    search = SearchConfig(loop_guard=False, beam=1)
     ours = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, search)
     fast = FastTranslator.open(export_ctranslate2(loaded, directory / "out", search=search))
     pairs = list(zip(texts, texts[::-1], strict=True))
@@ -92,7 +97,10 @@ def _compare(loaded: LoadedModel, directory: Path, texts: list[str]) -> None:
 
 
 def test_greedy_at_the_length_limit(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
-    for search in (SearchConfig(beam=1, max_length=3), SearchConfig(beam=4, max_length=1)):
+    for search in (
+        SearchConfig(loop_guard=False, beam=1, max_length=3),
+        SearchConfig(loop_guard=False, beam=4, max_length=1),
+    ):
         expected, found = (
             ours.hypotheses(unseen[:40], search=search),
             fast.hypotheses(unseen[:40], search=search),
@@ -104,7 +112,7 @@ def test_greedy_at_the_length_limit(ours: Translator, fast: FastTranslator, unse
 
 
 def test_least_lengths(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
-    search = SearchConfig(beam=1, min_length=2, min_ratio=0.8)
+    search = SearchConfig(loop_guard=False, beam=1, min_length=2, min_ratio=0.8)
     found = fast.hypotheses(unseen[:40], search=search)
     for text, (best,) in zip(unseen, found, strict=False):
         assert len(best.tokens) >= search.shortest(len(ours.src_tokenizer.encode(text)) + 1)
@@ -117,7 +125,9 @@ def test_control_pieces_never_come(make_model: MakeModel, tmp_path: Path, texts:
     loaded = make_model(output_bias=True)
     assert loaded.model.projection is not None and loaded.model.projection.bias is not None
     loaded.model.projection.bias.data[[0, 1]] += 30.0
-    fast = FastTranslator.open(export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(beam=3)))
+    fast = FastTranslator.open(
+        export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(loop_guard=False, beam=3))
+    )
     for best, *_ in fast.hypotheses(texts[:20]):
         assert not {0, 1, 2} & set(best.tokens)
 
@@ -154,10 +164,10 @@ def test_what_it_cannot_do_is_refused(fast: FastTranslator) -> None:
 def test_positions_have_an_end(
     loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str]
 ) -> None:
-    search = SearchConfig(beam=1)
+    search = SearchConfig(loop_guard=False, beam=1)
     fast = FastTranslator.open(export_ctranslate2(loaded, tmp_path / "out", search=search, positions=12))
     short = [text for text in unseen if len(ours.src_tokenizer.encode(text)) < 12]
-    cut = SearchConfig(beam=1, max_length=12)
+    cut = SearchConfig(loop_guard=False, beam=1, max_length=12)
     assert fast.translate(short) == ours.translate(short, search=cut)
     long = " ".join(["abc"] * 12)
     with pytest.raises(UserError, match=r"text 2: \d+ tokens with </s> are more than the 12 positions"):

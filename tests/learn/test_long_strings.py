@@ -5,7 +5,7 @@ import torch
 from dragoman.models.rnn import Attention, RnnConfig
 from learn.strings import learnt, share_right, strings
 
-LONGEST, UPDATES = 20, 600
+LONGEST, UPDATES = 20, 750
 
 
 def growing(update: int) -> tuple[int, int]:

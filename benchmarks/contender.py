@@ -34,15 +34,15 @@ class Contender:
 
     def training_speed(self, batches: Sequence[PairBatch]) -> float:
         """Target tokens a second."""
-        self.model.train()
+        self.model.train().requires_grad_(True)
         began = time.perf_counter()
         for batch in batches:
             self.learn(batch)
         return sum(batch.num_tokens for batch in batches) / (time.perf_counter() - began)
 
     def decoding_speed(self, batches: Sequence[PairBatch], beam: int) -> float:
-        """Sentences a second."""
-        self.model.eval()
+        """Sentences a second, with weights that are frozen, as those of a loaded model are."""
+        self.model.eval().requires_grad_(False)
         began = time.perf_counter()
         for batch in batches:
             self.decode(batch, beam)

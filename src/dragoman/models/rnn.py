@@ -136,8 +136,9 @@ class RnnDecoder(nn.Module):
             )
         self.parts = 2 if config.cell == "lstm" else 1  # an LSTM's state is hidden and cell
         self.bridge = xavier_linear(memory_dim, [dim] * (self.parts * self.num_layers))
-        beside = memory_dim if not self.luong else dim if config.input_feeding else 0  # context, last output
-        self.stack = _stack(config, dim + beside, self.num_layers)
+        # Beside a word the first layer reads the context, or with input feeding the last output.
+        self.rest_dim = memory_dim if not self.luong else dim if config.input_feeding else 0
+        self.stack = _stack(config, dim + self.rest_dim, self.num_layers)
         self.readout = xavier_linear(memory_dim + (1 if self.luong else 2) * dim, [dim])
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
@@ -164,9 +165,11 @@ class RnnDecoder(nn.Module):
             prepared = self.attention.prepare(summary)
         else:
             prepared = self.attention.prepare(memory.hidden, memory.mask)
-        fed = torch.zeros_like(hidden[0]) if self.input_feeding else None
+        fed = hidden[0].new_zeros(len(summary), hidden.size(2) if self.input_feeding else 0)
         recurrent = RecurrentState(hidden, cell[0] if cell else None)
-        return RnnState(recurrent, fed, prepared, self._draw(len(summary)), beams=1)
+        masks = self._draw(len(summary))
+        weight = self.stack.for_rest(self.rest_dim, masks.stack)
+        return RnnState(recurrent, fed, prepared, weight, masks, beams=1)
 
     def _draw(self, rows: int) -> "RnnMasks":
         weight = self.embedding.weight
@@ -211,12 +214,17 @@ class RnnDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "N M"], "RnnState"]:
         """The recurrent output and the context of one further position; `seen` is its word in the gates."""
         if self.luong:
-            top, recurrent = self.stack.advance(seen, state.fed, state.recurrent, state.masks.stack)
+            top, recurrent = self._advance(seen, state.fed, state)
             context = self._look(top[:, None], state)[:, 0]
         else:
             context = self._look(state.recurrent.hidden[-1][:, None], state)[:, 0]
-            top, recurrent = self.stack.advance(seen, context, state.recurrent, state.masks.stack)
+            top, recurrent = self._advance(seen, context, state)
         return top, context, replace(state, recurrent=recurrent)
+
+    def _advance(
+        self, seen: Float[Tensor, "N G"], rest: Float[Tensor, "N R"], state: "RnnState"
+    ) -> tuple[Float[Tensor, "N D"], RecurrentState]:
+        return self.stack.advance(seen, rest, state.weight, state.recurrent, state.masks.stack)
 
     def _read_out(
         self,
@@ -255,8 +263,9 @@ class RnnState:
     """The memory has a row a sentence, whose beams share it; the past and its masks have a row a beam."""
 
     recurrent: RecurrentState
-    fed: Float[Tensor, "N D"] | None  # the last output, where it is part of the next input
+    fed: Float[Tensor, "N R"]  # the last output, where it is part of the next input; else of no width
     memory: PreparedMemory
+    weight: Float[Tensor, "G J"]  # see RecurrentStack.for_rest
     masks: RnnMasks
     beams: int
 
@@ -271,7 +280,7 @@ class RnnState:
         return replace(self._rows(rows_of(sentences, self.beams)), memory=self.memory.keep(sentences))
 
     def _rows(self, rows: Int[Tensor, "R"]) -> Self:
-        fed = None if self.fed is None else self.fed.index_select(0, rows)
+        fed = self.fed.index_select(0, rows)
         return replace(self, recurrent=self.recurrent.rows(rows), fed=fed, masks=self.masks.rows(rows))
 
 

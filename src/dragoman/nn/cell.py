@@ -98,16 +98,23 @@ def _cell(
     cell: Float[Tensor, "N W"] | None,
 ) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
     """`seen` comes from the input, `asked` from the past; gates in torch's order."""
+    if mode != "GRU":
+        return settle(mode, seen + asked, cell)
+    seen_reset, seen_update, seen_new = seen.chunk(3, dim=-1)
+    reset, update, new = asked.chunk(3, dim=-1)
+    update = torch.sigmoid(seen_update + update)
+    new = torch.tanh(seen_new + torch.sigmoid(seen_reset + reset) * new)
+    return (1 - update) * new + update * hidden, None
+
+
+def settle(
+    mode: str, gates: Float[Tensor, "N G"], cell: Float[Tensor, "N W"] | None
+) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
+    """The state of a tanh RNN or an LSTM, where input and past have been added up."""
     if mode == "RNN_TANH":
-        return torch.tanh(seen + asked), None
-    if mode == "GRU":
-        seen_reset, seen_update, seen_new = seen.chunk(3, dim=-1)
-        reset, update, new = asked.chunk(3, dim=-1)
-        update = torch.sigmoid(seen_update + update)
-        new = torch.tanh(seen_new + torch.sigmoid(seen_reset + reset) * new)
-        return (1 - update) * new + update * hidden, None
+        return torch.tanh(gates), None
     assert cell is not None, "an LSTM has a cell"
-    into, forget, new, out = (seen + asked).chunk(4, dim=-1)
+    into, forget, new, out = gates.chunk(4, dim=-1)
     cell = torch.sigmoid(forget) * cell + torch.sigmoid(into) * torch.tanh(new)
     return torch.sigmoid(out) * torch.tanh(cell), cell
 

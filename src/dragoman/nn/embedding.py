@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.nn import packed
 from dragoman.nn.init import embedding_weight
 from dragoman.shapes import Float, Int, Tensor
 
@@ -33,4 +34,4 @@ class Projection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(weight))) if bias else None
 
     def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
-        return F.linear(hidden, self.weight, self.bias)
+        return packed.linear(hidden, self.weight, self.bias)

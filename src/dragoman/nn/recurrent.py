@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from dragoman.nn.cell import advance, kernel, loop
+from dragoman.nn.cell import advance, kernel, loop, settle
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
 from dragoman.nn.mask import lengths
@@ -148,27 +148,44 @@ class RecurrentStack(nn.Module):
     def ahead(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B G"]:
         """What the gates of the first layer make of the beginning of their input. It waits for nothing, so
         all positions can have it at once; `advance` adds the rest."""
-        from_input, _, bias, _ = self.layers[0].all_weights[0]
-        return F.linear(x, from_input[:, : x.size(-1)], bias)
+        from_input, _, input_bias, bias = self.layers[0].all_weights[0]
+        both = input_bias if self.layers[0].mode == "GRU" else input_bias + bias
+        return F.linear(x, from_input[:, : x.size(-1)], both)
+
+    def for_rest(self, dim: int, masks: StackMasks = NOTHING) -> Float[Tensor, "G J"]:
+        """The weights of the first layer for what `advance` adds: the last `dim` inputs and, where both only
+        add up, the past beside them. Taken once a pass, they have one gradient to gather, not one a step."""
+        from_input = self.layers[0].all_weights[0][0]
+        rest = from_input[:, from_input.size(1) - dim :]
+        if self.layers[0].mode == "GRU":  # a gate stands between the past and the input
+            return rest
+        return torch.cat([rest, self._weights(0, masks)[0]], dim=1)
 
     def advance(
         self,
         seen: Float[Tensor, "N G"],
-        rest: Float[Tensor, "N J"] | None,
+        rest: Float[Tensor, "N R"],
+        weight: Float[Tensor, "G J"],
         state: RecurrentState,
         masks: StackMasks = NOTHING,
     ) -> tuple[Float[Tensor, "N D"], RecurrentState]:
-        """Go on by one position: `seen` is what `ahead` made of its input, `rest` the end of that input."""
+        """Go on by one position: `seen` is what `ahead` made of its input, `rest` the end of that input, and
+        `weight` what `for_rest` gave when the sequences began."""
         hidden, cell, x = [], [], seen
         for i, layer in enumerate(self.layers):
             from_input, _, input_bias, bias = layer.all_weights[0]
-            if i:
-                gates = F.linear(self._between(i, x, masks.between), from_input, input_bias)
-            else:
-                gates = seen if rest is None else seen + F.linear(rest, from_input[:, -rest.size(-1) :])
             past = state.hidden[i], None if state.cell is None else state.cell[i]
             mask = None if masks.past is None else self._past(i, masks)[0]
-            out, kept = advance(layer.mode, gates, past, self._weights(i, masks)[0], bias, mask)
+            if i == 0 and layer.mode != "GRU":
+                heard = past[0] if mask is None else past[0] * mask.to(past[0].dtype)
+                gates = torch.addmm(seen, torch.cat([rest, heard], dim=1), weight.t())
+                out, kept = settle(layer.mode, gates, past[1])
+            else:
+                if i:
+                    seen = F.linear(self._between(i, x, masks.between), from_input, input_bias)
+                elif rest.size(1):
+                    seen = seen + F.linear(rest, weight)
+                out, kept = advance(layer.mode, seen, past, self._weights(i, masks)[0], bias, mask)
             hidden.append(out)
             if kept is not None:
                 cell.append(kept)

@@ -191,7 +191,7 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
                 f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
                 "same ones can translate together"
             )
-    models = [first.model, *(other.model for other in others)]
+    models = [each.model.requires_grad_(False) for each in (first, *others)]
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
     translator.aligner.examples = runs[0].validation_examples
     return translator

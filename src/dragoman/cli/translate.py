@@ -159,8 +159,8 @@ def _translate_export(
                     write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
     if unprotected:
         typer.echo(
-            f"warning: {unprotected} texts have URLs, addresses, placeholders or markup, which an export "
-            "does not protect; look at them, or translate with the run itself",
+            "warning: URLs, addresses, placeholders or markup are not protected by an export (texts with "
+            f"some: {unprotected}); look at these, or translate with the run itself",
             err=True,
         )
 

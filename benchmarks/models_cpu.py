@@ -148,7 +148,8 @@ def main() -> None:
         f"Medians of {args.rounds} interleaved rounds. Training: {len(training)} batches a round, n·(longest "
         f"source + longest target) ≤ {args.batch_tokens}, {tokens} target tokens; fp32, dropout {DROPOUT}, "
         f"label smoothing {SMOOTHING}, clipping, fused AdamW. Decoding: {len(pairs[: args.sentences])} "
-        f"sentences in batches of 32 sorted by length, random weights, {FORCED} pieces each. Joint BPE of "
+        f"sentences in batches of 32 sorted by length, random weights, frozen as a loaded model's are, "
+        f"{FORCED} pieces each. Joint BPE of "
         f"{tokenizer.size} pieces, all embeddings tied.{notes}\n\n"
         f"Command: `python benchmarks/models_cpu.py {shlex.join(given)}`",
         keep=not args.quick,

@@ -12,6 +12,7 @@ from typing import Self
 import torch
 
 from dragoman.data.batch import PairBatch
+from dragoman.decode.continuous import Rooms
 from dragoman.decode.coverage import covered, watch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
@@ -54,6 +55,7 @@ class Scorer:
             raise UserError("an ensemble needs at least one model")
         self.models = tuple(models)
         self.vocab = models[0].vocab
+        self.rooms = Rooms()
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")

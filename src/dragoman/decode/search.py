@@ -72,6 +72,8 @@ def _search(
         limits, rules, required = set_up(scorer, src_mask, config, constraints, spelling)
         if config.method == "sample":
             return sample(scorer, src_ids, src_mask, limits, rules, config)
+        if src_ids.device.type == "cuda" and not constraints and scorer.rooms.take(scorer.models, config):
+            return scorer.rooms.search(scorer.models[0], src_ids, src_mask, limits, config)
         found = _by_beam(scorer, src_ids, src_mask, limits, rules, config, required)
         if config.method == "beam":
             return found

@@ -50,7 +50,7 @@ def attend(
     value: Float[Tensor, "B H M W"],
     mask: Mask = EVERYTHING,
     dropout: float = 0.0,
-    bias: Float[Tensor, "#B H #Q M"] | None = None,
+    bias: Float[Tensor, "#B #H #Q M"] | None = None,
     scaled: bool = True,
 ) -> Float[Tensor, "B H Q W"]:
     """Dot-product attention. `owner` tells a tap whose weights it is shown; `bias` is added to the scores;

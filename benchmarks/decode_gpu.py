@@ -152,12 +152,13 @@ def main() -> None:
             with profile(activities=[ProfilerActivity.CUDA]) as profiled:
                 contenders.ours()
             print(profiled.key_averages().table("cuda_time_total", row_limit=25, max_name_column_width=80))
+    memory, products = roofline.bytes_a_second / 1e12, roofline.products_a_second / 1e12
     notes = (
         f"Sentences a second, beam {BEAMS}, {LENGTH} source and {LENGTH} forced target tokens, "
-        f"Transformer-base with vocabulary {VOCAB:,}, bfloat16; median of {options.rounds} interleaved rounds. "
-        "«Unrecorded» is our search without graphs, kernel by kernel. The roofline is the time of a step, the "
-        f"encoder's share included, at {roofline.bytes_a_second / 1e12:.2f} TB/s and {roofline.products_a_second / 1e12:.0f} "
-        "TFLOP/s, both measured in this run.\n\nCommand: `python benchmarks/decode_gpu.py`"
+        f"Transformer-base with vocabulary {VOCAB:,}, bfloat16; median of {options.rounds} interleaved "
+        "rounds. «Unrecorded» is our search without graphs, kernel by kernel. The roofline is the time of a "
+        f"step, the encoder's share included, at {memory:.2f} TB/s and {products:.0f} TFLOP/s, both measured "
+        "in this run.\n\nCommand: `python benchmarks/decode_gpu.py`"
     )
     write_table("decode_gpu", "Beam search on a GPU", HEADER, rows, notes)
 

@@ -1,6 +1,8 @@
 """The search of fixed shapes finds what the plain one finds, whatever places it has. Without a GPU nothing is
 recorded; the same functions just run."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -35,7 +37,7 @@ SHAPES = {
 }
 
 
-def random_model(size: int, seed: int, sharp: float = 2.0, **options: object) -> EncoderDecoder:
+def random_model(size: int, seed: int, sharp: float = 2.0, **options: Any) -> EncoderDecoder:
     torch.manual_seed(seed)
     model = build("transformer", TransformerConfig(**SMALL, **options), Vocab(size, size, shared=True))
     for parameter in model.parameters():  # so that hypotheses differ in probability
@@ -84,7 +86,7 @@ def test_places_of_any_number_find_what_the_plain_search_finds(config: SearchCon
     ],
     ids=["learned", "none", "heads", "rms"],
 )
-def test_every_transformer_that_fits(options: dict[str, object]) -> None:
+def test_every_transformer_that_fits(options: dict[str, Any]) -> None:
     model, (ids, mask) = random_model(23, 3, **options), random_sources(23, 3)
     config = SearchConfig(beam=4, n_best=2)
     assert fits(model)
@@ -153,9 +155,8 @@ def test_rooms_are_kept_by_weights_search_and_shape() -> None:
         first = rooms.search(model, ids, mask, limits, config)
         assert_same(rooms.search(model, ids, mask, limits, config), first)
         assert len(rooms.kept) == 1
-        model.projection.weight.data = (
-            model.projection.weight.data.clone()
-        )  # moved, as a swap of weights does
+        for parameter in model.parameters():  # moved, as a swap of weights does
+            parameter.data = parameter.data.clone()
         rooms.search(model, ids, mask, limits, config)
         assert len(rooms.kept) == 2
         for beam in range(3, 9):
@@ -165,14 +166,21 @@ def test_rooms_are_kept_by_weights_search_and_shape() -> None:
 
 
 def test_shapes_are_few_and_large_enough() -> None:
+    model, config = random_model(11, 1), SearchConfig(beam=4)
     shapes = {
-        shape_for(SearchConfig(beam=4), 512, longest, memory)
-        for longest in range(1, 300)
-        for memory in (9, 30)
+        shape_for(model, config, 512, longest, memory) for longest in range(1, 300) for memory in (9, 30)
     }
     assert len(shapes) < 40
     for sentences, longest, memory in ((1, 1, 1), (3, 66, 28), (700, 2058, 1024), (5, 16, 17)):
-        shape = shape_for(SearchConfig(beam=4), sentences, longest, memory)
+        shape = shape_for(model, config, sentences, longest, memory)
         assert shape.capacity >= longest
         assert shape.memory >= memory
         assert 1 <= shape.sentences <= 512
+    assert shape_for(model, config, 5, 16, 17).sentences == 8
+    assert shape_for(model, config, 500, 16, 17).sentences == 256  # and the others come in as places get free
+
+
+def test_places_are_fewer_where_sentences_are_long() -> None:
+    base = build("transformer", TransformerConfig(num_layers=2), Vocab(11, 11, shared=True))
+    config = SearchConfig(beam=4)
+    assert shape_for(base, config, 512, 16, 17).sentences > shape_for(base, config, 512, 4096, 17).sentences

@@ -20,13 +20,14 @@ from dragoman.decode.ended import Ended
 from dragoman.decode.pool import Pool, is_plain
 from dragoman.decode.replay import Replayed, Signal
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.slots import TransformerSlots, fits
+from dragoman.models.slots import TransformerSlots, fits, past_bytes
 from dragoman.nn.attention import tap_is_open
 from dragoman.shapes import Bool, Int, Tensor
 
-MOST_SENTENCES = 512
-MOST_SLOTS = 1 << 19
-"""Positions × beams × sentences of the caches: some gigabytes for a base model."""
+_MOST_SENTENCES = 512
+_SMALL = 64
+_SHARE = 0.1
+"""Of the device's memory, for the caches of one shape."""
 _KEPT = 4
 _REFILL_AT = 8
 """Free places are filled when they are at least one in so many."""
@@ -165,7 +166,7 @@ class Rooms:
             config = replace(config, stop="complete")  # greedy search stops at the first end
         lengths = src_mask.sum(dim=1).tolist()
         least = torch.tensor([config.shortest(length) for length in lengths], device=limits.device)
-        shape = shape_for(config, len(lengths), int(limits.max()), src_ids.size(1))
+        shape = shape_for(model, config, len(lengths), int(limits.max()), src_ids.size(1))
         # At the greatest length a sentence ends, whatever the least one is.
         shortest = torch.minimum(least, limits - 1)
         return self._room(model, config, shape).run(src_ids, src_mask, limits, shortest)
@@ -180,12 +181,24 @@ class Rooms:
         return self.kept[key]
 
 
-def shape_for(config: SearchConfig, sentences: int, longest: int, memory: int) -> Shape:
-    """Few shapes, so that what was recorded is used again."""
+def shape_for(
+    model: EncoderDecoder, config: SearchConfig, sentences: int, longest: int, memory: int
+) -> Shape:
+    """Few shapes, so that what was recorded is used again. A small batch has a place for every sentence; of a
+    large one the rest waits for free places."""
     capacity, memory = _rounded(longest), _rounded(memory)
-    most = max(1, min(MOST_SENTENCES, MOST_SLOTS // (capacity * config.beam)))
-    places = 1 << (min(sentences, most) - 1).bit_length()
-    return Shape(places if places <= most else places // 2, capacity, memory)
+    bytes_each = config.beam * capacity * past_bytes(model)
+    most = max(1, min(_MOST_SENTENCES, int(_memory_of(model) * _SHARE / bytes_each)))
+    wanted = min(sentences, most)
+    places = 1 << (wanted.bit_length() - 1)  # the power of two that is not above
+    if places < wanted <= _SMALL and 2 * places <= most:
+        places *= 2
+    return Shape(places, capacity, memory)
+
+
+def _memory_of(model: EncoderDecoder) -> int:
+    device = next(model.parameters()).device
+    return torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else 1 << 30
 
 
 def _rounded(length: int) -> int:

@@ -90,6 +90,7 @@ class Pool:
         )
         self._rows = torch.arange(sentences, device=device)
         self._beams = torch.arange(beams, device=device)
+        self._first = torch.zeros(beams, **real).masked_fill(self._beams > 0, -torch.inf)
         self._never = torch.tensor([vocab.pad_id, vocab.bos_id], device=device)
         # Entry n: what a sum of n pieces is multiplied with to be ranked.
         weights = [0.0, *(config.rank(1.0, length) for length in range(1, capacity + 1))]
@@ -97,16 +98,15 @@ class Pool:
 
     def admit(self, rows: Int[Tensor, "R"], limits: Int[Tensor, "R"], shortest: Int[Tensor, "R"]) -> None:
         """New sentences begin in these places. Of their beams only the first is alive."""
-        self.last[rows] = self.vocab.bos_id
-        self.sums[rows] = torch.where(self._beams == 0, 0.0, -torch.inf).to(self.sums.dtype)
-        self.position[rows] = 0
-        self.ancestors[rows] = 0
-        self.ancestors[rows[:, None], self._beams, 0] = self._beams
-        self.limits[rows] = limits
-        self.shortest[rows] = shortest
-        self.ended[rows] = 0
-        self.done[rows] = False
-        self.found.rank[rows] = -torch.inf
+        self.last.index_fill_(0, rows, self.vocab.bos_id)
+        self.sums.index_copy_(0, rows, self._first.expand(len(rows), -1))
+        self.position.index_fill_(0, rows, 0)
+        self.ancestors[:, :, 0].index_copy_(0, rows, self._beams.expand(len(rows), -1))
+        self.limits.index_copy_(0, rows, limits)
+        self.shortest.index_copy_(0, rows, shortest)
+        self.ended.index_fill_(0, rows, 0)
+        self.done.index_fill_(0, rows, False)
+        self.found.rank.index_fill_(0, rows, -torch.inf)
 
     def step(self, logits: Float[Tensor, "N V"]) -> None:
         """One further piece for every beam; `logits` are written into."""

@@ -35,6 +35,15 @@ def fits(model: EncoderDecoder) -> bool:
     )
 
 
+def past_bytes(model: EncoderDecoder) -> int:
+    """What one position of one beam takes in all layers."""
+    decoder = model.decoder
+    assert isinstance(decoder, TransformerDecoder)
+    own = [layer.self_attention for layer in decoder.layers]
+    numbers = sum(a.num_heads * (a.head_dim + a.value_dim) for a in own if isinstance(a, SelfAttention))
+    return numbers * decoder.embedding.weight.element_size()
+
+
 class LayerSlots:
     """The keys and values of one layer: of what was written, side by side, and of the memory."""
 
@@ -111,9 +120,8 @@ class TransformerSlots:
     ) -> Float[Tensor, "B K D"]:
         """One further position for every beam; no sentence has more than `used` of them with this one."""
         x = self.decoder.embedding(last) + self.places[position][:, None]
-        seen = torch.zeros((), dtype=x.dtype, device=x.device).where(
-            self._visible(position, ancestors[:, :, :used]), -math.inf
-        )
+        visible = self._visible(position, ancestors[:, :, :used])
+        seen = torch.zeros_like(visible, dtype=x.dtype).masked_fill_(~visible, -math.inf)
         for layer in self.layers:
             x = layer.step(x, position, seen[:, None], self.memory_seen)
         return self.decoder.final_norm(x)

@@ -13,14 +13,16 @@ Sentences are at positions of their own, so that one can come in when another is
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 
+from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.transformer import TransformerDecoder
-from dragoman.nn.attention import SelfAttention, attend, join_heads, split_heads
+from dragoman.nn.attention import CrossAttention, SelfAttention, attend, join_heads, split_heads
 from dragoman.nn.layer import DecoderLayer
+from dragoman.nn.mask import lengths
 from dragoman.nn.relative import NoRelation
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -44,48 +46,81 @@ def past_bytes(model: EncoderDecoder) -> int:
     return numbers * decoder.embedding.weight.element_size()
 
 
+@dataclass
+class View:
+    """What every layer of a step is told: where it writes, and what may be seen."""
+
+    position: Int[Tensor, "B"]
+    ancestors: Int[Tensor, "B K C"]
+    lengths: Int[Tensor, "B"]
+    """Of the memories."""
+    past: Float[Tensor, "B 1 K M"] | None = None
+    memory: Float[Tensor, "B 1 1 S"] | None = None
+    """Zeros and −∞ to add to scores, where no kernel looks at the numbers above."""
+
+
 class LayerSlots:
-    """The keys and values of one layer: of what was written, side by side, and of the memory."""
+    """The keys and values of one layer, side by side: of what was written, and of the memory."""
 
     def __init__(self, layer: DecoderLayer, shape: tuple[int, int, int, int], like: Tensor) -> None:
         sentences, beams, capacity, memory = shape
         own, cross = layer.self_attention, layer.cross_attention
         assert isinstance(own, SelfAttention)
-        self.layer, self.own, self.cross = layer, own, cross
+        self.layer, self.own, self.cross, self.beams = layer, own, cross, beams
         self.widths = [own.num_heads * own.head_dim, own.num_heads * own.value_dim]
         self.past = like.new_zeros(sentences, capacity, beams, sum(self.widths))
-        self.memory_key = like.new_zeros(sentences, cross.num_heads, memory, cross.head_dim)
-        self.memory_value = like.new_zeros(sentences, cross.num_heads, memory, cross.value_dim)
+        self.memory = like.new_zeros(sentences, memory, sum(self.widths))
         self.sentences = torch.arange(sentences, device=like.device)
 
     def admit(self, rows: Int[Tensor, "R"], memory: Float[Tensor, "R S D"]) -> None:
-        key, value = self.cross.project_memory(memory)
-        length = key.size(2)
-        self.memory_key[:, :, :length].index_copy_(0, rows, key)
-        self.memory_value[:, :, :length].index_copy_(0, rows, value)
+        self.memory[:, : memory.size(1)].index_copy_(0, rows, self.cross.key_value(memory))
 
-    def step(
-        self,
-        x: Float[Tensor, "B K D"],
-        position: Int[Tensor, "B"],
-        seen: Float[Tensor, "B 1 K M"],
-        memory_seen: Float[Tensor, "B 1 1 S"],
-    ) -> Float[Tensor, "B K D"]:
-        layer, own, cross = self.layer, self.own, self.cross
-        asked, written = own.query_key_value(layer.self_residual.before(x)).split(
-            [self.widths[0], sum(self.widths)], dim=-1
-        )
-        self.past[self.sentences, position] = written
-        slots = self.past[:, : seen.size(3) // x.size(1)].flatten(1, 2)  # B M ·, as it lies in memory
-        key, value = (split_heads(part, own.num_heads) for part in slots.split(self.widths, dim=-1))
-        query = split_heads(asked, own.num_heads)
-        attended = attend(own, query, key, value, bias=seen, scaled=own.scaled)
-        x = layer.self_residual.after(x, own.out(join_heads(attended)))
-        query = split_heads(cross.query(layer.cross_residual.before(x)), cross.num_heads)
-        memory = (self.memory_key, self.memory_value)
-        attended = attend(cross, query, *memory, bias=memory_seen, scaled=cross.scaled)
-        x = layer.cross_residual.after(x, cross.out(join_heads(attended)))
+    def step(self, x: Float[Tensor, "B K D"], view: View) -> Float[Tensor, "B K D"]:
+        layer = self.layer
+        asked = self.own.query_key_value(layer.self_residual.before(x))
+        x = layer.self_residual.after(x, self.own.out(self._look_back(asked, view)))
+        asked = self.cross.query(layer.cross_residual.before(x))
+        x = layer.cross_residual.after(x, self.cross.out(self._look_at_memory(asked, view)))
         return layer.ff_residual.after(x, layer.feedforward(layer.ff_residual.before(x)))
+
+    def _look_back(self, asked: Float[Tensor, "B K J"], view: View) -> Float[Tensor, "B K W"]:
+        own = self.own
+        if view.past is None:
+            from dragoman.kernels.attention import attend_past
+
+            flat = asked.flatten(0, 1)
+            found = attend_past(flat, self.past, view.ancestors, view.position, *self._sizes(own))
+            return found.unflatten(0, asked.shape[:2])
+        query, written = asked.split([self.widths[0], sum(self.widths)], dim=-1)
+        self.past[self.sentences, view.position] = written
+        slots = self.past[:, : view.past.size(3) // self.beams].flatten(1, 2)  # B M G, as it lies in memory
+        return self._attend(own, query, slots, view.past)
+
+    def _look_at_memory(self, asked: Float[Tensor, "B K J"], view: View) -> Float[Tensor, "B K W"]:
+        if view.memory is None:
+            from dragoman.kernels.attention import attend_memory
+
+            flat = asked.flatten(0, 1)
+            found = attend_memory(flat, self.memory, view.lengths, self.beams, *self._sizes(self.cross))
+            return found.unflatten(0, asked.shape[:2])
+        return self._attend(self.cross, asked, self.memory, view.memory)
+
+    def _attend(
+        self,
+        owner: SelfAttention | CrossAttention,
+        query: Float[Tensor, "B K J"],
+        slots: Float[Tensor, "B M G"],
+        seen: Float[Tensor, "B 1 #K M"],
+    ) -> Float[Tensor, "B K W"]:
+        heads = owner.num_heads
+        key, value = (split_heads(part, heads) for part in slots.split(self.widths, dim=-1))
+        return join_heads(
+            attend(owner, split_heads(query, heads), key, value, bias=seen, scaled=owner.scaled)
+        )
+
+    def _sizes(self, owner: SelfAttention | CrossAttention) -> tuple[int, int, int, float]:
+        scale = owner.head_dim**-0.5 if owner.scaled else 1.0
+        return owner.num_heads, owner.head_dim, owner.value_dim, scale
 
 
 class TransformerSlots:
@@ -94,22 +129,22 @@ class TransformerSlots:
     def __init__(self, model: EncoderDecoder, sentences: int, beams: int, capacity: int, memory: int) -> None:
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
-        self.decoder, self.beams, self.capacity = decoder, beams, capacity
-        like = decoder.embedding.weight
+        self.decoder, self.beams = decoder, beams
+        like = decoder.embedding.weight.detach()
         shape = (sentences, beams, capacity, memory)
-        self.layers = [LayerSlots(layer, shape, like.detach()) for layer in decoder.layers]
+        self.layers = [LayerSlots(layer, shape, like) for layer in decoder.layers]
         nothing = like.new_zeros(1, capacity, like.size(1))
-        self.places = decoder.positions(nothing).detach()[0]  # T D: what is added at each position
-        self.memory_seen = like.new_zeros(sentences, 1, 1, memory).detach()
+        self.places = decoder.positions(nothing).detach()[0].contiguous()  # T D: what is added at each
+        self.lengths = torch.ones(sentences, dtype=torch.long, device=like.device)
+        self.memory = torch.arange(memory, device=like.device)
+        self.by_kernels = usable(like)
+        """Then a step looks at as many slots as there are, and no further."""
 
     def admit(self, rows: Int[Tensor, "R"], memory: Memory) -> None:
         """Sentences take the places of others. What those have written is hidden by its position."""
         for layer in self.layers:
             layer.admit(rows, memory.hidden)
-        missing = self.memory_seen.size(3) - memory.mask.size(1)
-        hidden = F.pad(~memory.mask, (0, missing), value=True)
-        seen = self.memory_seen.new_zeros(hidden.shape).masked_fill(hidden, -math.inf)
-        self.memory_seen.index_copy_(0, rows, seen[:, None, None])
+        self.lengths.index_copy_(0, rows, lengths(memory.mask))
 
     def step(
         self,
@@ -119,11 +154,18 @@ class TransformerSlots:
         used: int,
     ) -> Float[Tensor, "B K D"]:
         """One further position for every beam; no sentence has more than `used` of them with this one."""
-        x = self.decoder.embedding(last) + self.places[position][:, None]
-        visible = self._visible(position, ancestors[:, :, :used])
-        seen = torch.zeros_like(visible, dtype=x.dtype).masked_fill_(~visible, -math.inf)
+        view = View(position, ancestors, self.lengths)
+        embedding = self.decoder.embedding
+        if self.by_kernels:
+            from dragoman.kernels.embed import embed
+
+            x = embed(last, position, embedding.weight, self.places, embedding.scale, embedding.pad_id)
+        else:
+            x = embedding(last) + self.places[position][:, None]
+            view.past = _added(self._visible(position, ancestors[:, :, :used]), x)[:, None]
+            view.memory = _added(self.memory < self.lengths[:, None], x)[:, None, None]
         for layer in self.layers:
-            x = layer.step(x, position, seen[:, None], self.memory_seen)
+            x = layer.step(x, view)
         return self.decoder.final_norm(x)
 
     def _visible(self, position: Int[Tensor, "B"], ancestors: Int[Tensor, "B K U"]) -> Bool[Tensor, "B K M"]:
@@ -133,3 +175,7 @@ class TransformerSlots:
         past = times <= position[:, None]  # B U
         own = ancestors[:, :, :, None] == beams  # B K U J
         return (own & past[:, None, :, None]).flatten(2)
+
+
+def _added(visible: Bool[Tensor, "*B"], like: Tensor) -> Float[Tensor, "*B"]:
+    return torch.zeros_like(visible, dtype=like.dtype).masked_fill_(~visible, -math.inf)

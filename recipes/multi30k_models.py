@@ -4,7 +4,7 @@ BLEU by source length.
     python recipes/multi30k_models.py --out runs/models --at-once 6
 
 Stand beside the folder `multi30k`, as for the recipe that all of these are variations of. The table and the
-picture (PNG and SVG, with its numbers in a TSV file) are written beside the runs.
+picture (PNG and SVG, with its numbers in a TSV file) are written beside the runs; results.md shows them.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def row_of(out: Path, name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--out", type=Path, default=Path("runs/models"))
     parser.add_argument("--at-once", type=int, default=1, help="runs that share the machine")
     parser.add_argument("--only", nargs="*", default=list(MODELS), help="names of models")

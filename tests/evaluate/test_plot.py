@@ -71,6 +71,15 @@ def test_every_run_has_its_own_colour_and_bars_only_with_a_bootstrap() -> None:
     assert not any("bootstrap" in text for text in svg_texts(draw_lengths(comparison(bootstrap=0))["svg"]))
 
 
+def test_the_axis_begins_at_zero_where_scores_come_near_it() -> None:
+    buckets = make_buckets([len(text.split()) for text in REFERENCES], [10, 20])
+    right, wrong = list(REFERENCES), ["nothing of it"] * len(REFERENCES)
+    far = draw_lengths(compare({"right": right, "wrong": wrong}, REFERENCES, buckets))
+    near = draw_lengths(compare({"right": right, "again": right}, REFERENCES, buckets))
+    assert "0" in svg_texts(far["svg"])
+    assert "0" not in svg_texts(near["svg"])
+
+
 def test_many_runs_and_long_labels() -> None:
     labels = [f"{'a long label of a run ' * 3}{number}" for number in range(9)]
     texts = svg_texts(draw_lengths(comparison(2, labels))["svg"])

@@ -14,6 +14,7 @@ from dragoman.models.rnn import RnnConfig
         ({"num_layers": 0}, "num_layers: expected a whole number of at least 1, found 0"),
         ({"max_positions": 0}, "max_positions: expected a whole number of at least 1, found 0"),
         ({"dropout": 1.0}, "dropout: expected a share from 0 up to 1, found 1.0"),
+        ({"memory_dropout": 1.0}, "memory_dropout: expected a share from 0 up to 1, found 1.0"),
         ({"embedding_dropout": -0.1}, "embedding_dropout: expected a share from 0 up to 1, found -0.1"),
         ({"recurrent_dropout": 1.0}, "recurrent_dropout: expected a share from 0 up to 1, found 1.0"),
         ({"weight_dropout": 2.0}, "weight_dropout: expected a share from 0 up to 1, found 2.0"),

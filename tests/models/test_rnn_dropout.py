@@ -19,6 +19,7 @@ LENGTHS = [7, 4, 1, 6]
 HELD = {
     "dropout": 0.3,
     "variational_dropout": True,
+    "memory_dropout": 0.15,
     "embedding_dropout": 0.2,
     "recurrent_dropout": 0.25,
     "weight_dropout": 0.4,
@@ -78,6 +79,22 @@ def test_gradients_flow_and_weights_stay(name: str) -> None:
         assert parameter.grad is not None, key
         assert parameter.grad.abs().sum() > 0, key
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_memory_dropout_is_on_what_the_encoder_hands_over(held: bool) -> None:
+    model = make("lstm-bahdanau", dropout=0.0, memory_dropout=0.5, variational_dropout=held)
+    src, mask, _ = random_batch(model.vocab, LENGTHS, 1)
+    with torch.no_grad():
+        dropped, whole = model.encode(src, mask), model.eval().encode(src, mask)
+    kept = dropped.hidden != 0
+    torch.testing.assert_close(dropped.hidden[kept], 2 * whole.hidden[kept], atol=1e-12, rtol=0)
+    left_out = ~kept & mask[:, :, None]
+    assert left_out.any(dim=-1)[mask].all()
+    same_at_all_positions = torch.equal(left_out, left_out[:, :1] & mask[:, :, None])
+    assert same_at_all_positions == held
+    assert dropped.ended is not None
+    assert torch.equal(dropped.ended, final_states(dropped.hidden, mask, bidirectional=True))
 
 
 def test_masks_move_with_their_rows() -> None:

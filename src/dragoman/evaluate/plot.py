@@ -106,7 +106,8 @@ def _label_axes(axes: "Axes", comparison: Comparison) -> None:
     bars = "; bars: 95% bootstrap intervals" if interval(example) else ""
     axes.set_xlabel(f"length of the source in {comparison.unit}\n(n: number of sentences{bars})")
     axes.set_ylabel(f"{example.name} (0 to 100)")
-    if axes.get_ylim()[0] < 0:  # there are no negative scores
+    lowest, highest = axes.get_ylim()
+    if lowest < highest / 3:  # near enough to show falls at their true size; there are no negative scores
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)

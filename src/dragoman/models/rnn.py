@@ -13,9 +13,9 @@ Where no input of the decoder has to wait for an output (`none`; `luong` without
 gives all positions to the sequence kernel at once. In a deep decoder the context goes into the first layer,
 and Bahdanau's query is the state of the last.
 
-Dropout is on the embeddings, between layers and on the output: at every position anew or, with
-`variational_dropout`, by masks that are held for the whole sequence. What is held is drawn in `start` and is
-part of the state.
+Dropout is on the embeddings, between layers, on the output and, at a rate of its own, on the memory: at every
+position anew or, with `variational_dropout`, by masks that are held for the whole sequence. What is held is
+drawn in `start` and is part of the state.
 """
 
 from dataclasses import dataclass, replace
@@ -55,6 +55,7 @@ class RnnConfig:
     max_positions: int = 512  # for location
     dropout: float = 0.2
     variational_dropout: bool = False  # the masks of dropout are held for a whole sequence
+    memory_dropout: float = 0.0  # on what the encoder hands over
     embedding_dropout: float = 0.0  # whole words of the vocabulary
     recurrent_dropout: float = 0.0  # units of the state on its way back into the cell
     weight_dropout: float = 0.0  # single weights that the state meets there
@@ -67,7 +68,7 @@ class RnnConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        for name in ("dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout"):
+        for name in ("dropout", "memory_dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(self, name)}")
         if self.bidirectional and self.model_dim % 2:
@@ -95,12 +96,14 @@ class RnnEncoder(nn.Module):
         self.stack = _stack(config, dim, config.num_layers, config.bidirectional)
         self.words = WordDropout(config.embedding_dropout)
         self.inputs = SequenceDropout(config.dropout, config.variational_dropout)
+        self.memory = SequenceDropout(config.memory_dropout, config.variational_dropout)
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
         weight = self.embedding.weight
         x = self.words(self.embedding(src_ids), src_ids, self.words.draw(weight))
         x = self.inputs(x, self.inputs.draw(len(src_ids), weight.size(1), like=weight))
         hidden = self.stack.read(x, src_mask)
+        hidden = self.memory(hidden, self.memory.draw(len(src_ids), weight.size(1), like=weight))
         return Memory(hidden, src_mask, final_states(hidden, src_mask, self.bidirectional))
 
 

@@ -49,7 +49,7 @@ class SearchConfig:
     repetition_penalty: float = 1.0
     """The log-probability of a piece that is there already counts so many times in the ranking."""
     loop_guard: bool = True
-    """A translation that goes in circles is made anew with repetitions forbidden (`decode/guard.py`)."""
+    """A translation that goes in circles is made anew with repetitions forbidden (`decode/loops.py`)."""
 
     # Beam search.
     stop: StopRule = "complete"

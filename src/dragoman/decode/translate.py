@@ -6,18 +6,17 @@ from dataclasses import replace
 import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
-from dragoman.decode.aligner import Aligner
+from dragoman.decode.align import ModelAligner
 from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints, constraints_for
+from dragoman.decode.constraints import Constraints, constraints_of_texts
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
-from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.hypothesis import Hypothesis, Partial
 from dragoman.decode.mbr import by_expected_utility
 from dragoman.decode.protected import keep_spans, task_of
 from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
 from dragoman.decode.scorer import Scorer
-from dragoman.decode.stream import Partial, stream_tokens
-from dragoman.errors import UserError
+from dragoman.decode.stream import stream_tokens
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.glossary import Glossary
 from dragoman.text.incremental import IncrementalDecoder
@@ -52,7 +51,7 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self.search = search or SearchConfig()
         self.device = torch.device(device)
-        self.aligner = Aligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
+        self.aligner = ModelAligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
 
     def translate(
         self,
@@ -92,7 +91,9 @@ class Translator:
         """
         refuse_string(texts)
         settings = search or self.search
-        constraints = self._constraints(texts, prefixes, prefix_open, required, forbidden, glossary)
+        constraints = constraints_of_texts(
+            self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
+        )
         found = self._hypotheses(texts, settings, constraints, batch_tokens, progress)
         if protect:
 
@@ -184,45 +185,6 @@ class Translator:
         spelling = self.tgt_tokenizer.spelling if constrained else None
         padded = pad_sources(sources, self.device)
         return search_guarded(self.scorer, *padded, settings, constraints, spelling)
-
-    def _constraints(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None,
-        prefix_open: bool,
-        required: Sequence[Sequence[str | Sequence[str]]] | None,
-        forbidden: Sequence[str] | Sequence[Sequence[str]],
-        glossary: Glossary | None,
-    ) -> list[Constraints]:
-        if prefixes is None and required is None and not forbidden and glossary is None:
-            return [Constraints()] * len(texts)
-        for name, given in (("prefixes", prefixes), ("required", required)):
-            if given is not None and (isinstance(given, str) or len(given) != len(texts)):
-                raise UserError(
-                    f"{name}: expected one for each of the {len(texts)} texts, found {len(given)}"
-                )
-        if isinstance(forbidden, str):
-            raise UserError(f"forbidden: expected a list of phrases, found one string; write [{forbidden!r}]")
-        for_all = tuple(phrase for phrase in forbidden if isinstance(phrase, str))
-        if for_all and len(for_all) < len(forbidden):
-            raise UserError("forbidden: expected phrases for all texts or a list for each, found both")
-        if not for_all and forbidden and len(forbidden) != len(texts):
-            raise UserError(
-                f"forbidden: expected a list for each of {len(texts)} texts, found {len(forbidden)}"
-            )
-        return [
-            constraints_for(
-                self.tgt_tokenizer,
-                prefix=prefixes[i] if prefixes else "",
-                prefix_open=prefix_open,
-                required=[
-                    *(required[i] if required else ()),
-                    *([match.targets for match in glossary.matches(text)] if glossary else ()),
-                ],
-                forbidden=for_all or (forbidden[i] if forbidden else ()),
-            )
-            for i, text in enumerate(texts)
-        ]
 
     def _forced(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], watched: bool) -> list[Ended]:
         with torch.inference_mode():

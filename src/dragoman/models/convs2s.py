@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.convolution import ConvolutionBlock
@@ -62,12 +63,8 @@ class ConvS2SConfig:
     def __post_init__(self) -> None:
         widths = ("model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim")
         rest = ("num_layers", "num_decoder_layers", "dilation_base", "dilation_cycle", "max_positions")
-        for name in (*widths, *rest):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        check_counts(self, *widths, *rest)
+        check_shares(self, "dropout")
         if self.kernel_width % 2 == 0:
             raise UserError(
                 f"kernel_width: the encoder looks equally far to both sides, which takes an odd width, "

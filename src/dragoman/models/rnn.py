@@ -24,6 +24,7 @@ from typing import Literal, Self
 import torch
 from torch import nn
 
+from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
@@ -63,13 +64,8 @@ class RnnConfig:
     output_bias: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        for name in ("dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(self, name)}")
+        check_counts(self, "num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions")
+        check_shares(self, "dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout")
         if self.bidirectional and self.model_dim % 2:
             raise UserError(f"model_dim: two directions need an even width, found {self.model_dim}")
         if self.wiring == "luong" and self.attention == "none":

@@ -35,7 +35,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import normal_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.position import LearnedPositions
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score, refuse_unused_width
 from dragoman.nn.state import Window, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -70,10 +70,7 @@ class ConvS2SConfig:
                 f"kernel_width: the encoder looks equally far to both sides, which takes an odd width, "
                 f"found {self.kernel_width}; decoder_kernel_width alone may be even"
             )
-        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
-            raise UserError(
-                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
-            )
+        refuse_unused_width(self.attention, self.attention_dim)
         deepest = max(self.num_layers, self.num_decoder_layers or 1)
         if max(self.dilations(deepest)) > _LONGEST_DILATION:
             raise UserError(

@@ -32,7 +32,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score, refuse_unused_width
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -72,10 +72,7 @@ class RnnConfig:
             raise UserError("wiring: luong needs attention; choose a score for it, or leave wiring out")
         if self.input_feeding and self.wiring != "luong":
             raise UserError(f"input_feeding: belongs to the wiring luong, not to {self.wiring}")
-        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
-            raise UserError(
-                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
-            )
+        refuse_unused_width(self.attention, self.attention_dim)
 
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:

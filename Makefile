@@ -10,7 +10,7 @@ demo: $(VENV)/.demo
 	$(BIN)/dragoman demo
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: setup
 	$(BIN)/ruff check .

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Self, get_args, runtime_checkable
 
+import pytest
 from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 
@@ -46,3 +48,10 @@ shape_checker = ModuleType("dragoman_shape_checker")
 shape_checker.check = check  # type: ignore[attr-defined]
 sys.modules[shape_checker.__name__] = shape_checker
 install_import_hook(CHECKED, "dragoman_shape_checker.check")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first, then those with most tests: none is left for one worker at the end."""
+    sizes = Counter(item.path for item in items)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))

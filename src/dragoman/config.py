@@ -6,6 +6,7 @@ never names code. Every error says which field it is about, and what was found t
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,28 @@ import yaml
 from dragoman.errors import UserError
 
 T = TypeVar("T")
+
+
+def check_counts(config: object, *names: str) -> None:
+    """These fields are whole numbers of at least 1, where they are set."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
+
+
+def check_shares(config: object, *names: str) -> None:
+    """These fields are shares that leave something: dropouts and the like."""
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(config, name)}")
+
+
+def check_not_negative(config: object, *names: str) -> None:
+    """These fields are finite numbers of 0 or more."""
+    for name in names:
+        if not 0 <= getattr(config, name) < math.inf:
+            raise UserError(f"{name}: expected a number of 0 or more, found {getattr(config, name)}")
 
 
 def from_dict(cls: type[T], data: object, where: str = "") -> T:

@@ -10,6 +10,7 @@ from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.nn.attention import open_tap
 
 VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
 SEPARATE = Vocab(src_size=19, tgt_size=23, shared=False)
@@ -212,3 +213,14 @@ def random_batch(
     )
     tgt = torch.randint(3, vocab.tgt_size, (count, tgt_length), generator=generator)
     return src, mask, tgt
+
+
+def weights_of_three_beams(model: EncoderDecoder) -> list[torch.Size]:
+    """The shapes of all weights in a step of three beams for each of two sentences, of 7 and of 4 pieces."""
+    src, mask, _ = random_batch(model.vocab, [7, 4], 1)
+    seen: list[torch.Size] = []
+    with torch.no_grad():
+        state = model.start(model.encode(src, mask)).expand(3)
+        with open_tap(lambda _module, weights: seen.append(weights.shape)):
+            model.step(torch.full((6,), 4), state)
+    return seen

@@ -10,6 +10,8 @@ from dragoman.data.corpus import Prepared
 
 Texts = Sequence[tuple[str, str]]
 WriteCorpus = Callable[..., SourceConfig]
+MakePairs = Callable[..., list[tuple[str, str]]]
+Decoded = Callable[..., list[tuple[str, str]]]
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def write_corpus(tmp_path: Path) -> WriteCorpus:
 
 
 @pytest.fixture
-def make_pairs() -> Callable[..., list[tuple[str, str]]]:
+def make_pairs() -> MakePairs:
     """make_pairs(n, seed=0): n random pairs of realistic shape, with duplicates, empties and copies."""
 
     def make(count: int, seed: int = 0, faults: bool = True) -> list[tuple[str, str]]:
@@ -56,7 +58,7 @@ def make_pairs() -> Callable[..., list[tuple[str, str]]]:
 
 
 @pytest.fixture
-def decoded() -> Callable[..., list[tuple[str, str]]]:
+def decoded() -> Decoded:
     """decoded(prepared, "train"): the text of all pairs in a store."""
 
     def decode(prepared: Prepared, which: str = "train") -> list[tuple[str, str]]:

@@ -1,10 +1,10 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from data.conftest import Decoded, MakePairs, WriteCorpus
 from dragoman.data import encode, scan
 from dragoman.data.clean import is_copy, is_empty
 from dragoman.data.corpus import CleanConfig, DataConfig, SourceConfig, overlap, prepare
@@ -14,9 +14,6 @@ from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 CHARS = TokenizerConfig(kind="char", vocab_size=400)
 BPE = TokenizerConfig(vocab_size=500)
-MakePairs = Callable[..., list[tuple[str, str]]]
-WriteCorpus = Callable[..., SourceConfig]
-Decoded = Callable[..., list[tuple[str, str]]]
 
 
 def naive_clean(

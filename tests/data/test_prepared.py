@@ -5,21 +5,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from data.conftest import Decoded, MakePairs, WriteCorpus
 from dragoman.data.corpus import CleanConfig, DataConfig, Prepared, SourceConfig, overlap, prepare
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
 CHARS = TokenizerConfig(kind="char", vocab_size=400)
 BPE = TokenizerConfig(vocab_size=500)
-MakePairs = Callable[..., list[tuple[str, str]]]
-WriteCorpus = Callable[..., SourceConfig]
-Decoded = Callable[..., list[tuple[str, str]]]
 
 
 def test_cache_is_hit_by_content_and_missed_on_any_change(

@@ -8,17 +8,8 @@ import torch
 
 from battery.models import CASES, make
 from dragoman.data.batch import collate
-from dragoman.decode.align import (
-    Look,
-    choose,
-    lexical_score,
-    links_of,
-    members,
-    pharaoh,
-    source_attention,
-    words_by_words,
-)
-from dragoman.decode.aligner import Aligner
+from dragoman.decode.align import Look, ModelAligner, choose, lexical_score, source_attention
+from dragoman.decode.links import links_of, members, pharaoh, words_by_words
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
@@ -131,7 +122,7 @@ def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Token
     pairs = [(text, " ".join(text.split()[::-1]).upper()) for text in texts]
     sources, targets = (tokenizer.encode_batch(side) for side in zip(*pairs, strict=True))
     examples = list(zip(sources, targets, strict=True))
-    aligner = Aligner(model, tokenizer, tokenizer, torch.device("cpu"))
+    aligner = ModelAligner(model, tokenizer, tokenizer, torch.device("cpu"))
     aligner.examples = lambda: examples[:200]
 
     def right(look: Look) -> float:
@@ -155,6 +146,6 @@ def test_a_model_without_attention_says_so(copier: tuple[EncoderDecoder, Tokeniz
     model = build(
         "rnn", RnnConfig(model_dim=8, attention="none"), Vocab(tokenizer.size, tokenizer.size, True)
     )
-    aligner = Aligner(model.eval(), tokenizer, tokenizer, torch.device("cpu"))
+    aligner = ModelAligner(model.eval(), tokenizer, tokenizer, torch.device("cpu"))
     with pytest.raises(UserError, match="no attention"):
         aligner.links_of_texts([(texts[0], texts[1])], batch_tokens=100)

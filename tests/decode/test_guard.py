@@ -5,7 +5,8 @@ import torch
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
-from dragoman.decode.guard import Run, longest_run, loops, search_guarded, tail_run
+from dragoman.decode.guard import search_guarded
+from dragoman.decode.loops import Run, longest_run, loops, tail_run
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
 from dragoman.models import build

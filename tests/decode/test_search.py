@@ -1,5 +1,6 @@
 """Search against brute force and against a slow beam search written out for one sentence."""
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
+from decode.constrained import wild
 from dragoman.decode import beam as beam_module
 from dragoman.decode.allocate import best_pieces
 from dragoman.decode.beam import Beam
@@ -17,25 +19,12 @@ from dragoman.decode.ended import Ended
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
 from dragoman.errors import UserError
-from dragoman.models import build
-from dragoman.models.base import EncoderDecoder, Vocab
-from dragoman.models.transformer import TransformerConfig
+from dragoman.models.base import EncoderDecoder
 
 PAD, BOS, EOS = 0, 1, 2
 
 
-def wild_model(
-    size: int, seed: int, dtype: torch.dtype = torch.float64, eos_bias: float = 0.0
-) -> EncoderDecoder:
-    """Random weights large enough for sharp, various distributions."""
-    torch.manual_seed(seed)
-    config = TransformerConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(size, size, shared=True)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)
-        model.projection.bias[EOS] += eos_bias
-    return model.to(dtype)
+wild_model = functools.partial(wild, dtype=torch.float64)
 
 
 def token_log_probs(model: EncoderDecoder, src: torch.Tensor, tokens: tuple[int, ...]) -> list[float]:
@@ -174,7 +163,7 @@ def test_printed_scores_are_the_models_scores() -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_length_limits_are_per_sentence_and_end_with_eos(beam: int) -> None:
-    model = wild_model(30, 1, torch.float32, eos_bias=-100.0)
+    model = wild_model(30, 1, dtype=torch.float32, eos_bias=-100.0)
     src, mask, _ = random_batch(model.vocab, [2, 5, 3], 1)
     found = search(Scorer([model]), src, mask, SearchConfig(beam=beam, max_ratio=2, max_extra=1))
     assert [len(h[0].tokens) for h in found] == [5, 11, 7]
@@ -183,7 +172,7 @@ def test_length_limits_are_per_sentence_and_end_with_eos(beam: int) -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_least_length(beam: int) -> None:
-    model = wild_model(30, 1, torch.float32, eos_bias=100.0)
+    model = wild_model(30, 1, dtype=torch.float32, eos_bias=100.0)
     src, mask, _ = random_batch(model.vocab, [2, 5], 1)
     found = search(Scorer([model]), src, mask, SearchConfig(beam=beam, min_length=4))
     assert [len(h[0].tokens) for h in found] == [5, 5]
@@ -193,10 +182,10 @@ def test_least_length(beam: int) -> None:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_lengths_in_proportion_and_absolute(beam: int) -> None:
     src, mask, _ = random_batch(make("transformer").vocab, [2, 8, 4], 1)
-    ending = wild_model(30, 1, torch.float32, eos_bias=100.0)
+    ending = wild_model(30, 1, dtype=torch.float32, eos_bias=100.0)
     found = search(Scorer([ending]), src, mask, SearchConfig(beam=beam, min_ratio=0.5, min_length=2))
     assert [len(h[0].tokens) for h in found] == [3, 5, 3]
-    endless = wild_model(30, 1, torch.float32, eos_bias=-100.0)
+    endless = wild_model(30, 1, dtype=torch.float32, eos_bias=-100.0)
     found = search(Scorer([endless]), src, mask, SearchConfig(beam=beam, max_ratio=1, max_length=10))
     assert [len(h[0].tokens) for h in found] == [10, 10, 10]
     found = search(Scorer([endless]), src, mask, SearchConfig(beam=beam, max_ratio=1, max_extra=0))

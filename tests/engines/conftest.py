@@ -79,7 +79,13 @@ def ours(run: Run) -> Translator:
 @pytest.fixture(scope="session")
 def exported(run: Run, loaded: LoadedModel) -> Path:
     directory = run.directory.parent / "exported"
-    return export_ctranslate2(loaded, directory, search=run.config.search, languages=("en", "de"))
+    return export_ctranslate2(
+        loaded,
+        directory,
+        search=run.config.search,
+        languages=("en", "de"),
+        examples=run.validation_examples(),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,14 @@ import dragoman
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.links import pharaoh
 from dragoman.decode.translate import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.manifest import MANIFEST, is_export, read_export
 from dragoman.errors import UserError
+from dragoman.text.spans import DEFAULT_KINDS
 from dragoman.train.run import Run
 from engines.conftest import MakeModel
 
@@ -153,3 +155,40 @@ def test_it_translates_without_torch(exported: Path, ours: Translator, unseen: l
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == ours.translate(unseen[:5])
+
+
+def test_it_is_steered_without_torch(exported: Path, ours: Translator, unseen: list[str]) -> None:
+    """Protection, alignment, a prefix, a forbidden phrase, and a stream, by the command."""
+    program = WITHOUT_TORCH + (
+        "sys.argv[1:1] = ['translate']\n"
+        "from dragoman.cli.main import main\n"
+        "steered = ['--prefix', 'AB ', '--forbid', 'BA']\n"
+        "texts, options = sys.argv[3:6], [[], ['--align'], steered, ['--stream']]\n"
+        "for given in options:\n"
+        "    sys.argv[2:] = [sys.argv[2], *texts, '--beam', '1', *given]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: assert not end.code\n"
+        "    sys.stdout.flush()\n"
+    )
+    texts = [f"{unseen[0]} {{x}}", unseen[1], f"<b>{unseen[2]}</b>"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(exported), *texts], capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    lines = done.stdout.splitlines()
+    search = SearchConfig(beam=1)
+    plain = ours.translate(texts, search=search, protect=DEFAULT_KINDS)
+    aligned = ours.hypotheses(texts, search=search, protect=DEFAULT_KINDS, align=True)
+    assert lines[:3] == lines[9:] == plain
+    assert lines[3:6] == [f"{best.text}\t{pharaoh(best.alignment or ())}" for best, *_ in aligned]
+    steered = ours.hypotheses(
+        texts, search=search, prefixes=["AB "] * 3, forbidden=["BA"], protect=DEFAULT_KINDS
+    )
+    assert lines[6:9] == [best.text for best, *_ in steered]
+    assert lines[6].startswith("AB ")
+
+
+def test_a_glossary_is_refused_at_once(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("a\tb\n")
+    refused = command("translate", exported, "x", "--glossary", tmp_path / "terms.tsv").exception
+    assert str(refused).startswith("--glossary: an export cannot insist on terms")

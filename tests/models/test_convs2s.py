@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from battery.models import SEPARATE, VOCAB, make, random_batch
+from battery.models import SEPARATE, VOCAB, make, random_batch, weights_of_three_beams
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.convs2s import ConvDecoder, ConvS2SConfig
-from dragoman.nn.attention import open_tap
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.scores import SCORES
 from dragoman.probe.record import record
@@ -81,14 +80,7 @@ def test_a_recording_names_the_attention_of_every_layer() -> None:
 
 
 def test_beams_of_a_sentence_share_its_memory() -> None:
-    model = make("convs2s")
-    src, mask, _ = random_batch(model.vocab, [7, 4], 1)
-    seen: list[torch.Size] = []
-    with torch.no_grad():
-        state = model.start(model.encode(src, mask)).expand(3)
-        with open_tap(lambda _module, weights: seen.append(weights.shape)):
-            model.step(torch.full((6,), 4), state)
-    assert seen == [(2, 1, 3, 7)] * 3
+    assert weights_of_three_beams(make("convs2s")) == [(2, 1, 3, 7)] * 3
 
 
 def test_the_encoders_gradient_is_divided_by_the_number_of_attentions() -> None:

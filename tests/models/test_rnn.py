@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from battery.models import make, random_batch
+from battery.models import make, random_batch, weights_of_three_beams
 from dragoman.models.rnn import RnnDecoder
-from dragoman.nn.attention import open_tap
 from dragoman.probe.record import record
 
 NAMES = ["lstm-bahdanau", "gru-luong-feeding", "lstm-luong-general", "lstm-none"]
@@ -40,14 +39,7 @@ def test_a_recording_names_the_attention() -> None:
 
 
 def test_beams_of_a_sentence_share_its_memory() -> None:
-    model = make("lstm-bahdanau")
-    src, mask, _ = random_batch(model.vocab, [7, 4], 1)
-    seen: list[torch.Size] = []
-    with torch.no_grad():
-        state = model.start(model.encode(src, mask)).expand(3)
-        with open_tap(lambda _module, weights: seen.append(weights.shape)):
-            model.step(torch.full((6,), 4), state)
-    assert seen == [(2, 1, 3, 7)]
+    assert weights_of_three_beams(make("lstm-bahdanau")) == [(2, 1, 3, 7)]
 
 
 @pytest.mark.parametrize("name", NAMES)

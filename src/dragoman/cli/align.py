@@ -25,7 +25,7 @@ def align(
     from dragoman.cli.texts import chunks
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.decode.align import pharaoh
+    from dragoman.decode.links import pharaoh
     from dragoman.evaluate.alignment import read_gold, score_alignments
     from dragoman.train.run import Run
 

@@ -51,6 +51,7 @@ def export(
         quantize=cast(Quantization, quantize),  # it is checked there
         positions=positions,
         shortlist=learnt,
+        examples=opened.validation_examples(),
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")

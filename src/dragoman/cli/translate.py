@@ -76,11 +76,8 @@ def translate(
         translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
     )
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
-    if opened.exported:
-        steered = {"--align": align, "--stream": stream, "--prefix": prefix, "--glossary": glossary}
-        _refuse_with_export([name for name, given in {**steered, "--forbid": forbid}.items() if given])
-        _translate_export(translator, lines, settings, kinds, size, json_lines, output)
-        return
+    if opened.exported and glossary:
+        raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")
     if stream:
         whole_only = {
             **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
@@ -88,6 +85,13 @@ def translate(
         }
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
+        return
+    if opened.exported and not (json_lines or align or prefix or forbid or settings.n_best > 1):
+        with open_output(output) as write:  # the best texts alone are quicker to have than their scores
+            for chunk in chunks(lines):
+                best = translator.translate(chunk, search=settings, protect=kinds, batch_tokens=size)
+                for text in best:
+                    write(one_line(text))
         return
     number = unproven = 0
     with open_output(output) as write:
@@ -122,49 +126,6 @@ def translate(
         )
 
 
-def _refuse_with_export(options: list[str]) -> None:
-    if options:
-        raise UserError(f"{', '.join(options)}: an export cannot do this; translate with the run itself")
-
-
-def _translate_export(
-    translator: Any,
-    lines: Iterable[str],
-    search: Any,
-    kinds: Collection[Any],
-    batch_tokens: int,
-    json_lines: bool,
-    output: Path | None,
-) -> None:
-    """The best texts alone are quicker to have than hypotheses with their scores."""
-    from dragoman.cli.output import open_output
-    from dragoman.cli.texts import chunks
-    from dragoman.text.spans import find
-
-    number = unprotected = 0
-    with open_output(output) as write:
-        for chunk in chunks(lines):
-            unprotected += sum(bool(find(line, kinds)) for line in chunk)
-            if search.n_best == 1 and not json_lines:
-                for text in translator.translate(chunk, search=search, batch_tokens=batch_tokens):
-                    write(one_line(text))
-                continue
-            found = translator.hypotheses(chunk, search=search, batch_tokens=batch_tokens)
-            for source, hypotheses in zip(chunk, found, strict=True):
-                number += 1
-                if json_lines:
-                    write(as_json(source, hypotheses))
-                    continue
-                for hypothesis in hypotheses:
-                    write(f"{number}\t{hypothesis.score:.5f}\t{one_line(hypothesis.text)}")
-    if unprotected:
-        typer.echo(
-            "warning: URLs, addresses, placeholders or markup are not protected by an export (texts with "
-            f"some: {unprotected}); look at these, or translate with the run itself",
-            err=True,
-        )
-
-
 def _refuse_with_stream(options: list[str]) -> None:
     if options:
         raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
@@ -195,7 +156,7 @@ def one_line(text: str) -> str:
 
 def with_alignment(hypothesis: Any) -> str:
     """The text as one line, and its alignment where it has one."""
-    from dragoman.decode.align import pharaoh
+    from dragoman.decode.links import pharaoh
 
     text = one_line(hypothesis.text)
     return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"

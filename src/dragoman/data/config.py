@@ -1,8 +1,8 @@
 """What the data are and how they are cleaned: the `data` part of a run's configuration."""
 
-import math
 from dataclasses import dataclass, field
 
+from dragoman.config import check_not_negative
 from dragoman.errors import UserError
 
 FORMATS = ("auto", "plain", "tsv", "csv", "jsonl", "parquet")
@@ -25,8 +25,7 @@ class SourceConfig:
             raise UserError("files: expected one or two file names, found none")
         if self.format not in FORMATS:
             raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{self.format}'")
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise UserError(f"weight: expected a number of 0 or more, found {self.weight}")
+        check_not_negative(self, "weight")
 
 
 @dataclass(frozen=True)

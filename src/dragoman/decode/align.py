@@ -17,9 +17,10 @@ each link being left out of the counts that predict it:
     score = mean of log p(t | s),   p(t | s) = (c(s, t) − 1 + p(t)) / (c(s) − 1 + 1)
 """
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,14 +28,14 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import Device, IdSequence, by_length, collate
+from dragoman.decode.aligner import Aligner
+from dragoman.decode.links import pieces_by_pieces
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import open_tap
 from dragoman.shapes import Tensor
-from dragoman.text.words import Place
+from dragoman.text.tokenizer import Tokenizer
 
 Pair = tuple[IdSequence, IdSequence]
-Links = list[tuple[int, int]]
-"""Source word, target word; both count from 0."""
 
 
 @dataclass(frozen=True, order=True)
@@ -90,11 +91,6 @@ def attention_in_batches(
             yield number, {name: weights[place] for name, weights in found.items()}
 
 
-def pieces_by_pieces(weights: np.ndarray, when_read: bool) -> np.ndarray:
-    """A row a target piece, a column a source piece; `<s>` and `</s>` are no words."""
-    return weights[1:, :-1] if when_read else weights[:-1, :-1]
-
-
 def choose(
     model: EncoderDecoder, examples: Sequence[Pair], device: Device = None, batch_tokens: int = 2048
 ) -> Look | None:
@@ -129,44 +125,26 @@ def lexical_score(links: Sequence[tuple[int, int]]) -> float:
     return total / len(links)
 
 
-def members(pieces: Sequence[Place], places: Sequence[Place]) -> np.ndarray:
-    """P W: the share of each piece that stands in each word."""
-    share = np.zeros((len(pieces), len(places)))
-    word = 0
-    for number, (start, end) in enumerate(pieces):
-        while word and (word == len(places) or places[word][0] > start):
-            word -= 1  # pieces that share a character go back by one
-        for other in range(word, len(places)):
-            if places[other][0] >= end:
-                break
-            word = other
-            overlap = min(end, places[other][1]) - max(start, places[other][0])
-            share[number, other] = max(0, overlap) / max(1, end - start)
-    return share
+class ModelAligner(Aligner):
+    """A model of ours. `examples` give pairs of ids to choose the attention by. They are asked once, when it
+    is needed."""
 
+    def __init__(
+        self, model: EncoderDecoder, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, device: torch.device
+    ) -> None:
+        super().__init__(src_tokenizer, tgt_tokenizer)
+        self.model, self.device = model, device
+        self.examples: Callable[[], Sequence[Pair]] = tuple
 
-def words_by_words(weights: np.ndarray, of_src: np.ndarray, of_tgt: np.ndarray) -> np.ndarray:
-    """How much each target word looks at each source word: the mean over its own pieces of the sum over the
-    pieces of the other. `of_src`, `of_tgt` are their `members`."""
-    own = np.maximum(of_tgt.sum(axis=0)[:, None], 1e-9)
-    return (of_tgt.T @ weights @ of_src) / own
+    @functools.cached_property
+    def look(self) -> Look | None:
+        return choose(self.model, self.examples(), self.device)
 
-
-def links_of(weights: np.ndarray) -> Links:
-    """Every target word with the source word it looks at most. A source word that is chosen by none joins the
-    target word that looks at it most, if that one looks at it at least half as much as at its own choice: the
-    two parts of what the target writes as one word."""
-    if not weights.size:
-        return []
-    most = weights.max(axis=1)
-    found = {(int(s), t) for t, s in enumerate(weights.argmax(axis=1)) if most[t] > 0}
-    chosen = {s for s, _ in found}
-    for s, t in enumerate(weights.argmax(axis=0)):
-        if s not in chosen and weights[t, s] > 0 and 2 * weights[t, s] >= most[t]:
-            found.add((s, int(t)))
-    return sorted(found)
-
-
-def pharaoh(links: Sequence[tuple[int, int]]) -> str:
-    """`0-0 1-2`: source and target words, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in links)
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]] | None:
+        look = self.look
+        if look is None:
+            return None
+        found = attention_in_batches(self.model, pairs, self.device, batch_tokens)
+        return ((number, pieces_by_pieces(weights[look.module], look.when_read)) for number, weights in found)

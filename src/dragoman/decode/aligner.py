@@ -1,25 +1,13 @@
-"""Aligner: a model, its tokenizers, and the attention of it that is read as an alignment."""
+"""Aligner: tokenizers, and an attention of some model that is read as an alignment of words."""
 
-import functools
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from dragoman.decode.align import (
-    Links,
-    Look,
-    Pair,
-    attention_in_batches,
-    choose,
-    links_of,
-    members,
-    pieces_by_pieces,
-    words_by_words,
-)
+from dragoman.decode.links import Links, links_of, members, words_by_words
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import Place, words
@@ -39,19 +27,18 @@ class Task:
     """Links that need no model."""
 
 
-class Aligner:
-    """`examples` give pairs of ids to choose the attention by. They are asked once, when it is needed."""
+class Aligner(ABC):
+    """What every engine's alignment shares; each says how to have its attention."""
 
-    def __init__(
-        self, model: EncoderDecoder, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, device: torch.device
-    ) -> None:
-        self.model, self.device = model, device
+    def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
-        self.examples: Callable[[], Sequence[Pair]] = tuple
 
-    @functools.cached_property
-    def look(self) -> Look | None:
-        return choose(self.model, self.examples(), self.device)
+    @abstractmethod
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]] | None:
+        """The number of each pair of ids, in any order, and how much its target pieces (rows) look at its
+        source pieces; None if the model has no attention to its source."""
 
     def task(self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: Split = words) -> Task:
         """The words of both texts as `split` finds them."""
@@ -61,15 +48,14 @@ class Aligner:
     def weights(self, tasks: Sequence[Task], batch_tokens: int) -> list[np.ndarray] | None:
         """For each task a row a target word, a column a source word; None if the model has no attention to
         its source."""
-        look = self.look
-        if look is None:
+        found = self.attention([(task.src_ids, task.tgt_ids) for task in tasks], batch_tokens)
+        if found is None:
             return None
         results: list[np.ndarray] = [np.zeros((0, 0))] * len(tasks)
-        pairs = [(task.src_ids, task.tgt_ids) for task in tasks]
-        for number, found in attention_in_batches(self.model, pairs, self.device, batch_tokens):
+        for number, weights in found:
             task = tasks[number]
             results[number] = words_by_words(
-                pieces_by_pieces(found[look.module], look.when_read),
+                weights,
                 members(offsets(self.src_tokenizer, task.src_ids), task.src_words),
                 members(offsets(self.tgt_tokenizer, task.tgt_ids), task.tgt_words),
             )

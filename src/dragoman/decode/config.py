@@ -6,6 +6,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
+from dragoman.config import check_counts, check_not_negative
 from dragoman.decode.hypothesis import normalised
 from dragoman.errors import UserError
 
@@ -49,7 +50,7 @@ class SearchConfig:
     repetition_penalty: float = 1.0
     """The log-probability of a piece that is there already counts so many times in the ranking."""
     loop_guard: bool = True
-    """A translation that goes in circles is made anew with repetitions forbidden (`decode/guard.py`)."""
+    """A translation that goes in circles is made anew with repetitions forbidden (`decode/loops.py`)."""
 
     # Beam search.
     stop: StopRule = "complete"
@@ -85,16 +86,9 @@ class SearchConfig:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise UserError(f"method: expected one of {', '.join(get_args(Method))}, found '{self.method}'")
-        for name in ("beam", "n_best", "max_length", "max_nodes", "groups", "samples"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        for name in (
-            *("alpha", "coverage", "diversity", "temperature", "top_k", "seed"),
-            *("max_ratio", "max_extra", "min_ratio", "min_length", "no_repeat_ngram"),
-        ):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise UserError(f"{name}: expected a number of at least 0, found {getattr(self, name)}")
+        check_counts(self, "beam", "n_best", "max_length", "max_nodes", "groups", "samples")
+        check_not_negative(self, "alpha", "coverage", "diversity", "temperature", "top_k", "seed")
+        check_not_negative(self, "max_ratio", "max_extra", "min_ratio", "min_length", "no_repeat_ngram")
         if not 1 <= self.repetition_penalty < float("inf"):
             raise UserError(
                 f"repetition_penalty: expected a number of at least 1, found {self.repetition_penalty}"

@@ -1,11 +1,16 @@
 """What one translation has to be like, in pieces: made from text once, read by the rules of a search."""
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dragoman.errors import UserError
+from dragoman.text.glossary import Glossary
 from dragoman.text.normalize import nfc
+from dragoman.text.spelling import Spelling, may_be_in_word
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import has_phrase, is_word_character
 
@@ -79,6 +84,43 @@ def constraints_for(
     )
 
 
+def constraints_of_texts(
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    prefixes: Sequence[str] | None,
+    prefix_open: bool,
+    required: Sequence[Sequence[str | Sequence[str]]] | None,
+    forbidden: Sequence[str] | Sequence[Sequence[str]],
+    glossary: Glossary | None,
+) -> list[Constraints]:
+    """What is asked of the translations of some texts, as `Translator.hypotheses` explains it."""
+    if prefixes is None and required is None and not forbidden and glossary is None:
+        return [Constraints()] * len(texts)
+    for name, given in (("prefixes", prefixes), ("required", required)):
+        if given is not None and (isinstance(given, str) or len(given) != len(texts)):
+            raise UserError(f"{name}: expected one for each of the {len(texts)} texts, found {len(given)}")
+    if isinstance(forbidden, str):
+        raise UserError(f"forbidden: expected a list of phrases, found one string; write [{forbidden!r}]")
+    for_all = tuple(phrase for phrase in forbidden if isinstance(phrase, str))
+    if for_all and len(for_all) < len(forbidden):
+        raise UserError("forbidden: expected phrases for all texts or a list for each, found both")
+    if not for_all and forbidden and len(forbidden) != len(texts):
+        raise UserError(f"forbidden: expected a list for each of {len(texts)} texts, found {len(forbidden)}")
+    return [
+        constraints_for(
+            tokenizer,
+            prefix=prefixes[i] if prefixes else "",
+            prefix_open=prefix_open,
+            required=[
+                *(required[i] if required else ()),
+                *([match.targets for match in glossary.matches(text)] if glossary else ()),
+            ],
+            forbidden=for_all or (forbidden[i] if forbidden else ()),
+        )
+        for i, text in enumerate(texts)
+    ]
+
+
 def _mark(tokenizer: Tokenizer) -> str | None:
     """Where a word carries its space, in vocabularies whose pieces have one."""
     return tokenizer.config.word_mark if tokenizer.kind in ("bpe", "word") else None
@@ -134,3 +176,24 @@ def _prefix(tokenizer: Tokenizer, prefix: str, prefix_open: bool) -> tuple[tuple
 def counted(required: Sequence[Alternatives]) -> list[tuple[Alternatives, int]]:
     """Each requirement once, with the number of places that it is needed at."""
     return list(Counter(required).items())
+
+
+@functools.lru_cache(maxsize=1024)
+def agreeing(left: bytes, ends_word: bool, goes_on: bool, spelling: Spelling, eos_id: int) -> np.ndarray:
+    """Which pieces may follow where `left` is what remains of the tail."""
+    allowed = np.zeros(len(spelling), dtype=bool)
+    if not left:
+        allowed[:] = True
+        if ends_word:
+            allowed &= ~spelling.may_continue
+        if ends_word or goes_on:
+            allowed &= spelling.widths > 0
+        allowed[eos_id] = not goes_on
+        return allowed
+    for place, piece in enumerate(spelling.pieces):
+        if piece and left.startswith(piece):
+            allowed[place] = True
+        elif piece.startswith(left):
+            beyond = piece[len(left) :].decode("utf-8", errors="surrogateescape")
+            allowed[place] = not (ends_word and may_be_in_word(beyond[0]))
+    return allowed

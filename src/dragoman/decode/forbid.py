@@ -7,7 +7,7 @@ import torch
 
 from dragoman.models.base import Vocab
 from dragoman.shapes import Float, Int, Tensor
-from dragoman.text.automaton import automaton
+from dragoman.text.automaton import forbidding
 from dragoman.text.spelling import Spelling
 
 
@@ -51,9 +51,8 @@ class NoPhrases:
     """Phrases that may not come as whole words, however they are cut into pieces.
 
     One automaton for each set of phrases reads the text of the rows; a piece that completes a phrase is
-    forbidden, `</s>` too where a phrase stands at the end. Pieces that write nothing are forbidden in
-    sentences with such phrases: they would hide what stands side by side. The last piece before the length
-    limit may not be one after which `</s>` is forbidden.
+    forbidden, `</s>` too where a phrase stands at the end. The last piece before the length limit may not be
+    one after which `</s>` is forbidden.
     """
 
     def __init__(
@@ -69,13 +68,11 @@ class NoPhrases:
         finds: list[np.ndarray] = []
         first: dict[tuple[str, ...], int] = {}
         states, self.memory = 0, 1
-        empty = spelling.widths == 0
         for own in sets:
             first[own] = states
             if own:
-                read = automaton(own, spelling)
-                banned = read.finds | empty
-                banned[:, vocab.eos_id] = read.holds
+                read = forbidding(own, spelling, vocab.eos_id)
+                banned = read.finds
                 after.append(read.after + states)
                 self.memory = max(self.memory, read.memory)
             else:  # a single state that nothing leaves

@@ -1,46 +1,17 @@
-"""A guard against loops: translations that say the same again and again until the length limit ends them.
-
-    search ─▶ does the end repeat itself? ── no ──▶ as it is
-                          │ yes
-              does the source do likewise? ─ yes ─▶ as it is
-                          │ no
-                          └─▶ greedy search, at most `max_extra` tokens longer than the source, in which no
-                              three pieces come twice ─▶ finish_reason «loop»
-
-What repeats with a period of p has three pieces twice as soon as it has p + 3, so the second search cannot go
-in such circles. Only the ends of hypotheses are looked at, so text without loops costs next to nothing.
-Samples are left as they are drawn.
-"""
+"""Our own search under the guard of `loops.py`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import torch
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
+from dragoman.decode.loops import without_loops
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
 from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.spelling import Spelling
-
-LONGEST_BLOCK = 8
-REPEATS = 4
-LEAST_PIECES = 16
-"""A hypothesis that the model ended itself needs so many pieces in circles: «1000000» is no loop."""
-_LIKEWISE = 4
-"""A source with a run does likewise up to so many times its length: words differ in pieces, limits are
-wide."""
-_BLOCKED = 3
-
-
-@dataclass(frozen=True)
-class Run:
-    """A block of pieces that comes `repeats` times in a row; `pieces` in all."""
-
-    repeats: int = 0
-    pieces: int = 0
 
 
 def search_guarded(
@@ -51,67 +22,13 @@ def search_guarded(
     constraints: Sequence[Constraints] | None = None,
     spelling: Spelling | None = None,
 ) -> list[list[Ended]]:
-    """`search`; a best hypothesis that goes in circles is replaced, the others of its list stay as they are.
-    The one that takes its place is first whatever its score: it is what the sentence is translated as."""
+    """`search`, and what goes in circles made anew."""
+
+    def again(numbers: list[int], calm: SearchConfig) -> list[list[Ended]]:
+        rows = torch.tensor(numbers, device=src_ids.device)
+        own = None if constraints is None else [constraints[row] for row in numbers]
+        return search(scorer, src_ids[rows], src_mask[rows], calm, own, spelling)
+
     found = search(scorer, src_ids, src_mask, config, constraints, spelling)
-    if not config.loop_guard or config.method != "beam":
-        return found
     sources = [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
-    looping = [row for row, own in enumerate(found) if loops(own[0], sources[row])]
-    if not looping:
-        return found
-    rows = torch.tensor(looping, device=src_ids.device)
-    own = None if constraints is None else [constraints[row] for row in looping]
-    instead = search(scorer, src_ids[rows], src_mask[rows], _calm(config), own, spelling)
-    for row, (calm,) in zip(looping, instead, strict=True):
-        ended = replace(calm, reason="loop", trace=found[row][0].trace)
-        found[row] = [ended, *(other for other in found[row][1:] if other.tokens != ended.tokens)]
-    return found
-
-
-def loops(ended: Ended, source: Sequence[int]) -> bool:
-    """Whether the end of a hypothesis goes in circles and the source does not."""
-    tail = tail_run(ended.tokens[:-1])
-    if tail.repeats < REPEATS or (ended.reason == "stop" and tail.pieces < LEAST_PIECES):
-        return False
-    there = longest_run(source[:-1])
-    return tail.repeats > _LIKEWISE * there.repeats and tail.pieces > _LIKEWISE * there.pieces
-
-
-def tail_run(tokens: Sequence[int]) -> Run:
-    """The longest run that the sequence ends with; its last block may be broken off."""
-    best = Run()
-    for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
-        same = 0
-        while same < len(tokens) - size and tokens[-1 - same] == tokens[-1 - same - size]:
-            same += 1
-        pieces = same + size
-        if same >= size and pieces // size > best.repeats:
-            best = Run(pieces // size, pieces)
-    return best
-
-
-def longest_run(tokens: Sequence[int]) -> Run:
-    """The most repetitions, and the most pieces in repetitions, anywhere in a sequence."""
-    repeats, pieces = 0, 0
-    for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
-        same = 0
-        for place in range(size, len(tokens)):
-            same = same + 1 if tokens[place] == tokens[place - size] else 0
-            if same >= size:
-                repeats, pieces = max(repeats, (same + size) // size), max(pieces, same + size)
-    return Run(repeats, pieces)
-
-
-def _calm(config: SearchConfig) -> SearchConfig:
-    """Greedy, at most `max_extra` tokens longer than the source, and no three pieces twice."""
-    return replace(
-        config,
-        beam=1,
-        n_best=1,
-        groups=1,
-        diversity=SearchConfig.diversity,
-        record=False,
-        max_ratio=min(config.max_ratio, max(1.0, config.min_ratio)),
-        no_repeat_ngram=min(_BLOCKED, config.no_repeat_ngram or _BLOCKED),
-    )
+    return without_loops(found, sources, config, again)

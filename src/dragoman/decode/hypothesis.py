@@ -38,6 +38,15 @@ class Hypothesis:
     of what the model wrote."""
 
 
+@dataclass(frozen=True)
+class Partial:
+    """What has become final since the last one. The last of all has the whole hypothesis."""
+
+    text: str
+    tokens: tuple[int, ...] = ()
+    hypothesis: Hypothesis | None = None
+
+
 def normalised(
     log_prob: float, length: int, alpha: float, penalty: Literal["power", "gnmt"] = "power"
 ) -> float:

@@ -1,15 +1,14 @@
 """The rule of translations whose beginning is given."""
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from dragoman.decode.constraints import Constraints
+from dragoman.decode.constraints import Constraints, agreeing
 from dragoman.models.base import Vocab
 from dragoman.shapes import Float, Int, Tensor
-from dragoman.text.spelling import Spelling, may_be_in_word
+from dragoman.text.spelling import Spelling
 
 
 class BeginsWith:
@@ -38,7 +37,7 @@ class BeginsWith:
                 key = (own.tail[place:], own.ends_word, own.goes_on)
                 if key not in rows:
                     rows[key] = len(table)
-                    table.append(_agreeing(*key, spelling, vocab.eos_id))
+                    table.append(agreeing(*key, spelling, vocab.eos_id))
                 where[sentence, place] = rows[key]
         self.table = torch.from_numpy(np.stack(table)).to(device)  # R V
         self.where = torch.from_numpy(where).to(device)  # B P
@@ -73,24 +72,3 @@ class BeginsWith:
         # Where another rule forbids all that agrees, the prefix wins.
         stuck = scores.amax(dim=1).isneginf() & (inside | (written < self.tails[sentences]))
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
-
-
-@functools.lru_cache(maxsize=1024)
-def _agreeing(left: bytes, ends_word: bool, goes_on: bool, spelling: Spelling, eos_id: int) -> np.ndarray:
-    """Which pieces may follow where `left` is what remains of the tail."""
-    allowed = np.zeros(len(spelling), dtype=bool)
-    if not left:
-        allowed[:] = True
-        if ends_word:
-            allowed &= ~spelling.may_continue
-        if ends_word or goes_on:
-            allowed &= spelling.widths > 0
-        allowed[eos_id] = not goes_on
-        return allowed
-    for place, piece in enumerate(spelling.pieces):
-        if piece and left.startswith(piece):
-            allowed[place] = True
-        elif piece.startswith(left):
-            beyond = piece[len(left) :].decode("utf-8", errors="surrogateescape")
-            allowed[place] = not (ends_word and may_be_in_word(beyond[0]))
-    return allowed

@@ -69,6 +69,20 @@ def _restored(
     return results
 
 
+def aligned(
+    found: Sequence[Sequence[Hypothesis]],
+    texts: Sequence[str],
+    kinds: Collection[Kind],
+    aligner: Aligner,
+    batch_tokens: int,
+) -> list[list[Hypothesis]]:
+    """The same hypotheses with their word alignments."""
+    rows = zip(texts, found, strict=True)
+    tasks = [task_of(text, one, kinds, aligner) for text, row in rows for one in row]
+    links = iter(aligner.links(tasks, batch_tokens))
+    return [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
+
+
 def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[Kind], aligner: Aligner) -> Task:
     """What to align for a hypothesis: the words of its text, by what the model read and wrote.
 

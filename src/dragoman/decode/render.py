@@ -1,10 +1,11 @@
 """From ids to what a person reads. Plain Python, and the same for every engine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis, total
+from dragoman.decode.hypothesis import Hypothesis, Partial, total
+from dragoman.text.incremental import IncrementalDecoder
 from dragoman.text.tokenizer import Tokenizer
 
 EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")
@@ -25,6 +26,18 @@ def hypothesis_of(ended: Ended, tokenizer: Tokenizer, search: SearchConfig) -> H
         exact=ended.exact,
         trace=ended.trace,
     )
+
+
+def partials(
+    finals: Iterable[tuple[int, ...] | Ended], tokenizer: Tokenizer, search: SearchConfig
+) -> Iterator[Partial]:
+    """A translation that comes in tokens, and at last as a whole, in text that makes it up exactly."""
+    decoder = IncrementalDecoder(tokenizer)
+    for final in finals:
+        if isinstance(final, Ended):
+            yield Partial(decoder.finish(), (), hypothesis_of(final, tokenizer, search))
+        else:
+            yield Partial("".join(map(decoder.push, final)), final)
 
 
 def refuse_string(texts: Sequence[str]) -> None:

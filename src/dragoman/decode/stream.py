@@ -6,27 +6,17 @@ at once. Text comes in whole characters, and its parts make up the translation e
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from dragoman.decode.beam import Beam
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import set_up
 from dragoman.errors import UserError
 from dragoman.shapes import Bool, Int, Tensor
-
-
-@dataclass(frozen=True)
-class Partial:
-    """What has become final since the last one. The last of all has the whole hypothesis."""
-
-    text: str
-    tokens: tuple[int, ...] = ()
-    hypothesis: Hypothesis | None = None
 
 
 def stream_tokens(

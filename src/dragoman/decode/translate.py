@@ -1,40 +1,30 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
 
 from dragoman.data.batch import by_length, collate, pad_sources
-from dragoman.decode.aligner import Aligner
+from dragoman.decode.align import ModelAligner
 from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints, constraints_for
+from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
-from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.hypothesis import Hypothesis, Partial
 from dragoman.decode.mbr import by_expected_utility
-from dragoman.decode.protected import keep_spans, task_of
-from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
+from dragoman.decode.render import EMPTY, hypothesis_of, partials
 from dragoman.decode.scorer import Scorer
-from dragoman.decode.stream import Partial, stream_tokens
-from dragoman.errors import UserError
+from dragoman.decode.stream import stream_tokens
+from dragoman.decode.surface import Progress, Surface
 from dragoman.models.base import EncoderDecoder
-from dragoman.text.glossary import Glossary
-from dragoman.text.incremental import IncrementalDecoder
-from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
 
-Progress = Callable[[int, int], None]
-"""Told how many sentences are done, of how many."""
 
-
-class Translator:
-    """A model, or several that are asked together, with their tokenizers and a way of searching.
-
-    A text without anything but white space is translated as the empty text, without asking the model.
-    """
+class Translator(Surface):
+    """A model, or several that are asked together, with their tokenizers and a way of searching."""
 
     default_batch_tokens = DEFAULT_BATCH_TOKENS
 
@@ -49,64 +39,9 @@ class Translator:
         models = [model] if isinstance(model, EncoderDecoder) else model
         self.scorer = Scorer([each.to(device).eval() for each in models])
         self.model = self.scorer.models[0]
-        self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
-        self.search = search or SearchConfig()
         self.device = torch.device(device)
-        self.aligner = Aligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        protect: Collection[Kind] = (),
-    ) -> list[str]:
-        """The best translation of each text."""
-        found = self.hypotheses(texts, search=search, batch_tokens=batch_tokens, protect=protect)
-        return [best.text for best, *_ in found]
-
-    def hypotheses(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        prefixes: Sequence[str] | None = None,
-        prefix_open: bool = False,
-        required: Sequence[Sequence[str | Sequence[str]]] | None = None,
-        forbidden: Sequence[str] | Sequence[Sequence[str]] = (),
-        glossary: Glossary | None = None,
-        protect: Collection[Kind] = (),
-        align: bool = False,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        progress: Progress | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The n best translations of each text, best first, with their scores.
-
-        `prefixes` are what the translations begin with; `prefix_open` lets the last word of each go on.
-        `required` has for every text the phrases that must come, each one phrase or several variants of it;
-        `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
-        of phrases for each. A phrase is always matched as whole words, in the case given. `protect` names
-        what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
-        alignments.
-        """
-        refuse_string(texts)
-        settings = search or self.search
-        constraints = self._constraints(texts, prefixes, prefix_open, required, forbidden, glossary)
-        found = self._hypotheses(texts, settings, constraints, batch_tokens, progress)
-        if protect:
-
-            def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-                own = [constraints[number] for number in numbers]
-                return self._hypotheses(cut, settings, own, batch_tokens)
-
-            found = keep_spans(found, texts, protect, again, self.aligner, batch_tokens)
-        if align:
-            rows = zip(texts, found, strict=True)
-            tasks = [task_of(text, one, protect, self.aligner) for text, row in rows for one in row]
-            links = iter(self.aligner.links(tasks, batch_tokens))
-            found = [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
-        return found
+        self.aligner = ModelAligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
+        super().__init__(self.aligner, search or SearchConfig())
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
@@ -116,12 +51,7 @@ class Translator:
             yield Partial("", (), EMPTY)
             return
         source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
-        decoder = IncrementalDecoder(self.tgt_tokenizer)
-        for final in stream_tokens(self.scorer, *source, settings):
-            if isinstance(final, Ended):
-                yield Partial(decoder.finish(), (), hypothesis_of(final, self.tgt_tokenizer, settings))
-            else:
-                yield Partial("".join(map(decoder.push, final)), final)
+        yield from partials(stream_tokens(self.scorer, *source, settings), self.tgt_tokenizer, settings)
 
     def _hypotheses(
         self,
@@ -184,45 +114,6 @@ class Translator:
         spelling = self.tgt_tokenizer.spelling if constrained else None
         padded = pad_sources(sources, self.device)
         return search_guarded(self.scorer, *padded, settings, constraints, spelling)
-
-    def _constraints(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None,
-        prefix_open: bool,
-        required: Sequence[Sequence[str | Sequence[str]]] | None,
-        forbidden: Sequence[str] | Sequence[Sequence[str]],
-        glossary: Glossary | None,
-    ) -> list[Constraints]:
-        if prefixes is None and required is None and not forbidden and glossary is None:
-            return [Constraints()] * len(texts)
-        for name, given in (("prefixes", prefixes), ("required", required)):
-            if given is not None and (isinstance(given, str) or len(given) != len(texts)):
-                raise UserError(
-                    f"{name}: expected one for each of the {len(texts)} texts, found {len(given)}"
-                )
-        if isinstance(forbidden, str):
-            raise UserError(f"forbidden: expected a list of phrases, found one string; write [{forbidden!r}]")
-        for_all = tuple(phrase for phrase in forbidden if isinstance(phrase, str))
-        if for_all and len(for_all) < len(forbidden):
-            raise UserError("forbidden: expected phrases for all texts or a list for each, found both")
-        if not for_all and forbidden and len(forbidden) != len(texts):
-            raise UserError(
-                f"forbidden: expected a list for each of {len(texts)} texts, found {len(forbidden)}"
-            )
-        return [
-            constraints_for(
-                self.tgt_tokenizer,
-                prefix=prefixes[i] if prefixes else "",
-                prefix_open=prefix_open,
-                required=[
-                    *(required[i] if required else ()),
-                    *([match.targets for match in glossary.matches(text)] if glossary else ()),
-                ],
-                forbidden=for_all or (forbidden[i] if forbidden else ()),
-            )
-            for i, text in enumerate(texts)
-        ]
 
     def _forced(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], watched: bool) -> list[Ended]:
         with torch.inference_mode():

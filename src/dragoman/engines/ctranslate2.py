@@ -3,28 +3,55 @@
 It has the surface of `decode/translate.Translator`, our tokenization, our length limits and our scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
+                                          └─ put right by `steer.py`, guarded by `decode/loops.py`
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from dragoman.decode.aligner import Aligner
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
+from dragoman.decode.hypothesis import Hypothesis, Partial
+from dragoman.decode.links import pieces_by_pieces
+from dragoman.decode.protected import keep_spans
+from dragoman.decode.render import EMPTY, hypothesis_of, partials, refuse_string
+from dragoman.decode.surface import Progress, Surface
+from dragoman.engines.engine import Engine
 from dragoman.engines.manifest import Export, read_export
-from dragoman.engines.search import Engine, Found, Ids, refuse_unsupported
+from dragoman.engines.runtime import Ids
+from dragoman.engines.search import refuse_unsupported
 from dragoman.errors import UserError
+from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 DEFAULT_BATCH_TOKENS = 1024
 _PER_CALL = 1024
 """Sentences of similar length that are searched in one call, with the greatest of their length limits."""
-Progress = Callable[[int, int], None]
 
 
-class Translator:
+class EngineAligner(Aligner):
+    """The attention that was chosen when the model was exported; `when_read` is what `Look` says of it."""
+
+    def __init__(self, engine: Engine, tokenizers: Sequence[Tokenizer], when_read: bool | None) -> None:
+        super().__init__(tokenizers[0], tokenizers[-1])
+        self.engine, self.when_read = engine, when_read
+
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]] | None:
+        when_read = self.when_read
+        if when_read is None:
+            return None
+        found = self.engine.runtime.attention(pairs, batch_tokens)
+        return ((number, pieces_by_pieces(weights, when_read)) for number, weights in found)
+
+
+class Translator(Surface):
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
     default_batch_tokens = DEFAULT_BATCH_TOKENS
@@ -38,11 +65,11 @@ class Translator:
         shortlist: bool = True,
     ) -> None:
         tokenizers = [Tokenizer.load(directory / name) for name in export.tokenizers]
-        self.src_tokenizer, self.tgt_tokenizer = tokenizers[0], tokenizers[-1]
-        self.search, self.positions = export.search, export.positions
-        self.languages = export.src_lang, export.tgt_lang
         use_shortlist = export.shortlist and shortlist
         self.engine = Engine(directory, export.positions, use_shortlist, workers, threads)
+        super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
+        self.positions = export.positions
+        self.languages = export.src_lang, export.tgt_lang
 
     @classmethod
     def open(
@@ -62,48 +89,81 @@ class Translator:
         texts: Sequence[str],
         *,
         search: SearchConfig | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        batch_tokens: int | None = None,
+        protect: Collection[Kind] = (),
     ) -> list[str]:
         """The best translation of each text. Quicker than `hypotheses`: no token is scored on its own."""
         refuse_string(texts)
-        found = self._found(self._encode(texts), search or self.search, batch_tokens)
-        return [self.tgt_tokenizer.decode(best[0].tokens) if best else "" for best in found]
+        settings, size = search or self.search, batch_tokens or self.default_batch_tokens
 
-    def hypotheses(
+        def again(_: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
+            found = self._found(self._encode(cut), [Constraints()] * len(cut), settings, size)
+            return [
+                [hypothesis_of(ended, self.tgt_tokenizer, settings) for ended in best[:1]] or [EMPTY]
+                for best in found
+            ]
+
+        found = again((), texts)
+        if protect:
+            found = keep_spans(found, texts, protect, again, self.aligner, size)
+        return [best.text for best, *_ in found]
+
+    def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
+        """The greedy translation of one text, token by token. Nothing is protected or guarded against loops:
+        that needs the whole of it."""
+        settings, (source,) = search or self.search, self._encode([text])
+        if source is None:
+            return iter([Partial("", (), EMPTY)])
+        return partials(self.engine.stream(source, settings), self.tgt_tokenizer, settings)
+
+    def _hypotheses(
         self,
         texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        settings: SearchConfig,
+        constraints: Sequence[Constraints],
+        batch_tokens: int,
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best translations of each text, best first, with the scores of all their tokens."""
-        refuse_string(texts)
-        settings, sources = search or self.search, self._encode(texts)
-        found = self._found(sources, settings, batch_tokens, progress)
-        pairs = [(src or (), one.tokens) for src, best in zip(sources, found, strict=True) for one in best]
-        scores = iter(self.engine.token_scores(pairs, batch_tokens))
+        sources = self._encode(texts)
+        found = self._found(sources, constraints, settings, batch_tokens, progress)
+        rows = list(zip(sources, constraints, found, strict=True))
+        pairs = [(src, one.tokens[:-1]) for src, _, best in rows if src is not None for one in best]
+        scores = iter(self.engine.runtime.token_scores(pairs, batch_tokens))
         return [
-            [self._hypothesis(one, next(scores), settings) for one in best] if best else [EMPTY]
-            for best in found
+            [self._unasked(own, settings)]
+            if src is None
+            else [
+                hypothesis_of(replace(one, token_scores=next(scores)), self.tgt_tokenizer, settings)
+                for one in best
+            ]
+            for src, own, best in rows
         ]
+
+    def _unasked(self, own: Constraints, settings: SearchConfig) -> Hypothesis:
+        """Of a blank text. CTranslate2 runs no model for one, so a given beginning is all that it has."""
+        if not own.longest_prefix:
+            return EMPTY
+        rest = self.tgt_tokenizer.spell(own.tail.decode("utf-8"))
+        return hypothesis_of(Ended((*own.head, *rest, EOS_ID), (), "stop"), self.tgt_tokenizer, settings)
 
     def score(
         self,
         pairs: Sequence[tuple[str, str]],
         *,
         alpha: float | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        batch_tokens: int | None = None,
     ) -> list[Hypothesis]:
         """How probable the model finds the given translations, token by token."""
         settings = self.search if alpha is None else replace(self.search, alpha=alpha)
+        size = batch_tokens or self.default_batch_tokens
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
         self._refuse_long(map(len, sources), "source")
         self._refuse_long(map(len, targets), "target")
-        ids = [(src, tuple(tgt)) for src, tgt in zip(sources, targets, strict=True)]
-        scored = zip(ids, self.engine.token_scores(ids, batch_tokens), strict=True)
-        return [self._hypothesis(Found(tgt, 0.0, cut=False), own, settings) for (_, tgt), own in scored]
+        ids = list(zip(sources, targets, strict=True))
+        scored = zip(targets, self.engine.runtime.token_scores(ids, size), strict=True)
+        ended = [Ended((*tgt, EOS_ID), own, "stop") for tgt, own in scored]
+        return [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
 
     def _encode(self, texts: Sequence[str]) -> list[Ids | None]:
         """The ids of each text; None where it is blank."""
@@ -114,20 +174,29 @@ class Translator:
     def _found(
         self,
         sources: Sequence[Ids | None],
+        constraints: Sequence[Constraints],
         settings: SearchConfig,
         batch_tokens: int,
         progress: Progress | None = None,
-    ) -> list[list[Found]]:
+    ) -> list[list[Ended]]:
         """The n best of each source; nothing for one that is blank."""
         refuse_unsupported(settings)
-        results: list[list[Found]] = [[] for _ in sources]
-        asked = [(index, ids) for index, ids in enumerate(sources) if ids is not None]
+        if any(own.required for own in constraints):
+            raise UserError(
+                "required: phrases that have to come, given or from a glossary, need a search of our own; "
+                "translate with the run itself"
+            )
+        results: list[list[Ended]] = [[] for _ in sources]
+        rows = enumerate(zip(sources, constraints, strict=True))
+        asked = [(index, ids, own) for index, (ids, own) in rows if ids is not None]
         asked.sort(key=lambda one: len(one[1]), reverse=True)
         done = len(sources) - len(asked)
         for start in range(0, len(asked), _PER_CALL):
-            chosen = asked[start : start + _PER_CALL]
-            found = self.engine.search([ids for _, ids in chosen], settings, batch_tokens)
-            for (index, _), hypotheses in zip(chosen, found, strict=True):
+            numbers, chosen, own = zip(*asked[start : start + _PER_CALL], strict=True)
+            free = all(each == Constraints() for each in own)
+            steer = (None, None) if free else (own, self.tgt_tokenizer.spelling)
+            found = self.engine.search(chosen, settings, batch_tokens, *steer)
+            for index, hypotheses in zip(numbers, found, strict=True):
                 results[index] = hypotheses
             done += len(chosen)
             if progress:
@@ -143,10 +212,6 @@ class Translator:
                     f"{what} {number}: {length + 1:,} tokens with </s> are more than the {self.positions:,} "
                     "positions of this export; split it, or export with more --positions"
                 )
-
-    def _hypothesis(self, found: Found, scores: tuple[float, ...], settings: SearchConfig) -> Hypothesis:
-        reason = "length" if found.cut else "stop"
-        return hypothesis_of(Ended((*found.tokens, EOS_ID), scores, reason), self.tgt_tokenizer, settings)
 
 
 def open_export(directory: Path, which: str = "best", device: str = "auto") -> Translator:

@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from dragoman.checkpoint.files import from_bytes, sync_directory, write
 from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
 from dragoman.config import from_dict
+from dragoman.decode.align import Pair, choose
 from dragoman.decode.config import SearchConfig
 from dragoman.engines.manifest import MANIFEST, Export, serialise
 from dragoman.engines.search import refuse_unsupported as refuse_search
@@ -32,8 +33,10 @@ def export_ctranslate2(
     quantize: Quantization = "float32",
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
+    examples: Sequence[Pair] = (),
 ) -> Path:
-    """Write the model to `out`, which appears as a whole or not at all."""
+    """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
+    the attention by that words are aligned with."""
     if quantize not in get_args(Quantization):
         known = ", ".join(get_args(Quantization))
         raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
@@ -44,7 +47,9 @@ def export_ctranslate2(
     config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
     refuse_search(search)
     rows = rows_needed(config, positions)
-    spec = build_spec(loaded.model, config, rows)
+    look = choose(loaded.model, examples)
+    assert look is not None  # every decoder of a Transformer looks at its source
+    spec = build_spec(loaded.model, config, rows, look.module)
     spec.optimize(quantization=quantize)
 
     def fill(directory: Path) -> None:
@@ -61,6 +66,7 @@ def export_ctranslate2(
             src_lang=languages[0],
             tgt_lang=languages[1],
             tokenizers=tuple(path.name for path in tokenizer_files(directory)),
+            attention_when_read=look.when_read,
             search=search,
             files=files,
         )

@@ -36,6 +36,9 @@ class Export:
     tgt_lang: str
     tokenizers: tuple[str, ...]
     """One file, or the source's and the target's."""
+    attention_when_read: bool | None = None
+    """The attention that the model shows belongs to the word that was read, or to the one that is predicted
+    (`decode/align.py`); None in exports from before one was chosen."""
     search: SearchConfig = field(default_factory=SearchConfig)
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name."""

@@ -52,8 +52,9 @@ def rows_needed(config: TransformerConfig, positions: int) -> int | None:
     return max(positions, config.max_positions) if config.positions == "learned" else positions
 
 
-def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | None) -> Any:
-    """The whole model, not yet quantised; `rows` is what `rows_needed` says."""
+def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | None, shown: str = "") -> Any:
+    """The whole model, not yet quantised. `rows` is what `rows_needed` says; the attention named `shown` is
+    what CTranslate2 returns if asked, as the mean over its heads."""
     heads, head_dim, _ = config.heads
     options: dict[str, Any] = {
         "pre_norm": config.norm == "pre",
@@ -75,7 +76,13 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
     decoder_layers = config.num_decoder_layers or config.num_layers
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.num_layers, heads, **options),
-        specs.TransformerDecoderSpec(decoder_layers, heads, **options),
+        specs.TransformerDecoderSpec(
+            decoder_layers,
+            heads,
+            alignment_layer=_layer_of(shown, model),
+            alignment_heads=0,
+            **options,
+        ),
     )
     encoder, decoder = _module(model.encoder), _module(model.decoder)
     _fill_half(spec.encoder, spec.encoder.embeddings[0], encoder, config, rows)
@@ -84,6 +91,14 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
     _name_pieces(spec, model, config)
     spec.validate()
     return spec
+
+
+def _layer_of(shown: str, model: EncoderDecoder) -> int:
+    """The number of the decoder's layer with the attention of this name; the last one without a name."""
+    layers: Any = _module(model.decoder).layers
+    names = {module: name for name, module in model.named_modules()}
+    found = [number for number, layer in enumerate(layers) if names[layer.cross_attention] == shown]
+    return found[0] if found else -1
 
 
 def _name_pieces(spec: Any, model: EncoderDecoder, config: TransformerConfig) -> None:

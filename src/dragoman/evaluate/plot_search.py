@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dragoman.errors import UserError
-from dragoman.evaluate.plot import COLOURS, MARKERS, canvas, save
+from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save
 from dragoman.evaluate.search_errors import Row, SearchErrors
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def draw_search_errors(found: SearchErrors) -> dict[str, bytes]:
     if not overall:
         raise UserError("no optimum was proven, so there is nothing to draw; raise max_nodes")
     with canvas() as figure_of:
-        figure = figure_of(figsize=(8.4, 3.9), dpi=200, layout="constrained")
+        figure = figure_of(figsize=(8.4, 4.4), dpi=200, layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         right.tick_params(labelleft=True)
         _draw_misses(left, found)
@@ -34,32 +34,38 @@ def _draw_misses(axes: "Axes", found: SearchErrors) -> None:
     """All sentences in black; the lengths, short to long, in colours."""
     for number, rows in enumerate(found.by_length()):
         label = f"{rows[0].bucket} pieces (n = {rows[0].sentences})"
-        _line(axes, rows, [row.missed for row in rows], label, number)
+        dash = DASHES[(number + 1) % len(DASHES)]  # told apart without colours too; solid is for all
+        colour, marker = _LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)]
+        _line(axes, rows, [row.missed for row in rows], label, f"{marker}{dash}", colour)
     rows = found.overall()
-    _line(axes, rows, [row.missed for row in rows], f"all (n = {rows[0].sentences})", None)
+    _line(axes, rows, [row.missed for row in rows], f"all (n = {rows[0].sentences})", "o-")
     axes.set_title("Search errors: the beam misses the optimum", fontsize=9, loc="left")
 
 
 def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
-    _line(axes, rows, [row.worse for row in rows], "worse than the beam's by chrF", 1)
-    _line(axes, rows, [row.better for row in rows], "better than the beam's by chrF", 0)
-    axes.axhline(100 * rows[0].empty, label="empty", color=COLOURS[3], linestyle="--")  # for every beam
-    axes.set_title("The optimum is … (worse or empty: model errors)", fontsize=9, loc="left")
+    """All sentences, so all in black; a line for what is the same for every beam."""
+    _line(axes, rows, [row.worse for row in rows], "worse than the beam's by chrF", "v-")
+    _line(axes, rows, [row.better for row in rows], "better than the beam's by chrF", "^--")
+    axes.axhline(100 * rows[0].empty, label="empty", color="0.45", linestyle=":", linewidth=2.0)
+    axes.set_title("Model errors: the optimum is worse, or empty", fontsize=9, loc="left")
 
 
-def _line(axes: "Axes", rows: list[Row], shares: list[float], label: str, number: int | None) -> None:
-    """`number` chooses colour and marker; None is for the line that sums up the others."""
+def _line(
+    axes: "Axes", rows: list[Row], shares: list[float], label: str, style: str, colour: str = "0.1"
+) -> None:
+    """`style` is a marker and a dash as matplotlib writes them. Black is for what all sentences say."""
+    of_all = colour == "0.1"
     axes.plot(
         [row.beam for row in rows],
         [100 * share for share in shares],
+        style,
         label=label,
-        color="0.1" if number is None else _LINES[number % len(_LINES)],
-        linewidth=2.2 if number is None else 1.3,
-        marker="o" if number is None else MARKERS[number % len(MARKERS)],
-        markersize=5.5,
+        color=colour,
+        linewidth=2.0 if of_all else 1.3,
+        markersize=6,
         markeredgecolor="white",
         markeredgewidth=0.6,
-        zorder=4 if number is None else 3,
+        zorder=4 if of_all else 3,
         clip_on=False,
     )
 
@@ -74,7 +80,11 @@ def _label(axes: "Axes", beams: tuple[int, ...]) -> None:
     axes.set_ylim(0, max(5.0, axes.get_ylim()[1]))
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=8, handlelength=2.4)
+    # Below, where it hides nothing however the lines run.
+    axes.legend(
+        frameon=False, fontsize=8, handlelength=3.2, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
+    )
 
 
 _LINES = tuple(colour for colour in COLOURS if colour != "#000000")
+_MARKERS = tuple(marker for marker in MARKERS if marker != "o")

@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.convolution import ConvolutionBlock
@@ -34,7 +35,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import normal_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.position import LearnedPositions
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score, refuse_unused_width
 from dragoman.nn.state import Window, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -62,21 +63,14 @@ class ConvS2SConfig:
     def __post_init__(self) -> None:
         widths = ("model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim")
         rest = ("num_layers", "num_decoder_layers", "dilation_base", "dilation_cycle", "max_positions")
-        for name in (*widths, *rest):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        check_counts(self, *widths, *rest)
+        check_shares(self, "dropout")
         if self.kernel_width % 2 == 0:
             raise UserError(
                 f"kernel_width: the encoder looks equally far to both sides, which takes an odd width, "
                 f"found {self.kernel_width}; decoder_kernel_width alone may be even"
             )
-        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
-            raise UserError(
-                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
-            )
+        refuse_unused_width(self.attention, self.attention_dim)
         deepest = max(self.num_layers, self.num_decoder_layers or 1)
         if max(self.dilations(deepest)) > _LONGEST_DILATION:
             raise UserError(

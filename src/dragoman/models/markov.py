@@ -43,6 +43,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import check_counts, check_not_negative
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.base import CountedConfig, EncoderDecoder, Memory, Vocab
@@ -66,12 +67,8 @@ class MarkovConfig(CountedConfig):
     min_count: int = 1  # of an entry of the tables above order 1
 
     def __post_init__(self) -> None:
-        for name in ("order", "min_count"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {getattr(self, name)}")
-        for name in ("smoothing", "mask_threshold"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise UserError(f"{name}: expected a number of 0 or more, found {getattr(self, name)}")
+        check_counts(self, "order", "min_count")
+        check_not_negative(self, "smoothing", "mask_threshold")
         if self.mask != "none" and not self.skips:
             raise UserError(f"mask: {self.mask} chooses among skips; set skips to true, or leave mask out")
 

@@ -24,6 +24,7 @@ from typing import Literal, Self
 import torch
 from torch import nn
 
+from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
@@ -31,7 +32,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score, refuse_unused_width
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -64,23 +65,16 @@ class RnnConfig:
     output_bias: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        for name in ("dropout", "memory_dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(self, name)}")
+        check_counts(self, "num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions")
+        shares = ("dropout", "memory_dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout")
+        check_shares(self, *shares)
         if self.bidirectional and self.model_dim % 2:
             raise UserError(f"model_dim: two directions need an even width, found {self.model_dim}")
         if self.wiring == "luong" and self.attention == "none":
             raise UserError("wiring: luong needs attention; choose a score for it, or leave wiring out")
         if self.input_feeding and self.wiring != "luong":
             raise UserError(f"input_feeding: belongs to the wiring luong, not to {self.wiring}")
-        if self.attention_dim is not None and self.attention not in ("concat", "additive"):
-            raise UserError(
-                f"attention_dim: only concat and additive have one, {self.attention} has none; leave it out"
-            )
+        refuse_unused_width(self.attention, self.attention_dim)
 
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:

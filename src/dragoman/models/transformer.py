@@ -16,6 +16,7 @@ from typing import Literal, Self, cast
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
@@ -67,13 +68,8 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         positive = ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions", "relative_window")
-        for name in (*positive, "num_decoder_layers", "head_dim", "value_dim"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
-        for name in ("dropout", "attention_dropout", "ff_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(self, name)}")
+        check_counts(self, *positive, "num_decoder_layers", "head_dim", "value_dim")
+        check_shares(self, "dropout", "attention_dropout", "ff_dropout")
         if self.head_dim is None and self.model_dim % self.num_heads:
             raise UserError(
                 f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "

@@ -166,6 +166,14 @@ SCORES: dict[str, type] = {
 }
 
 
+def refuse_unused_width(attention: str, attention_dim: int | None) -> None:
+    """Only two scores have a width of their own."""
+    if attention_dim is not None and attention not in ("concat", "additive"):
+        raise UserError(
+            f"attention_dim: only concat and additive have one, {attention} has none; leave it out"
+        )
+
+
 def make_score(name: ScoreName, query_dim: int, memory_dim: int, inner_dim: int, max_positions: int) -> Score:
     """A score by its name; each takes of the sizes what it needs."""
     if name in ("concat", "additive"):

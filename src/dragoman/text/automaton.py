@@ -7,7 +7,7 @@ whole pieces is composing the steps of their bytes, so it does not matter how a 
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +45,16 @@ def automaton(phrases: tuple[str, ...], spelling: Spelling) -> Automaton:
         found[:, read] |= finds[now, column[read]]
         states[:, read] = step[now, column[read]]
     return Automaton(states.astype(np.int32), found, holds, deepest + 2)
+
+
+@functools.lru_cache(maxsize=8)
+def forbidding(phrases: tuple[str, ...], spelling: Spelling, eos_id: int) -> Automaton:
+    """The same where the phrases may not come: `finds` is what may not be read. That is also `</s>` where a
+    phrase is held, and pieces that write nothing: they would hide what stands side by side."""
+    read = automaton(phrases, spelling)
+    banned = read.finds | (spelling.widths == 0)
+    banned[:, eos_id] = read.holds
+    return replace(read, finds=banned)
 
 
 def _by_symbol(phrases: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dragoman.config import apply_overrides, dump_yaml, from_dict, to_dict
+from dragoman.config import apply_overrides, check_not_negative, check_shares, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
@@ -34,8 +34,7 @@ class ObjectiveConfig:
     """Updates over which the share falls to its end."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
+        check_shares(self, "label_smoothing")
         self.forcing()
 
     def forcing(self) -> TeacherForcing:
@@ -97,8 +96,7 @@ class TrainConfig:
                 raise UserError(f"{name}: expected a whole number of at least {least}, found {value}")
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UserError(f"max_minutes: expected a number above 0, found {self.max_minutes}")
-        if not 0 <= self.clip < math.inf:
-            raise UserError(f"clip: expected a number of 0 or more, found {self.clip}")
+        check_not_negative(self, "clip")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
         if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.checkpoint import refuse_other_names
+from dragoman.config import check_not_negative
 from dragoman.errors import UserError
 
 
@@ -41,8 +42,7 @@ class OptimConfig:
                 raise UserError(f"{name}: expected a number from 0 up to 1, found {getattr(self, name)}")
         if not 0 < self.eps < float("inf"):
             raise UserError(f"eps: expected a number above 0, found {self.eps}")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise UserError(f"weight_decay: expected a number of 0 or more, found {self.weight_decay}")
+        check_not_negative(self, "weight_decay")
         if self.nesterov and not self.momentum:
             raise UserError("nesterov: needs a momentum above 0")
 

@@ -1,0 +1,167 @@
+"""A model that CTranslate2 has loaded, asked in ids. The names of pieces are their ids."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import ctranslate2
+import numpy as np
+
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+Ids = Sequence[int]
+_NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
+_MOST_NUMBERS = 1 << 24
+"""Scores of pieces, or weights, that one call may return."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What all sentences of one call to CTranslate2 share."""
+
+    longest: int
+    shortest: int = 0
+    beam: int = 1
+    length_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+    shortlist: bool = False
+    forbid: bool = False
+    """Leave out `<pad>` and `<s>`. That renormalises what is left, so it is done only where needed."""
+    shows: Literal["attention", "logits"] | None = None
+
+
+class Runtime:
+    """`workers` batches run at once, each on `threads` cores."""
+
+    def __init__(self, directory: Path, workers: int | None, threads: int) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        self.workers = workers or max(1, cores // threads)
+        self._model: Any = _load(directory, self.workers, threads)
+
+    def translate(
+        self, sources: Sequence[Ids], call: Call, batch_tokens: int, begins: Sequence[Ids] | None = None
+    ) -> list[Any]:
+        """CTranslate2's own results. `begins` are forced; they count in its lengths."""
+        rows = [_named((*source, EOS_ID)) for source in sources]
+        return self._model.translate_batch(
+            rows,
+            target_prefix=None if begins is None else [_named(begin) for begin in begins],
+            max_batch_size=self._batch_size(rows, batch_tokens),
+            batch_type="tokens",
+            beam_size=call.beam,
+            num_hypotheses=call.beam,
+            length_penalty=call.length_penalty,
+            no_repeat_ngram_size=call.no_repeat_ngram,
+            suppress_sequences=_NO_TEXT if call.forbid else None,
+            max_input_length=0,
+            max_decoding_length=call.longest,
+            min_decoding_length=call.shortest,
+            use_vmap=call.shortlist,
+            return_scores=call.beam > 1,
+            return_attention=call.shows == "attention",
+            return_logits_vocab=call.shows == "logits",
+            return_end_token=True,
+        )
+
+    def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:
+        """log p of every token and of `</s>`, over the whole vocabulary."""
+        if not pairs:
+            return []
+        sources = [_named((*src, EOS_ID)) for src, _ in pairs]
+        targets = [_named(tgt) for _, tgt in pairs]
+        size = self._batch_size(
+            [max(pair, key=len) for pair in zip(sources, targets, strict=True)], batch_tokens
+        )
+        found = self._model.score_batch(
+            sources, targets, max_batch_size=size, batch_type="tokens", max_input_length=0
+        )
+        return [tuple(row.log_probs) for row in found]
+
+    def attention(
+        self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """The number of a pair, and the weights of the attention that the export has chosen: a row for `<s>`
+        and each target piece, a column for each source piece and `</s>`."""
+        widest = max((len(src) + 1 for src, _ in pairs), default=1)
+        for numbers in _of_similar_length([len(tgt) + 1 for _, tgt in pairs], widest):
+            found = self._forced([pairs[number] for number in numbers], "attention", batch_tokens)
+            for number, row in zip(numbers, found, strict=True):
+                src, tgt = pairs[number]
+                # CTranslate2 runs no model for an empty source; but all that is there to look at is `</s>`.
+                weights = np.array(row.attention[0]) if len(src) else np.ones((len(tgt) + 1, 1))
+                yield number, weights[: len(tgt) + 1]
+
+    def next_scores(
+        self, pairs: Sequence[tuple[Ids, Ids]], vocab_size: int, batch_tokens: int
+    ) -> list[np.ndarray]:
+        """What the model thinks of every piece after the given ones: log p, but for a constant."""
+        results: list[np.ndarray] = [np.zeros(0)] * len(pairs)
+        for numbers in _of_similar_length([len(tgt) + 1 for _, tgt in pairs], vocab_size):
+            found = self._forced([pairs[number] for number in numbers], "logits", batch_tokens)
+            for number, row in zip(numbers, found, strict=True):
+                results[number] = np.array(row.logits[0][len(pairs[number][1])])
+        return results
+
+    def stream(self, source: Ids, call: Call) -> Iterator[int]:
+        """The pieces of a greedy translation as they come, with `</s>` if it comes."""
+        steps = self._model.generate_tokens(
+            _named((*source, EOS_ID)),
+            no_repeat_ngram_size=call.no_repeat_ngram,
+            suppress_sequences=_NO_TEXT if call.forbid else None,
+            max_input_length=0,
+            max_decoding_length=call.longest,
+            min_decoding_length=call.shortest,
+            use_vmap=call.shortlist,
+        )
+        return (step.token_id for step in steps)
+
+    def _forced(
+        self, pairs: Sequence[tuple[Ids, Ids]], shows: Literal["attention", "logits"], batch_tokens: int
+    ) -> list[Any]:
+        """Walk through given translations and one piece further."""
+        sources, targets = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+        call = Call(max(map(len, targets)) + 1, shows=shows)
+        return self.translate(sources, call, batch_tokens, targets)
+
+    def _batch_size(self, rows: Sequence[Sequence[str]], batch_tokens: int) -> int:
+        """Tokens a batch: so few that every worker has something to do."""
+        longest = max(map(len, rows)) + 1
+        share = sum(map(len, rows)) // self.workers + 1
+        return max(longest, min(batch_tokens, share))
+
+
+def _named(ids: Iterable[int]) -> list[str]:
+    return [str(number) for number in ids]
+
+
+def _of_similar_length(lengths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Places in groups, by length: a call goes on to the greatest length of all its rows, and returns `width`
+    numbers for every step of each."""
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * lengths[place] * width > _MOST_NUMBERS:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def _load(directory: Path, workers: int, threads: int) -> Any:
+    """Loading sets OpenMP's threads for the thread that loads; torch, if it is there, keeps its own."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    try:
+        return ctranslate2.Translator(
+            str(directory), device="cpu", inter_threads=workers, intra_threads=threads
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"{directory}: CTranslate2 cannot load this model ({reason})") from None
+    finally:
+        if torch:
+            torch.set_num_threads(before)

@@ -12,6 +12,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.align import align
+from dragoman.cli.average import average
 from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
@@ -23,6 +24,7 @@ from dragoman.cli.search_report import search_report
 from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
+from dragoman.cli.tune import tune
 from dragoman.errors import UserError, missing_extra
 
 EXTRA_OF = {
@@ -46,7 +48,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(export, corpus, tokenize),
+    *(average, tune, export, corpus, tokenize),
 ):
     app.command()(command)
 

@@ -32,11 +32,18 @@ class ObjectiveConfig:
     teacher_forcing_schedule: ForcingSchedule = "constant"
     teacher_forcing_updates: int | None = None
     """Updates over which the share falls to its end."""
+    r_drop: float = 0.0
+    """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
-        self.forcing()
+        if not 0 <= self.r_drop < math.inf:
+            raise UserError(f"r_drop: expected a number of 0 or more, found {self.r_drop}")
+        if self.forcing().samples and self.r_drop:
+            raise UserError(
+                "r_drop: two passes can only agree on the data's words; leave teacher_forcing at 1"
+            )
 
     def forcing(self) -> TeacherForcing:
         return TeacherForcing(

@@ -47,4 +47,6 @@ def average(
         before = f", before {found.before.value:.4g} by {found.before.name}" if found.before else ""
         typer.echo(f"it is the best checkpoint of the run now{before}")
     else:
-        typer.echo(f"the best checkpoint of the run stays; use this one with  --checkpoint {chosen}")
+        old = found.before
+        stays = "" if old is None else f" {old.name} ({old.metric} {old.value:.4g})"
+        typer.echo(f"the best checkpoint of the run stays{stays}; use this one with  --checkpoint {chosen}")

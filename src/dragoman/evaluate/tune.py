@@ -42,8 +42,8 @@ def tune(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> Tuned:
-    """The best pair of beam and α; of equals the narrower beam, then the smaller α. What else `search` says
-    stays as it is."""
+    """The best pair of beam and α; of equals the narrower beam, then the α that is nearest to the one of
+    `search`. What else that says stays as it is."""
     start = search or translator.search
     check_counts(sources, references)
     if start.method != "beam":
@@ -67,5 +67,5 @@ def tune(
         for each, texts in zip(own, found, strict=True):
             scores[beam, each.alpha] = score(texts, references)
             searches[beam, each.alpha] = each
-    best = max(scores, key=lambda key: scores[key])  # the first of equals
+    best = min(scores, key=lambda key: (-scores[key], key[0], abs(key[1] - start.alpha)))
     return Tuned(tuple(by_beam), tuple(by_alpha), scores, replace(searches[best], n_best=1))

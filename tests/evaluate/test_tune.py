@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.decode.config import SearchConfig
-from dragoman.decode.pool import translate_by
+from dragoman.decode.rerank import translate_by
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, chrf

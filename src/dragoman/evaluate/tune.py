@@ -1,6 +1,6 @@
 """Which beam and which length penalty a model wants, found on its validation set.
 
-Every beam is searched once where that is exact (`decode/pool.py`), and its hypotheses ranked by every α; else
+Every beam is searched once where that is exact (`decode/rerank.py`), and its hypotheses ranked by every α; else
 every pair of beam and α is searched.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dragoman.decode.config import SearchConfig
-from dragoman.decode.pool import can_rerank, translate_by
+from dragoman.decode.rerank import can_rerank, translate_by
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, check_counts, chrf

@@ -1,7 +1,7 @@
 """Which beam and which length penalty a model wants, found on its validation set.
 
-Every beam is searched once where that is exact (`decode/rerank.py`), and its hypotheses ranked by every α; else
-every pair of beam and α is searched.
+Every beam is searched once where that is exact (`decode/rerank.py`), and its hypotheses ranked by every α;
+else every pair of beam and α is searched.
 """
 
 from collections.abc import Sequence

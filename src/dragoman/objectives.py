@@ -5,6 +5,7 @@ update, so that accumulation and several processes give what one large batch giv
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,6 +15,7 @@ from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
+from dragoman.nn.r_drop import r_drop
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
@@ -112,11 +114,7 @@ class CrossEntropy:
         else:
             coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
             hidden = decode_own_words(model, batch, given=coins < share)
-        hidden = hidden.flatten(0, 1)  # B·T D
-        target = batch.tgt_out.flatten()
-        if hidden.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
-            rows = batch.tgt_mask.flatten().nonzero()[:, 0]
-            hidden, target = hidden[rows], target[rows]
+        (hidden,), target = _rows([hidden], batch)
         pad_id, smoothing = model.vocab.pad_id, self.label_smoothing
         if model.projection is None:
             total, nll = cross_entropy(hidden, target, pad_id, smoothing)
@@ -124,6 +122,38 @@ class CrossEntropy:
             weight, bias = model.projection.weight, model.projection.bias
             total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
         return Loss(total, nll, batch.num_tokens)
+
+
+class RDrop:
+    """Cross-entropy of two passes with different dropout, and how far they are apart (`nn/r_drop.py`).
+
+    Two passes, not one over a doubled batch: some dropout is held for a whole pass.
+    """
+
+    def __init__(self, weight: float, label_smoothing: float = 0.0) -> None:
+        self.weight, self.label_smoothing = weight, label_smoothing
+
+    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        passes = [model(batch.src_ids, batch.src_mask, batch.tgt_in) for _ in range(2)]
+        (first, second), target = _rows(passes, batch)
+        vocab = model.vocab
+        size, pad_id = vocab.tgt_size, vocab.pad_id
+        total, nll = r_drop(
+            first, second, model.project, size, target, pad_id, self.label_smoothing, self.weight
+        )
+        return Loss(total, nll, batch.num_tokens)
+
+
+def _rows(
+    passes: Sequence[Float[Tensor, "B T D"]], batch: PairBatch
+) -> tuple[list[Tensor], Int[Tensor, "R"]]:
+    """What the decoder gave and what it should have said, position by position."""
+    hidden = [each.flatten(0, 1) for each in passes]  # B·T D
+    target = batch.tgt_out.flatten()
+    if target.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
+        rows = batch.tgt_mask.flatten().nonzero()[:, 0]
+        hidden, target = [each[rows] for each in hidden], target[rows]
+    return hidden, target
 
 
 def decode_own_words(

@@ -67,6 +67,8 @@ def test_the_end_of_a_schedule_is_filled_in() -> None:
         ("train.max_minutes=0", "train.max_minutes: "),
         ("train.patience=0", "train.patience: "),
         ("objective.label_smoothing=1", "objective.label_smoothing: "),
+        ("objective.r_drop=-1", "objective.r_drop: expected a number of 0 or more, found -1.0"),
+        ("objective={r_drop: 5, teacher_forcing: 0.5}", "objective.r_drop: two passes can only agree"),
         ("objective.teacher_forcing=1.5", "objective.teacher_forcing: .* found 1.5"),
         ("objective.teacher_forcing_end=0.5", "objective.teacher_forcing_end: a constant share has none"),
         (

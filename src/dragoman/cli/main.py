@@ -12,9 +12,12 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.align import align
+from dragoman.cli.average import average
+from dragoman.cli.back_translate import back_translate
 from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
+from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.export import export
 from dragoman.cli.resume import resume
@@ -23,6 +26,7 @@ from dragoman.cli.search_report import search_report
 from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
+from dragoman.cli.tune import tune
 from dragoman.errors import UserError, missing_extra
 
 EXTRA_OF = {
@@ -46,7 +50,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(export, corpus, tokenize),
+    *(average, tune, distill, back_translate, export, corpus, tokenize),
 ):
     app.command()(command)
 

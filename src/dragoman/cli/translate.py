@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.errors import UserError
+from dragoman.text.normalize import one_line
 
 
 def translate(
@@ -147,11 +148,6 @@ def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collectio
         for text in chain(map(one_line, parts), "\n"):
             out.write(text.encode("utf-8"))
             out.flush()
-
-
-def one_line(text: str) -> str:
-    """A model can write a line feed; the line it belongs to stays one line."""
-    return text.replace("\n", " ")
 
 
 def with_alignment(hypothesis: Any) -> str:

@@ -33,6 +33,14 @@ def transformer_big() -> TransformerConfig:
     return TransformerConfig(num_layers=6, model_dim=1024, num_heads=16, ff_dim=4096, dropout=0.3)
 
 
+def transformer_student() -> TransformerConfig:
+    """To be fast: a deep encoder, which reads all positions at once, and a decoder of one layer, which is
+    what every word waits for (Kasai et al. 2021). Made to be distilled."""
+    return TransformerConfig(
+        num_layers=6, num_decoder_layers=1, model_dim=256, num_heads=4, ff_dim=1024, dropout=0.1
+    )
+
+
 def lstm() -> RnnConfig:
     """Bidirectional LSTM with additive attention, after Bahdanau et al. 2015, at a small size."""
     return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="additive", dropout=0.2)
@@ -63,6 +71,7 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "transformer-small": ("transformer", transformer_small),
     "transformer-base": ("transformer", transformer_base),
     "transformer-big": ("transformer", transformer_big),
+    "transformer-student": ("transformer", transformer_student),
     "lstm": ("rnn", lstm),
     "lstm-no-attention": ("rnn", lstm_no_attention),
     "convs2s": ("convs2s", convs2s),

@@ -18,3 +18,8 @@ def nfc(text: str) -> str:
             "read the text as UTF-8 or remove the character"
         ) from None
     return unicodedata.normalize("NFC", text)
+
+
+def one_line(text: str) -> str:
+    """A model can write a line feed, or a NUL that no reader takes; the line it belongs to stays one line."""
+    return text.replace("\n", " ").replace("\0", " ")

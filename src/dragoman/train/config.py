@@ -32,10 +32,16 @@ class ObjectiveConfig:
     teacher_forcing_schedule: ForcingSchedule = "constant"
     teacher_forcing_updates: int | None = None
     """Updates over which the share falls to its end."""
+    r_drop: float = 0.0
+    """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
-        self.forcing()
+        check_not_negative(self, "r_drop")
+        if self.forcing().samples and self.r_drop:
+            raise UserError(
+                "r_drop: two passes can only agree on the data's words; leave teacher_forcing at 1"
+            )
 
     def forcing(self) -> TeacherForcing:
         return TeacherForcing(

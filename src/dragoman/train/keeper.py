@@ -3,12 +3,11 @@
 import json
 import time
 
-from torch import Tensor
-
 from dragoman import checkpoint
 from dragoman.checkpoint.model import load_into, model_tensors, write_best
 from dragoman.config import to_dict
 from dragoman.errors import UserError
+from dragoman.train.average import save_average
 from dragoman.train.log import Log
 from dragoman.train.run import Run
 from dragoman.train.state import Best, Fitting
@@ -101,10 +100,5 @@ class Keeper:
         self.log.say(f"mean of the last {len(names)} checkpoints:")
         self.log.valid(progress.update, found.metrics, better, [], time.monotonic() - began, kind=AVERAGED)
         if better:
-            self._save_average(mean, Best(AVERAGED, metric, found.metrics[metric], found.metrics["loss"]))
-
-    def _save_average(self, mean: dict[str, Tensor], best: Best) -> None:
-        state = self.training.state()
-        state = {**state, "weights": "model", "progress": {**state["progress"], "best": to_dict(best)}}
-        checkpoint.save(self.root, AVERAGED, {"model": mean}, state)
-        write_best(self.run.directory, to_dict(best))
+            best = Best(AVERAGED, metric, found.metrics[metric], found.metrics["loss"])
+            save_average(self.run, AVERAGED, mean, training.state(), best)

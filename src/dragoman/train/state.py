@@ -17,8 +17,8 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy, Objective
-from dragoman.train.config import LOWER_IS_BETTER, RunConfig
+from dragoman.objectives import CrossEntropy, Objective, RDrop
+from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.ema import Average
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.schedule import scale_at
@@ -155,7 +155,7 @@ class Training(Fitting):
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
         self.objective = _objective(config, self.model)
         self.parameters = list(self.model.parameters())
-        self.amp = config.train.amp == "bf16" or (config.train.amp == "auto" and device.type == "cuda")
+        self.amp = uses_bf16(config.train, device)
 
     @property
     def rate(self) -> float:
@@ -188,7 +188,13 @@ def _objective(config: RunConfig, model: EncoderDecoder) -> Objective:
             "objective.teacher_forcing: this model's decoder cannot learn step by step, and so not from its "
             "own words; leave it at 1, or choose a recurrent decoder (model.kind rnn, or mixed with one)"
         )
+    if config.objective.r_drop:
+        return RDrop(config.objective.r_drop, config.objective.label_smoothing)
     return CrossEntropy(config.objective.label_smoothing, forcing)
+
+
+def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
+    return config.amp == "bf16" or (config.amp == "auto" and device.type == "cuda")
 
 
 def derive_seed(*key: int | str) -> int:

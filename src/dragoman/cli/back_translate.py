@@ -1,0 +1,67 @@
+"""`dragoman back-translate`: a synthetic source for text of the target language."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import UserError
+
+
+def back_translate(
+    run: Annotated[
+        Path, typer.Argument(help="Run of the reverse direction: from your target language to your source.")
+    ],
+    mono: Annotated[Path, typer.Argument(help="Text in your target language, one sentence a line.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the synthetic source, line by line.")],
+    tag: Annotated[
+        str, typer.Option(help="Text put before each synthetic sentence, with a space, such as '<BT>'.")
+    ] = "",
+    sample: Annotated[bool, typer.Option("--sample", help="Draw translations instead of searching.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
+    ] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
+    ] = None,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Make a parallel corpus from text of the target language.
+
+    Line n of OUT belongs to line n of MONO: train with the two files, beside real pairs. Interrupted, the
+    same command goes on where it stopped.
+    """
+    if sample and beam is not None:
+        raise UserError("--sample: a sample has no beam; leave out --beam")
+    if tag != tag.strip() or not tag.isprintable():
+        raise UserError(f"--tag: expected printable text without spaces around it, found {tag!r}")
+    from dragoman.cli.searching import with_changes
+    from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.data.formats import read_lines
+    from dragoman.decode.corpus import Task, translate_corpus
+    from dragoman.files import hash_file
+    from dragoman.train.run import Run, ensemble
+
+    total = sum(1 for _ in read_lines(mono))
+    runs = [Run.open(path) for path in (run, *(also or []))]
+    translator = ensemble(runs, checkpoint, device)
+    method = "sample" if sample else None
+    search = with_changes(translator.search, method, fields or [], beam=beam, n_best=1)
+    task = Task(
+        search, hash_file(mono), runs[0].config.data.clean.max_length, prefix=f"{tag} " if tag else ""
+    )
+    with corpus_progress(total) as progress:
+        done = translate_corpus(
+            translator,
+            read_lines(mono),
+            out,
+            task,
+            batch_tokens=batch_tokens,
+            progress=progress,
+            total=total,
+        )
+    tell(done)
+    typer.echo(f"the pairs are {out} and {mono}; learn from them beside real ones (data.train)")

@@ -1,0 +1,86 @@
+"""`dragoman distill`: a student that learns what its teachers say."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import UserError
+
+
+def distill(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEACHER... [field=value]...",
+            help="Run directories of the teachers (several translate together, with the same tokenizers); "
+            "and fields of the student to set, such as train.max_updates=20000.",
+        ),
+    ],
+    student: Annotated[str, typer.Option(help="Preset of the student's model.")] = "transformer-student",
+    out: Annotated[
+        Path | None, typer.Option(help="The student's run directory.  [default: TEACHER-student]")
+    ] = None,
+    beam: Annotated[int, typer.Option(help="Of the teachers' search.")] = 5,
+    keep_original: Annotated[
+        bool, typer.Option("--keep-original", help="Learn from the real pairs too.")
+    ] = False,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Make the corpus and the recipe, and stop.")
+    ] = False,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch, for the teachers.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="Of the teachers: best, last, or a name.")] = "best",
+    device: Annotated[str, typer.Option(help="Of the teachers: auto, cpu or cuda.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+) -> None:
+    """Train a small model on the translations of a large one.
+
+    The first teacher's training text is translated into OUT-corpus, with a recipe beside it, then the
+    student is trained in OUT. Interrupted anywhere, the same command goes on.
+    """
+    from dragoman.cli.searching import with_changes
+    from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.models.presets import PRESETS
+    from dragoman.train.api import execute
+    from dragoman.train.display import make_display
+    from dragoman.train.distill import student_recipe, translate_text, write_recipe, write_text
+    from dragoman.train.plan import make_plan, split_arguments
+    from dragoman.train.run import Run, ensemble
+
+    names, overrides = split_arguments(arguments)
+    if not names:
+        raise UserError("distill: give the run directory of at least one teacher")
+    if student not in PRESETS:
+        raise UserError(f"--student: '{student}' is not known; presets are {', '.join(PRESETS)}")
+    teachers = [Run.open(Path(name)) for name in names]
+    teacher = teachers[0]
+    target = out or teacher.directory.with_name(f"{teacher.directory.name}-student")
+    text = write_text(teacher, target.with_name(f"{target.name}-corpus"))
+    translator = ensemble(teachers, checkpoint, device)
+    search = with_changes(translator.search, "beam", [], beam=beam, n_best=1)
+    with corpus_progress(text.pairs) as progress:
+        done = translate_text(
+            translator,
+            text,
+            search,
+            max_tokens=teacher.config.data.clean.max_length,
+            batch_tokens=batch_tokens,
+            progress=progress,
+        )
+    if not quiet:
+        tell(done)
+    del translator  # its memory is the student's now
+    display = make_display(quiet)
+    try:
+        recipe = student_recipe(teacher, text, student, keep_original)
+        plan = make_plan([recipe], display, out=target, overrides=overrides)
+        path = write_recipe(text, plan.config)
+        display.table("Plan", plan.rows())
+        if no_train:
+            display.line(f"train the student with:  dragoman train {path} --out {target}")
+            return
+        run = execute(plan, display)
+    finally:
+        display.close()
+    if run.outcome is not None and run.outcome.exit_status:
+        raise typer.Exit(run.outcome.exit_status)

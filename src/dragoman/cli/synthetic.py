@@ -1,0 +1,60 @@
+"""What the commands that translate whole corpora have in common: progress, and a word at the end."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.decode.corpus import Done
+
+_EVERY_SECONDS = 30.0
+
+
+@contextmanager
+def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left on a terminal, a line now and then in a pipe; both on standard error. An
+    interruption says that nothing is lost."""
+    import sys
+
+    from dragoman.cli.evaluate import progress_bar
+    from dragoman.decode.corpus import CHUNK
+    from dragoman.train.display import duration
+
+    began = said = time.monotonic()
+    first: int | None = None
+    done = 0
+    with progress_bar(total) as bar:
+
+        def report(now: int, _total: int) -> None:
+            nonlocal first, done, said
+            if first is None:
+                first = now
+            done = now
+            bar(now, total)
+            moment = time.monotonic()
+            if not sys.stderr.isatty() and moment - said >= _EVERY_SECONDS and now > first:
+                said = moment
+                speed = (now - first) / (moment - began)
+                left = duration((total - now) / speed)
+                typer.echo(f"{now:,} of {total:,} lines, {speed:.1f} a second, {left} left", err=True)
+
+        try:
+            yield report
+        except KeyboardInterrupt:
+            lost = f"at most {CHUNK:,} lines before that"
+            typer.echo(f"stopped at line {done:,} of {total:,}; the same command goes on {lost}", err=True)
+            raise
+
+
+def tell(done: "Done") -> None:
+    typer.echo(f"{done.lines:,} lines are translated")
+    for count, what in (
+        (done.too_long, "had too many tokens and were left empty"),
+        (done.cut_off, "translations were ended by the length limit"),
+        (done.loops, "translations went in circles and were made anew"),
+    ):
+        if count:
+            typer.echo(f"  {count:,} {what}")

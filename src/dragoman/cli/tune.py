@@ -1,0 +1,120 @@
+"""`dragoman tune`: the beam and the length penalty that a run wants, by its validation set."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.compare import Score
+from dragoman.errors import UserError
+
+if TYPE_CHECKING:
+    from dragoman.evaluate.tune import Tuned
+    from dragoman.train.run import Run
+
+ALPHAS = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2"
+
+
+def tune(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Validation files; without any, the run's own validation set.")
+    ] = None,
+    beams: Annotated[str, typer.Option(help="Beams to try.")] = "1,2,4,5,8",
+    alphas: Annotated[str, typer.Option(help="Length normalisations to try.")] = ALPHAS,
+    metric: Annotated[Score, typer.Option(help="What to choose by.")] = Score.bleu,
+    sentences: Annotated[
+        int | None, typer.Option(min=1, help="Only so many, from all over the validation set.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Store what was chosen in the run.")] = False,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Choose beam and length penalty on validation data.
+
+    Each beam is searched once and its hypotheses are ranked by every alpha. Never tune on the test set.
+    """
+    from dataclasses import replace
+
+    from dragoman.cli.evaluate import progress_bar
+    from dragoman.cli.search_report import parse_beams
+    from dragoman.evaluate.tune import tune as tune_on
+    from dragoman.train.run import Run
+
+    widths, penalties = parse_beams(beams), parse_alphas(alphas)
+    opened = Run.open(run)
+    sources, references = _validation(opened, files or [], sentences)
+    translator = opened.translator(checkpoint, device)
+    with progress_bar(len(sources) * len(widths)) as progress:
+        found = tune_on(
+            translator,
+            sources,
+            references,
+            beams=widths,
+            alphas=penalties,
+            metric=metric.value,
+            batch_tokens=batch_tokens,
+            progress=progress,
+        )
+    print_tuned(found, metric.value, len(sources))
+    chosen, now = found.chosen, opened.config.search
+    if (chosen.beam, chosen.alpha) == (now.beam, now.alpha):
+        typer.echo("the run searches like this already")
+    elif write:
+        search = replace(now, beam=chosen.beam, alpha=chosen.alpha, n_best=min(now.n_best, chosen.beam))
+        with opened.locked():
+            opened.replace_config(replace(opened.config, search=search))
+        typer.echo(f"stored in {run}")
+    else:
+        typer.echo("store it with --write, or translate with  --beam … --alpha …")
+
+
+def parse_alphas(text: str) -> list[float]:
+    try:
+        alphas = [float(part) for part in text.split(",")]
+    except ValueError:
+        alphas = []
+    if not alphas or not all(0 <= alpha < float("inf") for alpha in alphas):
+        raise UserError(f"--alphas: expected numbers from 0 on, as in 0,0.5,1, found '{text}'")
+    return alphas
+
+
+def _validation(run: "Run", files: list[str], sentences: int | None) -> tuple[list[str], list[str]]:
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.formats import read_pairs
+    from dragoman.evaluate.search_errors import evenly
+
+    data = run.config.data
+    if files:
+        pairs = [
+            (pair.src, pair.tgt)
+            for pair in read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
+        ]
+    else:
+        prepared = run.prepared()
+        store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
+        pairs = [
+            (src.decode(store.src(i).tolist()), tgt.decode(store.tgt(i).tolist())) for i in range(len(store))
+        ]
+        if not pairs:
+            raise UserError(f"{run.directory}: it has no validation set; give validation files after the run")
+    places = evenly(len(pairs), sentences or len(pairs))
+    return [pairs[place][0] for place in places], [pairs[place][1] for place in places]
+
+
+def print_tuned(found: "Tuned", metric: str, sentences: int) -> None:
+    """A row for each beam, a column for each alpha; a star at the best."""
+    name = {"bleu": "BLEU", "chrf": "chrF"}[metric]
+    typer.echo(f"{name} of {sentences} validation sentences by beam and alpha")
+    rows = [["beam", *(f"{alpha:g} " for alpha in found.alphas)]]
+    for beam in found.beams:
+        cells = []
+        for alpha in found.alphas:
+            star = "*" if (beam, alpha) == (found.chosen.beam, found.chosen.alpha) else " "
+            cells.append(f"{found.scores[beam, alpha]:.2f}{star}")
+        rows.append([str(beam), *cells])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        typer.echo("  " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)).rstrip())
+    typer.echo(f"best: beam {found.chosen.beam}, alpha {found.chosen.alpha:g} ({name} {found.best:.2f})")

@@ -1,0 +1,65 @@
+"""R-Drop (Liang et al. 2021): two passes with different dropout shall say the same.
+
+With the distributions p and q of the two passes at one position, and their cross-entropies h_p and h_q with
+the target (smoothed, where asked for), the paper's loss (equation 4) is
+
+    h_p + h_q + w · (KL(p‖q) + KL(q‖p)) / 2
+
+Here it is halved, so that without dropout it is the cross-entropy itself, and figures and clipping stay
+comparable. Σ_v (p_v − q_v)(log p_v − log q_v) is both divergences together.
+
+The logits of both passes over all positions would be twice the largest tensor of training. They come into
+being a few rows at a time, are dropped, and are computed again in the backward pass.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from dragoman.nn.loss import cross_entropy
+from dragoman.shapes import Float, Int, Tensor
+
+_LOGITS_AT_ONCE = {"cpu": 1 << 21, "cuda": 1 << 27}
+
+Project = Callable[[Tensor], Tensor]
+
+
+def r_drop(
+    first: Float[Tensor, "R D"],
+    second: Float[Tensor, "R D"],
+    project: Project,
+    vocab_size: int,
+    target: Int[Tensor, "R"],
+    ignore_id: int,
+    smoothing: float,
+    weight: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The summed loss of two passes, and their mean negative log-likelihood, summed, without a gradient.
+
+    `project` makes logits of hidden rows. Rows whose target is `ignore_id` count for nothing.
+    """
+
+    def of_chunk(a: Tensor, b: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
+        logits_a, logits_b = (_wide(project(hidden)) for hidden in (a, b))
+        losses = [cross_entropy(logits, expected, ignore_id, smoothing) for logits in (logits_a, logits_b)]
+        apart = symmetric_divergence(logits_a, logits_b).where(expected != ignore_id, 0).sum()
+        total = (losses[0][0] + losses[1][0] + weight * apart / 2) / 2
+        return total, (losses[0][1] + losses[1][1]).detach() / 2
+
+    rows = max(1, _LOGITS_AT_ONCE.get(first.device.type, 1 << 24) // vocab_size)
+    chunks = zip(first.split(rows), second.split(rows), target.split(rows), strict=True)
+    # Nothing in a chunk is random, so no generator's state has to be kept for the second time.
+    found = [checkpoint(of_chunk, *c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
+    total, nll = (torch.stack(sums).sum() for sums in zip(*found, strict=True))
+    return total, nll
+
+
+def symmetric_divergence(a: Float[Tensor, "R V"], b: Float[Tensor, "R V"]) -> Float[Tensor, "R"]:
+    """KL(p‖q) + KL(q‖p) of the distributions that two rows of logits stand for."""
+    log_p, log_q = a.log_softmax(dim=1), b.log_softmax(dim=1)
+    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(dim=1)
+
+
+def _wide(logits: Tensor) -> Tensor:
+    return logits if logits.dtype == torch.float64 else logits.float()

@@ -1,0 +1,97 @@
+"""Tuning: ranking one pool by every α gives what every search would have found, and so the same choice."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.rerank import translate_by
+from dragoman.decode.translate import Translator
+from dragoman.errors import UserError
+from dragoman.evaluate.metrics import bleu, chrf
+from dragoman.evaluate.tune import tune
+from dragoman.models import build
+from dragoman.models.base import Vocab
+from dragoman.models.transformer import TransformerConfig
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+ALPHAS = (0.0, 0.6, 2.0)
+SHORT = {"max_ratio": 0.0, "max_extra": 7}
+TEXTS = ["ab a", "", "ba b", "aab ab b", "b", "abab aa b", "   ", "bb a"]
+REFERENCES = ["a ba", "", "b ab", "b ba baa", "b", "b aa baba", "", "a bb"]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """Random, but for a liking of letters and of ends at many lengths."""
+    tokenizer = Tokenizer.train(TEXTS, TokenizerConfig(kind="char"))
+    torch.manual_seed(7)
+    config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
+    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)
+        rare = torch.ones(tokenizer.size, dtype=torch.bool)
+        rare[[*tokenizer.encode("ab a"), tokenizer.eos_id]] = False
+        assert model.projection is not None and model.projection.bias is not None
+        model.projection.bias[rare] = -1e4
+    return Translator(model, tokenizer, tokenizer)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"stop": "bound"},
+        {"stop": "limit", "length_penalty": "gnmt"},
+        {"coverage": 0.3},
+        {"repetition_penalty": 1.5, "no_repeat_ngram": 2},
+        {"loop_guard": False, "min_ratio": 0.5},
+    ],
+    ids=lambda fields: "-".join(fields) or "default",
+)
+def test_a_pool_has_what_every_search_finds(fields: dict[str, object], translator: Translator) -> None:
+    for beam in (1, 4):
+        start = SearchConfig(beam=beam, **SHORT, **fields)  # type: ignore[arg-type]
+        searches = [replace(start, alpha=alpha) for alpha in ALPHAS]
+        found = translate_by(translator, TEXTS, searches, batch_tokens=30)
+        expected = [translator.translate(TEXTS, search=search) for search in searches]
+        assert found == expected
+        if beam == 4 and not fields:
+            assert len({tuple(texts) for texts in expected}) > 1  # α does matter here
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+@pytest.mark.parametrize("fields", [{}, {"groups": 2}], ids=["one-group", "two-groups"])
+def test_the_choice_is_that_of_brute_force(
+    metric: str, fields: dict[str, int], translator: Translator
+) -> None:
+    beams, score = (2, 4), {"bleu": bleu, "chrf": chrf}[metric]
+    start = SearchConfig(beam=4, **SHORT, **fields)  # type: ignore[arg-type]
+    expected = {}
+    for beam in beams:
+        for alpha in ALPHAS:
+            search = replace(start, beam=beam, alpha=alpha)
+            expected[beam, alpha] = score(translator.translate(TEXTS, search=search), REFERENCES)
+    found = tune(
+        translator,
+        TEXTS,
+        REFERENCES,
+        beams=[4, 2, 4],
+        alphas=ALPHAS,
+        metric=metric,  # type: ignore[arg-type]
+        search=start,
+    )
+    assert found.scores == expected
+    best = max(expected.values())
+    assert found.best == best
+    equals = [key for key, value in expected.items() if value == best]
+    assert (found.chosen.beam, found.chosen.alpha) == min(equals, key=lambda key: (key[0], abs(key[1] - 1)))
+
+
+def test_other_methods_are_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"search\.method: .* not sample"):
+        tune(translator, TEXTS, REFERENCES, beams=[1], alphas=[1.0], search=SearchConfig("sample"))
+    with pytest.raises(UserError, match="8 translations cannot be held against 1"):
+        tune(translator, TEXTS, ["x"], beams=[1], alphas=[1.0])

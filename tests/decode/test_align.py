@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from battery.models import CASES, make
+from dragoman.data.alignment.links import pharaoh
 from dragoman.data.batch import collate
 from dragoman.decode.align import (
     Look,
@@ -14,7 +15,6 @@ from dragoman.decode.align import (
     lexical_score,
     links_of,
     members,
-    pharaoh,
     source_attention,
     words_by_words,
 )

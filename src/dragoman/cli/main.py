@@ -12,6 +12,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.align import align
+from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
@@ -46,7 +47,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(export, corpus, tokenize),
+    *(export, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 

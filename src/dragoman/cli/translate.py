@@ -195,7 +195,7 @@ def one_line(text: str) -> str:
 
 def with_alignment(hypothesis: Any) -> str:
     """The text as one line, and its alignment where it has one."""
-    from dragoman.decode.align import pharaoh
+    from dragoman.data.alignment.links import pharaoh
 
     text = one_line(hypothesis.text)
     return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"

@@ -66,7 +66,8 @@ class Aligner:
             return None
         results: list[np.ndarray] = [np.zeros((0, 0))] * len(tasks)
         pairs = [(task.src_ids, task.tgt_ids) for task in tasks]
-        for number, found in attention_in_batches(self.model, pairs, self.device, batch_tokens):
+        batches = attention_in_batches(self.model, pairs, self.device, batch_tokens, look.guided_head)
+        for number, found in batches:
             task = tasks[number]
             results[number] = words_by_words(
                 pieces_by_pieces(found[look.module], look.when_read),

@@ -13,7 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.base import CountedConfig
 from dragoman.models.presets import chosen_config
-from dragoman.objectives import ForcingSchedule, TeacherForcing
+from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
@@ -32,11 +32,16 @@ class ObjectiveConfig:
     teacher_forcing_schedule: ForcingSchedule = "constant"
     teacher_forcing_updates: int | None = None
     """Updates over which the share falls to its end."""
+    guided_alignment: AlignmentGuide = field(default_factory=AlignmentGuide)
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"label_smoothing: expected a share from 0 up to 1, found {self.label_smoothing}")
-        self.forcing()
+        if self.forcing().samples and self.guided_alignment.weight:
+            raise UserError(
+                "guided_alignment.weight: links are about the words of the data, which are not all fed with "
+                f"teacher_forcing below 1; set it to 0, found {self.guided_alignment.weight}"
+            )
 
     def forcing(self) -> TeacherForcing:
         return TeacherForcing(
@@ -148,6 +153,11 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
         plain["train"] = _with_an_end(plain["train"])
         return from_dict(RunConfig, plain)
     config = from_dict(RunConfig, plain)
+    if config.objective.guided_alignment.weight and not any(s.alignment for s in config.data.train):
+        raise UserError(
+            "objective.guided_alignment.weight: no corpus of data.train has an alignment; make one with  "
+            "dragoman align-corpus SRC TGT --output FILE  and name it under data.train[].alignment"
+        )
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
         if schedule.name != "inverse_sqrt" or not hasattr(model, "model_dim"):

@@ -17,7 +17,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy, Objective
+from dragoman.objectives import CrossEntropy, GuidedAlignment, Objective
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig
 from dragoman.train.ema import Average
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
@@ -188,7 +188,9 @@ def _objective(config: RunConfig, model: EncoderDecoder) -> Objective:
             "objective.teacher_forcing: this model's decoder cannot learn step by step, and so not from its "
             "own words; leave it at 1, or choose a recurrent decoder (model.kind rnn, or mixed with one)"
         )
-    return CrossEntropy(config.objective.label_smoothing, forcing)
+    objective = CrossEntropy(config.objective.label_smoothing, forcing)
+    guide = config.objective.guided_alignment
+    return GuidedAlignment(objective, guide, model) if guide.weight else objective
 
 
 def derive_seed(*key: int | str) -> int:

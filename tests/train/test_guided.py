@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dragoman.cli.main import app
 from dragoman.config import apply_overrides, to_dict
+from dragoman.data.alignment.links import pharaoh
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.align import Look
 from dragoman.errors import UserError
@@ -84,6 +87,11 @@ def test_the_guided_head_aligns(make: Make) -> None:
         right += sum((count - 1 - t, t) in links for t in range(count))
         total += count
     assert right / total > 0.9
+    table = run.directory.with_name("pairs.tsv")
+    table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:3]), encoding="utf-8")
+    said = CliRunner().invoke(app, ["align", str(run.directory), str(table), "--checkpoint", "last"])
+    assert said.stdout.splitlines() == [pharaoh(links) for links in found[:3]]
+    assert said.stderr == "attention: decoder.layers.0.cross_attention, guided head 1, when a word is read\n"
     run.replace_config(resolve(apply_overrides(to_dict(run.config), ["objective.guided_alignment.weight=0"])))
     look = Run.open(run.directory).translator("last", "cpu").aligner.look
     assert look is not None and look.guided_head is None

@@ -66,14 +66,12 @@ class CorpusAligner:
 
     def links(self) -> Iterator[list[Link]]:
         """The links (source word, target word) of every pair, in order."""
-        found = {
-            number: [(int(s), t) for t, s in enumerate(chosen) if s >= 0]
-            for number, chosen in self.forward.best()
-        }
-        other = {
-            number: [(s, int(t)) for s, t in enumerate(chosen) if t >= 0]
-            for number, chosen in self.backward.best()
-        }
+        sources, targets = dict(self.forward.best()), dict(self.backward.best())
         for number, (of_src, of_tgt) in enumerate(self._places):
-            joined = grow_diag_final_and(found.get(number, ()), other.get(number, ()))
+            if number not in sources:
+                yield []
+                continue
+            forward = [(s, t) for t, s in enumerate(sources[number].tolist()) if s >= 0]
+            backward = [(s, t) for s, t in enumerate(targets[number].tolist()) if t >= 0]
+            joined = grow_diag_final_and(forward, backward)
             yield sorted({(of_src[s], of_tgt[t]) for s, t in joined})

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from battery.models import CASES, make
+from dragoman.data.alignment.links import pharaoh
 from dragoman.data.batch import collate
 from dragoman.decode.align import Look, ModelAligner, choose, lexical_score, source_attention
-from dragoman.decode.links import links_of, members, pharaoh, words_by_words
+from dragoman.decode.links import links_of, members, words_by_words
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
@@ -122,7 +123,7 @@ def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Token
     pairs = [(text, " ".join(text.split()[::-1]).upper()) for text in texts]
     sources, targets = (tokenizer.encode_batch(side) for side in zip(*pairs, strict=True))
     examples = list(zip(sources, targets, strict=True))
-    aligner = ModelAligner(model, tokenizer, tokenizer, torch.device("cpu"))
+    aligner = ModelModelAligner(model, tokenizer, tokenizer, torch.device("cpu"))
     aligner.examples = lambda: examples[:200]
 
     def right(look: Look) -> float:

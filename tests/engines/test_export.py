@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 import dragoman
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
+from dragoman.data.alignment.links import pharaoh
 from dragoman.decode.config import SearchConfig
-from dragoman.decode.links import pharaoh
 from dragoman.decode.translate import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import Translator as FastTranslator

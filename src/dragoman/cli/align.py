@@ -20,12 +20,13 @@ def align(
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Print word alignments as 0-0 1-2, one line a pair, read off the model's attention."""
+    """Print word alignments as 0-0 1-2, one line a pair, read off the model's attention: by the head that was
+    trained to align, where there is one."""
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
+    from dragoman.data.alignment.links import pharaoh
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.decode.links import pharaoh
     from dragoman.evaluate.alignment import read_gold, score_alignments
     from dragoman.train.run import Run
 
@@ -40,10 +41,7 @@ def align(
                 write(pharaoh(links))
                 if right is not None:
                     found.append(links)
+    if right is None and aligner.look is not None and aligner.look.guided_head is not None:
+        typer.echo(f"attention: {aligner.look}", err=True)
     if right is not None:
-        scores = score_alignments(found, right)
-        typer.echo(
-            f"alignment error rate {scores.error_rate:.1%}, precision {scores.precision:.1%}, "
-            f"recall {scores.recall:.1%}; attention: {aligner.look}",
-            err=True,
-        )
+        typer.echo(f"{score_alignments(found, right)}; attention: {aligner.look}", err=True)

@@ -12,6 +12,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.align import align
+from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.average import average
 from dragoman.cli.back_translate import back_translate
 from dragoman.cli.compare import compare
@@ -50,7 +51,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(average, tune, distill, back_translate, export, corpus, tokenize),
+    *(average, tune, distill, back_translate, export, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 

@@ -152,7 +152,7 @@ def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collectio
 
 def with_alignment(hypothesis: Any) -> str:
     """The text as one line, and its alignment where it has one."""
-    from dragoman.decode.links import pharaoh
+    from dragoman.data.alignment.links import pharaoh
 
     text = one_line(hypothesis.text)
     return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"

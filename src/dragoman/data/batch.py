@@ -1,17 +1,32 @@
 """Batches of id sequences as padded tensors: what a model and an objective take."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 IdSequence = Sequence[int] | np.ndarray
 Device = torch.device | str | None
+
+
+@dataclass(frozen=True)
+class PieceLinks:
+    """Pieces of a batch that belong together by the word alignments of its pairs."""
+
+    rows: Int[Tensor, "A"]
+    tgt: Int[Tensor, "A"]
+    """Target pieces, counted from 0 as in `tgt_out`."""
+    src: Int[Tensor, "A"]
+    weights: Float[Tensor, "A"]
+    """Those of a target piece are alike and sum to 1."""
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "PieceLinks":
+        return PieceLinks(move(self.rows), move(self.tgt), move(self.src), move(self.weights))
 
 
 @dataclass(frozen=True)
@@ -32,15 +47,25 @@ class PairBatch:
     tgt_mask: Bool[Tensor, "B T"]
     num_tokens: int
     """Real target tokens, `</s>` included: what a summed loss is divided by."""
+    links: PieceLinks | None = None
+    """For guided alignment."""
 
     def to(self, device: Device) -> "PairBatch":
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "PairBatch":
+        """In page-locked memory, which can be copied to a GPU while the host goes on."""
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "PairBatch":
         return PairBatch(
-            src_ids=self.src_ids.to(device, non_blocking=True),
-            src_mask=self.src_mask.to(device, non_blocking=True),
-            tgt_in=self.tgt_in.to(device, non_blocking=True),
-            tgt_out=self.tgt_out.to(device, non_blocking=True),
-            tgt_mask=self.tgt_mask.to(device, non_blocking=True),
+            src_ids=move(self.src_ids),
+            src_mask=move(self.src_mask),
+            tgt_in=move(self.tgt_in),
+            tgt_out=move(self.tgt_out),
+            tgt_mask=move(self.tgt_mask),
             num_tokens=self.num_tokens,
+            links=None if self.links is None else self.links.moved(move),
         )
 
 

@@ -19,6 +19,8 @@ class SourceConfig:
     src: str | None = None
     """Column or field of the source side; a number counts columns from 1. None: found by its name."""
     tgt: str | None = None
+    alignment: str | None = None
+    """A file with a line `0-0 1-2` for each pair: which words belong together. For guided alignment."""
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -63,5 +65,12 @@ class DataConfig:
     def __post_init__(self) -> None:
         if not self.train:
             raise UserError("train: expected at least one corpus, found none")
+        for name in ("valid", "test"):
+            for number, source in enumerate(getattr(self, name)):
+                if source.alignment is not None:
+                    raise UserError(
+                        f"{name}[{number}].alignment: only training learns from word alignments, found "
+                        f"'{source.alignment}'; leave it out"
+                    )
         if self.valid_size < 0:
             raise UserError(f"valid_size: expected 0 or more, found {self.valid_size}")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.data.alignment.links import with_links
 from dragoman.data.cache import publish, unfinished_directory
 from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
@@ -138,14 +139,15 @@ class _Preparation:
         """
         data = self.data
         with ExitStack() as stack:
-            train = stack.enter_context(self._writer("train", encoders))
+            linked = any(source.alignment is not None for source in data.train)
+            train = stack.enter_context(self._writer("train", encoders, linked))
             valid = None if data.valid else stack.enter_context(self._writer("valid", encoders))
             out = stack.enter_context((self.result / "train.dropped").open("wb"))
             sink = Sink(train, valid, out, data.clean)
             codes = each_code(scanned.codes)
             done = 0
             for number, source in enumerate(data.train):
-                read = read_pairs(source, data.src_lang, data.tgt_lang)
+                read = with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
                 # Not strict: the codes go on with those of the next corpus.
                 coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
                 for final in encode_corpus(number, coded, encoders, sink):
@@ -176,12 +178,12 @@ class _Preparation:
             meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
         return meta, _by_reason(sink.totals)
 
-    def _writer(self, name: str, encoders: Encoders) -> StoreWriter:
+    def _writer(self, name: str, encoders: Encoders, linked: bool = False) -> StoreWriter:
         src_dtype, tgt_dtype = (
             np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
             for tokenizer in (encoders.src, encoders.tgt)
         )
-        return StoreWriter(self.result, name, src_dtype, tgt_dtype)
+        return StoreWriter(self.result, name, src_dtype, tgt_dtype, linked)
 
 
 def _by_reason(totals: np.ndarray) -> dict[str, int]:

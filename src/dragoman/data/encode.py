@@ -81,14 +81,16 @@ class Sink:
         self.totals = np.zeros(256, dtype=np.int64)
         """How many pairs had each code in the end."""
 
-    def write(self, corpus: int, lines: np.ndarray, codes: np.ndarray, src: Side, tgt: Side) -> np.ndarray:
+    def write(
+        self, corpus: int, lines: np.ndarray, codes: np.ndarray, src: Side, tgt: Side, links: Side
+    ) -> np.ndarray:
         """Write a chunk; return the codes of its pairs with their lengths considered."""
         by_length = length_codes(src[1], tgt[1], self._clean)
         wanted = (codes == KEPT) | (codes == HELD_OUT)
         codes = np.where(wanted & (by_length != KEPT), by_length, codes)
-        self._kept.append(src, tgt, lines, codes == KEPT)
+        self._kept.append(src, tgt, lines, codes == KEPT, links)
         if self._held_out is not None:
-            self._held_out.append(src, tgt, lines, codes == HELD_OUT)
+            self._held_out.append(src, tgt, lines, codes == HELD_OUT, links)
         out = np.flatnonzero((codes != KEPT) & (codes != HELD_OUT))
         rows = np.stack([np.full(len(out), corpus), lines[out], codes[out]], axis=1)
         rows.astype(np.int64).tofile(self._dropped)
@@ -106,17 +108,18 @@ def encode_corpus(
 ) -> Iterator[np.ndarray]:
     """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
     at_once = encoders.workers.count if encoders.workers else 1
-    waiting: deque[tuple[np.ndarray, np.ndarray, Future[tuple[Side, Side]]]] = deque()
+    waiting: deque[tuple[np.ndarray, np.ndarray, Side, Future[tuple[Side, Side]]]] = deque()
 
     def write_oldest() -> np.ndarray:
-        lines, codes, encoded = waiting.popleft()
-        return sink.write(corpus, lines, codes, *encoded.result())
+        lines, codes, links, encoded = waiting.popleft()
+        return sink.write(corpus, lines, codes, *encoded.result(), links)
 
     with ThreadPoolExecutor(max_workers=at_once) as pool:
         for codes, chunk in _chunks(pairs, encoders):
             lines = np.array([pair.line for pair in chunk])
             encoded = pool.submit(encoders.encode, chunk, codes)
-            waiting.append((lines, np.array(codes, dtype=np.uint8), encoded))
+            links = flat([pair.links for pair in chunk])
+            waiting.append((lines, np.array(codes, dtype=np.uint8), links, encoded))
             if len(waiting) > at_once:
                 yield write_oldest()
         while waiting:

@@ -35,22 +35,26 @@ def fingerprint(
     data: DataConfig, tokenizer: TokenizerConfig, seed: int, progress: Progress
 ) -> tuple[str, list[Stamp]]:
     """The fingerprint, and the stamps of the files that it stands for."""
-    stamps = _stamp_files([file for source in (*data.train, *data.valid) for file in source.files], progress)
+    sources = (*data.train, *data.valid)
+    files = [file for source in sources for file in source.files]
+    files += [source.alignment for source in sources if source.alignment is not None]
+    stamps = _stamp_files(files, progress)
     hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
 
-    def describe(sources: Sequence[SourceConfig]) -> list[dict[str, Any]]:
-        return [
-            to_dict(source)
-            | {
-                "files": [hash_of[file] for file in source.files],
-                "format": detect_format(source.files) if source.format == "auto" else source.format,
-            }
-            for source in sources
-        ]
+    def describe(source: SourceConfig) -> dict[str, Any]:
+        fields = to_dict(source) | {
+            "files": [hash_of[file] for file in source.files],
+            "format": detect_format(source.files) if source.format == "auto" else source.format,
+        }
+        if source.alignment is None:
+            del fields["alignment"]  # what was prepared before there were any keeps its name
+        else:
+            fields["alignment"] = hash_of[source.alignment]
+        return fields
 
     made_from = to_dict(data) | {
-        "train": describe(data.train),
-        "valid": describe(data.valid),
+        "train": list(map(describe, data.train)),
+        "valid": list(map(describe, data.valid)),
         "test": [],
         "tokenizer": to_dict(tokenizer),
         "seed": seed,

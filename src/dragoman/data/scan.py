@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.data.alignment.links import with_links
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.formats import Pair, read_pairs
@@ -45,6 +46,12 @@ def _read_train(data: DataConfig) -> Iterator[Pair]:
         yield from read_pairs(source, data.src_lang, data.tgt_lang)
 
 
+def _read_checked(data: DataConfig) -> Iterator[Pair]:
+    """The same, with the word alignments looked through: what is wrong with them should come out early."""
+    for source in data.train:
+        yield from with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
+
+
 def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
     """Read the training corpora once; write hashes and codes of all pairs into files under `scratch`."""
     names = ("pair", "src", "tgt", "codes")
@@ -56,7 +63,7 @@ def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
         NumberWriter(paths["tgt"], "Q") as tgt_hashes,
         NumberWriter(paths["codes"], "B") as codes,
     ):
-        for number, pair in enumerate(_read_train(data), start=1):
+        for number, pair in enumerate(_read_checked(data), start=1):
             code = text_code(pair.src, pair.tgt, data.clean)
             codes.append(code)
             if code == KEPT:

@@ -1,7 +1,8 @@
 """Encoded pairs in memory-mapped files: any number of them, read as they are used.
 
 A side is three files: all ids one after another, the place where each sentence begins, and its length.
-A fourth file has the line of each pair in its corpus.
+A fourth file has the line of each pair in its corpus. Word alignments, where there are any, are a third side:
+two numbers a link.
 """
 
 from bisect import bisect_right
@@ -19,6 +20,8 @@ from dragoman.errors import UserError
 __all__ = ["CorpusRange", "PairStore", "StoreMeta", "StoreWriter"]
 
 _SIDES = ("src", "tgt")
+_LINKS = "links"
+_LINK_DTYPE = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class StoreMeta:
     corpora: tuple[CorpusRange, ...]
     names: tuple[str, ...]
     """Of each corpus, its first file."""
+    linked: bool = False
+    """Whether there are word alignments."""
 
 
 class PairStore:
@@ -42,7 +47,9 @@ class PairStore:
         self._ids: dict[str, np.ndarray] = {}
         self._offsets: dict[str, np.ndarray] = {}
         lengths: dict[str, np.ndarray] = {}
-        for side, dtype in zip(_SIDES, (meta.src_dtype, meta.tgt_dtype), strict=True):
+        self.linked = meta.linked
+        sides = [("src", meta.src_dtype), ("tgt", meta.tgt_dtype)]
+        for side, dtype in [*sides, (_LINKS, _LINK_DTYPE)] if meta.linked else sides:
             self._ids[side] = map_numbers(directory / f"{name}.{side}.ids", np.dtype(dtype))
             offsets = map_numbers(directory / f"{name}.{side}.offsets", np.int64)
             lengths[side] = map_numbers(directory / f"{name}.{side}.lengths", np.int32)
@@ -62,6 +69,10 @@ class PairStore:
     def tgt(self, index: int) -> np.ndarray:
         return self._side("tgt", index)
 
+    def links(self, index: int) -> np.ndarray:
+        """L 2: the numbers of source and target words that belong together; none where nothing was said."""
+        return self._side(_LINKS, index).reshape(-1, 2)
+
     def origin(self, index: int) -> str:
         """Where the pair was read: `a.en:17`."""
         corpus = bisect_right([corpus.end for corpus in self.corpora], index)
@@ -77,19 +88,21 @@ class PairStore:
 class StoreWriter:
     """Writes the files of a `PairStore`, corpus after corpus, a chunk at a time."""
 
-    def __init__(self, directory: Path, name: str, src_dtype: np.dtype, tgt_dtype: np.dtype) -> None:
-        self._dtypes = {"src": src_dtype, "tgt": tgt_dtype}
+    def __init__(
+        self, directory: Path, name: str, src_dtype: np.dtype, tgt_dtype: np.dtype, linked: bool = False
+    ) -> None:
+        self._dtypes = {"src": src_dtype, "tgt": tgt_dtype} | ({_LINKS: _LINK_DTYPE} if linked else {})
         kinds = ("ids", "offsets", "lengths")
         self._files = {
             (side, kind): (directory / f"{name}.{side}.{kind}").open("wb")
-            for side in _SIDES
+            for side in self._dtypes
             for kind in kinds
         }
         self._files["pair", "lines"] = (directory / f"{name}.lines").open("wb")
-        self._tokens = dict.fromkeys(_SIDES, 0)
+        self._tokens = dict.fromkeys(self._dtypes, 0)
         self._pairs = 0
         self._ends: list[int] = []
-        for side in _SIDES:
+        for side in self._dtypes:
             np.zeros(1, dtype=np.int64).tofile(self._files[side, "offsets"])
 
     def append(
@@ -98,9 +111,13 @@ class StoreWriter:
         tgt: tuple[np.ndarray, np.ndarray],
         lines: np.ndarray,
         keep: np.ndarray,
+        links: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence)."""
-        for side, (ids, lengths) in zip(_SIDES, (src, tgt), strict=True):
+        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence). Links are left out
+        where the store has none."""
+        for side, (ids, lengths) in zip((*_SIDES, _LINKS), (src, tgt, links), strict=True):
+            if side not in self._dtypes:
+                continue
             kept_ids = ids[np.repeat(keep, lengths)].astype(self._dtypes[side])
             kept_lengths = lengths[keep]
             kept_ids.tofile(self._files[side, "ids"])
@@ -124,6 +141,7 @@ class StoreWriter:
             tgt_dtype=self._dtypes["tgt"].name,
             corpora=tuple(CorpusRange(start, end, weight) for start, end, weight in corpora),
             names=tuple(names),
+            linked=_LINKS in self._dtypes,
         )
 
     def __enter__(self) -> "StoreWriter":

@@ -32,6 +32,7 @@ from dragoman.decode.aligner import Aligner
 from dragoman.decode.links import pieces_by_pieces
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import open_tap
+from dragoman.objectives import AlignmentGuide
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer
 
@@ -45,13 +46,25 @@ class Look:
 
     module: str
     when_read: bool
+    guided_head: int | None = None
+    """The head that was trained to align; None where all heads are averaged."""
+
+    def __str__(self) -> str:
+        heads = "mean of its heads" if self.guided_head is None else f"guided head {self.guided_head}"
+        return f"{self.module}, {heads}, when a word is {'read' if self.when_read else 'predicted'}"
+
+
+def guided_look(model: EncoderDecoder, guide: AlignmentGuide) -> Look:
+    """The head that a model was trained to align with."""
+    return Look(guide.find(model)[0], guide.step == "read", guide.head)
 
 
 def source_attention(
-    model: EncoderDecoder, pairs: Sequence[Pair], device: Device = None
+    model: EncoderDecoder, pairs: Sequence[Pair], device: Device = None, head: int | None = None
 ) -> dict[str, list[np.ndarray]]:
     """For every attention to the source its weights for each pair: a row for `<s>` and each target piece as
-    the decoder reads them, a column for each source piece and `</s>`.
+    the decoder reads them, a column for each source piece and `</s>`. Of one head (attentions that have fewer
+    are left out), or the mean of all.
 
     The source is padded until it is longer than the target. Then whatever has as many columns looks at the
     source, and no model has to be asked what its parts are for.
@@ -64,8 +77,11 @@ def source_attention(
     seen: dict[str, list[Tensor]] = {}
 
     def keep(module: torch.nn.Module, weights: Tensor) -> None:
+        if head is not None and head >= weights.size(1):
+            return
         if module in names and len(weights) == len(src_ids) and weights.size(-1) == src_ids.size(1):
-            seen.setdefault(names[module], []).append(weights.mean(dim=1))  # B Q S
+            shown = weights.mean(dim=1) if head is None else weights[:, head]  # B Q S
+            seen.setdefault(names[module], []).append(shown)
 
     with torch.inference_mode():
         memory = model.encode(src_ids, src_mask)
@@ -81,12 +97,16 @@ def source_attention(
 
 
 def attention_in_batches(
-    model: EncoderDecoder, pairs: Sequence[Pair], device: Device, batch_tokens: int
+    model: EncoderDecoder,
+    pairs: Sequence[Pair],
+    device: Device,
+    batch_tokens: int,
+    head: int | None = None,
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """The number of a pair and its weights, pair by pair in the order of their lengths."""
     lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
     for numbers in by_length(lengths, batch_tokens):
-        found = source_attention(model, [pairs[number] for number in numbers], device)
+        found = source_attention(model, [pairs[number] for number in numbers], device, head)
         for place, number in enumerate(numbers):
             yield number, {name: weights[place] for name, weights in found.items()}
 
@@ -146,5 +166,5 @@ class ModelAligner(Aligner):
         look = self.look
         if look is None:
             return None
-        found = attention_in_batches(self.model, pairs, self.device, batch_tokens)
+        found = attention_in_batches(self.model, pairs, self.device, batch_tokens, look.guided_head)
         return ((number, pieces_by_pieces(weights[look.module], look.when_read)) for number, weights in found)

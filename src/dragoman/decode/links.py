@@ -51,8 +51,3 @@ def links_of(weights: np.ndarray) -> Links:
         if s not in chosen and weights[t, s] > 0 and 2 * weights[t, s] >= most[t]:
             found.add((s, int(t)))
     return sorted(found)
-
-
-def pharaoh(links: Sequence[tuple[int, int]]) -> str:
-    """`0-0 1-2`: source and target words, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in links)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.data.alignment.links import parse_links
 from dragoman.data.formats import read_lines
 from dragoman.errors import UserError
 
@@ -31,6 +32,12 @@ class AlignmentScores:
     recall: float
     error_rate: float
 
+    def __str__(self) -> str:
+        return (
+            f"alignment error rate {self.error_rate:.1%}, precision {self.precision:.1%}, "
+            f"recall {self.recall:.1%}"
+        )
+
 
 def read_gold(path: Path, first: int = 0) -> list[GoldLinks]:
     """The links of every line; `first` is the number of the first word, 0 or 1."""
@@ -40,16 +47,10 @@ def read_gold(path: Path, first: int = 0) -> list[GoldLinks]:
 def _read_line(line: str, first: int, where: str) -> GoldLinks:
     sure: set[tuple[int, int]] = set()
     possible: set[tuple[int, int]] = set()
-    for link in line.split():
-        source, mark, target = next((link.partition(m) for m in "-pP" if m in link), (link, "", ""))
-        if not (source.isdecimal() and target.isdecimal()):
-            raise UserError(f"{where}: expected links such as 0-0 or 1p2, found {link!r}")
-        numbers = int(source) - first, int(target) - first
-        if min(numbers) < 0:
-            raise UserError(f"{where}: words are counted from {first}, found {link!r}")
-        possible.add(numbers)
+    for source, mark, target in parse_links(line, where, first, marks="-pP"):
+        possible.add((source, target))
         if mark == "-":
-            sure.add(numbers)
+            sure.add((source, target))
     return GoldLinks(frozenset(sure), frozenset(possible))
 
 

@@ -129,6 +129,11 @@ class EncoderDecoder(nn.Module):
         return self.decode(tgt_in, self.encode(src_ids, src_mask))
 
 
+def source_attentions(model: nn.Module) -> dict[str, nn.Module]:
+    """The attentions of a model to its source by their names, from the first layer to the last."""
+    return {name: m for name, m in model.named_modules() if getattr(m, "looks_at_memory", False)}
+
+
 class HalfConfig(Protocol):
     """What every half of a model has to say about its embedding."""
 

@@ -25,22 +25,27 @@ from dragoman.nn.state import KeyValueCache
 from dragoman.shapes import Float, Tensor
 
 Tap = Callable[[nn.Module, Float[Tensor, "B H Q M"]], None]
-_taps: list[Tap] = []
+_taps: list[tuple[Tap, nn.Module | None]] = []
 
 
 @contextmanager
-def open_tap(tap: Tap) -> Iterator[None]:
-    """Call `tap(module, weights)` for every attention computed inside the `with` block."""
-    _taps.append(tap)
+def open_tap(tap: Tap, only: nn.Module | None = None) -> Iterator[None]:
+    """Call `tap(module, weights)` for every attention computed inside the `with` block, or for that of one
+    module: then the others keep the fused kernel."""
+    _taps.append((tap, only))
     try:
         yield
     finally:
-        _taps.remove(tap)
+        _taps.remove((tap, only))
 
 
 def tap_is_open() -> bool:
     """Whether anybody looks: then weights have to come into being."""
     return bool(_taps)
+
+
+def _taps_on(owner: nn.Module) -> list[Tap]:
+    return [tap for tap, only in _taps if only is None or only is owner]
 
 
 def attend(
@@ -57,7 +62,7 @@ def attend(
     `scaled` divides by √d_k before that."""
     if bias is not None:
         bias = bias.to(query.dtype)
-    if _taps:
+    if _taps and _taps_on(owner):
         scores = _dot_scores(query, key, scaled)
         return weigh(owner, scores if bias is None else scores + bias, value, mask, dropout)
     queries, memory, scale = query.size(2), key.size(2), None if scaled else 1.0
@@ -90,7 +95,7 @@ def attention_weights(
     if dense is not None:
         scores = scores.masked_fill(~dense, -math.inf)
     weights = scores.softmax(dim=-1)
-    for tap in _taps:
+    for tap in _taps_on(owner):
         tap(owner, weights)
     return F.dropout(weights, dropout)
 

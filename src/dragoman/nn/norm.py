@@ -41,20 +41,21 @@ class Residual(nn.Module):
         return self.norm(x) if self.place == "pre" else x
 
     def after(self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        if self.place == "post" and self._by_kernel(x, sublayer):
+        norm = self.norm
+        if isinstance(norm, nn.LayerNorm) and self._by_kernel(x, sublayer, norm.weight):
             from dragoman.kernels.norm import add_norm
 
-            return add_norm(x, sublayer, self.norm.weight, self.norm.bias, self.norm.eps)
+            return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
         joined = x + F.dropout(sublayer, self.dropout, self.training)
-        return self.norm(joined) if self.place == "post" else joined
+        return norm(joined) if self.place == "post" else joined
 
-    def _by_kernel(self, x: Tensor, sublayer: Tensor) -> bool:
+    def _by_kernel(self, x: Tensor, sublayer: Tensor, weight: Tensor) -> bool:
         """One pass in place of two, for LayerNorm on a GPU while nothing is learnt."""
         return (
-            not self.training
+            self.place == "post"
+            and not self.training
             and not torch.is_grad_enabled()
-            and isinstance(self.norm, nn.LayerNorm)
             and x.dtype == sublayer.dtype
             and x.size(-1) <= _WIDEST_FOR_KERNEL
-            and usable(x, sublayer, self.norm.weight)
+            and usable(x, sublayer, weight)
         )

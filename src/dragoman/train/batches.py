@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import Prepared
 from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
@@ -62,6 +63,9 @@ class Batches:
     def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
         self.config, self.prepared, self.device = config, prepared, device
         self.sampler = make_sampler(config, prepared)
+        self._spread: LinkSpread | None = None
+        if config.objective.guided_alignment.weight:
+            self._spread = LinkSpread(prepared.train, prepared.src_tokenizer, prepared.tgt_tokenizer)
 
     def updates(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
         """Updates from batch number `batch` of epoch number `epoch` on."""
@@ -94,7 +98,11 @@ class Batches:
         for epoch in epochs:
             start = first_batch if epoch == first_epoch else 0
             for number, pairs in enumerate(self.sampler.batches(epoch, start), start + 1):
-                yield MicroBatch(collate(self._ids(pairs, epoch)), pairs, epoch, number)
+                ids = self._ids(pairs, epoch)
+                batch = collate(ids)
+                if self._spread is not None:
+                    batch = dataclasses.replace(batch, links=self._spread(pairs, ids))
+                yield MicroBatch(batch, pairs, epoch, number)
 
     def _ids(self, pairs: np.ndarray, epoch: int) -> list[IdPair]:
         rate = self.config.tokenizer.dropout
@@ -127,18 +135,8 @@ def _with_last(items: Iterator[T]) -> Iterator[tuple[T, bool]]:
 
 
 def _pinned(micro_batches: Iterator[MicroBatch]) -> Iterator[MicroBatch]:
-    """Page-locked memory can be copied to the card while the host goes on."""
     for micro in micro_batches:
-        batch = micro.batch
-        locked = PairBatch(
-            src_ids=batch.src_ids.pin_memory(),
-            src_mask=batch.src_mask.pin_memory(),
-            tgt_in=batch.tgt_in.pin_memory(),
-            tgt_out=batch.tgt_out.pin_memory(),
-            tgt_mask=batch.tgt_mask.pin_memory(),
-            num_tokens=batch.num_tokens,
-        )
-        yield dataclasses.replace(micro, batch=locked)
+        yield dataclasses.replace(micro, batch=micro.batch.pinned())
 
 
 def _in_background(items: Iterator[T]) -> Iterator[T]:

@@ -13,7 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.base import CountedConfig
 from dragoman.models.presets import chosen_config
-from dragoman.objectives import ForcingSchedule, TeacherForcing
+from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
@@ -34,13 +34,24 @@ class ObjectiveConfig:
     """Updates over which the share falls to its end."""
     r_drop: float = 0.0
     """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
+    guided_alignment: AlignmentGuide = field(default_factory=AlignmentGuide)
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
         check_not_negative(self, "r_drop")
+        guided = self.guided_alignment.weight
         if self.forcing().samples and self.r_drop:
             raise UserError(
                 "r_drop: two passes can only agree on the data's words; leave teacher_forcing at 1"
+            )
+        if self.r_drop and guided:
+            raise UserError(
+                f"guided_alignment.weight: it does not go with r_drop; set one of them to 0, found {guided}"
+            )
+        if self.forcing().samples and guided:
+            raise UserError(
+                "guided_alignment.weight: links are about the words of the data, which are not all fed with "
+                f"teacher_forcing below 1; set it to 0, found {guided}"
             )
 
     def forcing(self) -> TeacherForcing:
@@ -152,6 +163,11 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
         plain["train"] = _with_an_end(plain["train"])
         return from_dict(RunConfig, plain)
     config = from_dict(RunConfig, plain)
+    if config.objective.guided_alignment.weight and not any(s.alignment for s in config.data.train):
+        raise UserError(
+            "objective.guided_alignment.weight: no corpus of data.train has an alignment; make one with  "
+            "dragoman align-corpus SRC TGT --output FILE  and name it under data.train[].alignment"
+        )
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
         if schedule.name != "inverse_sqrt" or not hasattr(model, "model_dim"):

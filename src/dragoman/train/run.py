@@ -36,7 +36,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
-from dragoman.decode.align import Pair
+from dragoman.decode.align import Pair, guided_look
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.files import hash_file
@@ -194,6 +194,9 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
     models = [each.model.requires_grad_(False) for each in (first, *others)]
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
     translator.aligner.examples = runs[0].validation_examples
+    guide = runs[0].config.objective.guided_alignment
+    if guide.weight and not runs[0].config.counted:
+        translator.aligner.look = guided_look(translator.model, guide)
     return translator
 
 

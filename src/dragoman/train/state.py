@@ -17,7 +17,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy, Objective, RDrop
+from dragoman.objectives import CrossEntropy, GuidedAlignment, Objective, RDrop
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.ema import Average
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
@@ -190,7 +190,9 @@ def _objective(config: RunConfig, model: EncoderDecoder) -> Objective:
         )
     if config.objective.r_drop:
         return RDrop(config.objective.r_drop, config.objective.label_smoothing)
-    return CrossEntropy(config.objective.label_smoothing, forcing)
+    objective = CrossEntropy(config.objective.label_smoothing, forcing)
+    guide = config.objective.guided_alignment
+    return GuidedAlignment(objective, guide, model) if guide.weight else objective
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

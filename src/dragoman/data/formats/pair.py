@@ -12,6 +12,8 @@ class Pair:
     src: str
     tgt: str
     line: int
+    links: tuple[int, ...] = ()
+    """Words that belong together, where a file says so: source, target, source, target …, counted from 0."""
 
 
 def check_text(value: object, where: str, name: str) -> str:

@@ -1,0 +1,48 @@
+"""`dragoman align-corpus`: which words of a parallel corpus belong together, learnt from the corpus alone."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def align_corpus(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES", help="Source and target file (any number of such pairs), or tables of pairs."
+        ),
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Links by hand (0-0 1p2) of the first pairs; prints the alignment error rate."),
+    ] = None,
+    gold_first: Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")] = 0,
+    iterations: Annotated[int, typer.Option(min=1, help="Steps of EM.")] = 5,
+) -> None:
+    """Print word alignments as 0-0 1-2, one line a pair: what data.train[].alignment takes. No model is
+    needed; the more text, the better the links."""
+    from dragoman.cli.output import open_output
+    from dragoman.data.alignment import CorpusAligner
+    from dragoman.data.alignment.links import pharaoh
+    from dragoman.data.formats import group_files, guess_languages, read_pairs
+    from dragoman.evaluate.alignment import read_gold, score_alignments
+
+    sources = group_files(files)
+    languages = guess_languages(sources[0]) or ("src", "tgt")
+    right = [] if gold is None else read_gold(gold, gold_first)
+    pairs = (pair for source in sources for pair in read_pairs(source, *languages))
+    aligner = CorpusAligner((pair.src, pair.tgt) for pair in pairs)
+    aligner.learn(iterations, lambda step: typer.echo(f"step {step} of {iterations}", err=True))
+    if aligner.too_long:
+        numbers = ", ".join(str(number + 1) for number in aligner.too_long[:5])
+        typer.echo(f"{len(aligner.too_long)} pairs are too long and get no links: pair {numbers}", err=True)
+    found: list[list[tuple[int, int]]] = []
+    with open_output(output) as write:
+        for links in aligner.links():
+            write(pharaoh(links))
+            if len(found) < len(right):
+                found.append(links)
+    if right:
+        typer.echo(str(score_alignments(found, right)), err=True)

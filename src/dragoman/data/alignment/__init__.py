@@ -1,0 +1,77 @@
+"""Word alignments of training data: learnt from the text alone, written to and read from files."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from dragoman.data.alignment.model import Direction, make_blocks
+from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
+from dragoman.text.normalize import nfc
+from dragoman.text.words import units
+
+MOST_CELLS = 1 << 20
+"""Source words × target words of a pair; what is longer is no sentence, and gets no links."""
+ITERATIONS = 5
+
+Progress = Callable[[int], None]
+"""Told the number of each step when it is done."""
+
+
+class Words:
+    """The words of one side. What is counted are their parts, with punctuation on its own and without case:
+    «Haus.» and «haus» are the same word with and without a full stop."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, tuple[int, ...]] = {}
+        self._ids: dict[str, int] = {}
+
+    def read(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of the parts, and for each the number of its word."""
+        rows = [self._parts.get(word) or self._split(word) for word in text.split()]
+        return list(chain.from_iterable(rows)), [number for number, row in enumerate(rows) for _ in row]
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        whole = nfc(word)
+        names = [whole[start:end].casefold() for start, end in units(whole)]
+        self._parts[word] = tuple(self._ids.setdefault(name, len(self._ids)) for name in names)
+        return self._parts[word]
+
+
+class CorpusAligner:
+    """Learns the word alignment of a corpus in both directions, and joins them."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        src_words, tgt_words = Words(), Words()
+        self._places: list[tuple[list[int], list[int]]] = []
+        self.too_long: list[int] = []
+        """Numbers of the pairs that are too long to be aligned."""
+        rows: list[tuple[list[int], list[int]]] = []
+        for number, (src, tgt) in enumerate(pairs):
+            (src_ids, src_places), (tgt_ids, tgt_places) = src_words.read(src), tgt_words.read(tgt)
+            if len(src_ids) * len(tgt_ids) > MOST_CELLS:
+                self.too_long.append(number)
+                src_ids = tgt_ids = []
+            rows.append((src_ids, tgt_ids))
+            self._places.append((src_places, tgt_places))
+        blocks, table = make_blocks(rows)
+        self.forward = Direction(blocks, table)
+        """p(target | source)."""
+        self.backward = Direction([block.turned() for block in blocks], table.turned())
+
+    def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
+        for step in range(iterations):
+            for direction in (self.forward, self.backward):
+                direction.learn()
+            if progress is not None:
+                progress(step + 1)
+
+    def links(self) -> Iterator[list[Link]]:
+        """The links (source word, target word) of every pair, in order."""
+        sources, targets = dict(self.forward.best()), dict(self.backward.best())
+        for number, (of_src, of_tgt) in enumerate(self._places):
+            if number not in sources:
+                yield []
+                continue
+            forward = [(s, t) for t, s in enumerate(sources[number].tolist()) if s >= 0]
+            backward = [(s, t) for s, t in enumerate(targets[number].tolist()) if t >= 0]
+            joined = grow_diag_final_and(forward, backward)
+            yield sorted({(of_src[s], of_tgt[t]) for s, t in joined})

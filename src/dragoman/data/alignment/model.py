@@ -1,0 +1,185 @@
+"""A word aligner that learns from parallel text alone: a translation table and a liking for the diagonal.
+
+The model of «A Simple, Fast, and Effective Reparameterization of IBM Model 2» (Dyer et al. 2013): word j of m
+generated words comes from word i of n given ones, or from none, with
+
+    p(none) = p₀                              δ(i | j, m, n) = (1 − p₀) · e^{−λ |i/n − j/m|} / Z_j
+    p(words | given) = Π_j [ p₀ · θ(w_j | none) + Σ_i δ(i | j, m, n) · θ(w_j | g_i) ]
+
+EM finds θ, under a Dirichlet prior that keeps rare words from collecting everything (the mean-field step
+exp(ψ(c + α) − ψ(Σ c + α))), and λ, whose part of the likelihood is concave, by Newton's method.
+
+    pairs of equal shape ─▶ blocks   B m n: which entry of θ joins which two words
+          ┌───────────────────────────────┐
+          ▼                               │
+    posteriors ─▶ counts, distances ─▶ θ, λ
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+NULL_PROBABILITY = 0.08
+CONCENTRATION = 0.01
+"""α of the prior."""
+FIRST_TENSION = 4.0
+_TENSIONS = (0.1, 30.0)
+_NEWTON_STEPS = 8
+_CELLS = 1 << 20
+"""Of a block: what is computed at once."""
+
+IdRow = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some pairs that have n given and m generated words each."""
+
+    numbers: np.ndarray
+    """B: which pairs they are."""
+    generated: np.ndarray
+    """B m: ids of words."""
+    given: np.ndarray
+    """B n."""
+    entries: np.ndarray
+    """B m n: where the two words stand in the table."""
+
+    def turned(self) -> "Block":
+        """The same pairs, with the sides exchanged."""
+        return Block(self.numbers, self.given, self.generated, self.entries.transpose(0, 2, 1))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The pairs of words that occur together."""
+
+    given: np.ndarray
+    generated: np.ndarray
+
+    def turned(self) -> "Table":
+        return Table(self.generated, self.given)
+
+
+def make_blocks(pairs: Sequence[tuple[IdRow, IdRow]]) -> tuple[list[Block], Table]:
+    """Blocks of all pairs (given, generated) that have words on both sides, and the table they point into."""
+    shapes: dict[tuple[int, int], list[int]] = {}
+    for number, (given, generated) in enumerate(pairs):
+        if len(given) and len(generated):
+            shapes.setdefault((len(given), len(generated)), []).append(number)
+    parts = [
+        np.array(numbers[first : first + size])
+        for (n, m), numbers in sorted(shapes.items())
+        for size in (max(1, _CELLS // (n * m)),)
+        for first in range(0, len(numbers), size)
+    ]
+    sides = [
+        tuple(np.array([pairs[number][side] for number in part], dtype=np.int64) for side in (0, 1))
+        for part in parts
+    ]
+    width = 1 + max((int(generated.max()) for _, generated in sides), default=0)
+    pending = []  # the entries of a block, numbered within it, and the keys of these numbers
+    for given, generated in sides:
+        key = generated[:, :, None] + given[:, None, :] * width
+        own, places = np.unique(key, return_inverse=True)
+        pending.append((own, places.astype(np.int32).reshape(key.shape)))
+    known = _distinct([own for own, _ in pending])
+    blocks = [
+        Block(part, generated, given, np.searchsorted(known, own).astype(np.int32)[places])
+        for part, (given, generated), (own, places) in zip(parts, sides, pending, strict=True)
+    ]
+    return blocks, Table(known // width, known % width)
+
+
+def _distinct(rows: list[np.ndarray]) -> np.ndarray:
+    """All numbers of the rows, sorted, once each. (`np.unique` hashes, which is slow where most differ.)"""
+    numbers = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *rows]))
+    return numbers[np.append(numbers[:-1] != numbers[1:], True)] if len(numbers) else numbers
+
+
+class Direction:
+    """The model of one side given the other."""
+
+    def __init__(self, blocks: Sequence[Block], table: Table) -> None:
+        self.blocks, self.table = blocks, table
+        self.translation = np.ones(len(table.given))
+        """θ of every entry; the first posteriors see no difference."""
+        self.from_none = np.ones(int(table.generated.max(initial=-1)) + 1)
+        self.tension = FIRST_TENSION
+
+    def learn(self) -> None:
+        """One step of EM."""
+        counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
+        linked: dict[tuple[int, int], np.ndarray] = {}
+        distance = 0.0
+        for block in self.blocks:
+            posterior, none = self.posteriors(block)
+            np.add.at(counts, block.entries.ravel(), posterior.ravel())
+            np.add.at(none_counts, block.generated.ravel(), none.ravel())
+            shape = posterior.shape[1:]
+            together = posterior.sum(axis=0)  # m n
+            linked[shape] = linked.get(shape, 0.0) + together.sum(axis=1)
+            distance += float((together * distances(*shape)).sum())
+        totals = np.bincount(self.table.given, weights=counts + CONCENTRATION)
+        self.translation = _expected(counts, totals[self.table.given])
+        self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
+        self.tension = best_tension(self.tension, distance, linked)
+
+    def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """B m n: how probably each generated word comes from each given one; and B m: from none."""
+        _, m, n = block.entries.shape
+        near = (1 - NULL_PROBABILITY) * diagonal(m, n, self.tension)
+        joint = self.translation[block.entries] * near
+        none = NULL_PROBABILITY * self.from_none[block.generated]
+        whole = joint.sum(axis=2) + none
+        return joint / whole[:, :, None], none / whole
+
+    def best(self) -> Iterator[tuple[int, np.ndarray]]:
+        """For each pair its number, and for each generated word the given one it comes from, or −1."""
+        for block in self.blocks:
+            posterior, none = self.posteriors(block)
+            chosen = np.where(posterior.max(axis=2) > none, posterior.argmax(axis=2), -1)
+            yield from zip(block.numbers.tolist(), chosen, strict=True)
+
+
+def distances(m: int, n: int) -> np.ndarray:
+    """m n: |i/n − j/m|, with i and j from 1."""
+    return np.abs(np.arange(1, n + 1)[None, :] / n - np.arange(1, m + 1)[:, None] / m)
+
+
+def diagonal(m: int, n: int, tension: float) -> np.ndarray:
+    """m n: e^{−λ |i/n − j/m|} / Z_j."""
+    near = np.exp(-tension * distances(m, n))
+    return near / near.sum(axis=1, keepdims=True)
+
+
+def best_tension(tension: float, distance: float, linked: dict[tuple[int, int], np.ndarray]) -> float:
+    """The λ under which words that are linked (`linked`: how many at each place, by m and n) have as much
+    `distance` in all as they were found to have."""
+    for _ in range(_NEWTON_STEPS):
+        expected = spread = 0.0
+        for (m, n), counts in linked.items():
+            far, near = distances(m, n), diagonal(m, n, tension)
+            mean = (near * far).sum(axis=1)
+            expected += float(counts @ mean)
+            spread += float(counts @ ((near * far**2).sum(axis=1) - mean**2))
+        if spread <= 0:  # single words: no distance to speak of
+            break
+        tension = min(max(tension + (expected - distance) / spread, _TENSIONS[0]), _TENSIONS[1])
+    return tension
+
+
+def _expected(counts: np.ndarray, totals: np.ndarray | float) -> np.ndarray:
+    """exp of the mean of log θ under its posterior; `totals` have the prior's α in them."""
+    return np.exp(digamma(counts + CONCENTRATION) - digamma(np.asarray(totals)))
+
+
+def digamma(x: np.ndarray) -> np.ndarray:
+    """ψ(x) for x > 0, from its asymptotic series at x + 6, to about ten digits."""
+    far = x + 6.0
+    square = 1 / far**2
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132))))
+    value = np.log(far) - 0.5 / far - series
+    for step in range(6):
+        value = value - 1 / (x + step)
+    return value

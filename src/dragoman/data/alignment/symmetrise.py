@@ -1,0 +1,39 @@
+"""Two alignments, one of either side given the other, into one: grow-diag-final-and (Koehn et al. 2003).
+
+What both directions say is right most of the time, what one says is often missing from it. So begin with the
+links that both have; grow by neighbours, also diagonal ones, that one of them has and that reach a word which
+has no link yet; in the end add what links two words that both have none.
+"""
+
+from collections.abc import Iterable
+
+Link = tuple[int, int]
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow_diag_final_and(forward: Iterable[Link], backward: Iterable[Link]) -> list[Link]:
+    """Links (source, target) of both directions, given in this order, as one sorted list."""
+    forward, backward = sorted(set(forward)), sorted(set(backward))
+    union = {*forward, *backward}
+    links = set(forward) & set(backward)
+    sources, targets = {s for s, _ in links}, {t for _, t in links}
+
+    def add(link: Link) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    waiting = sorted(links)
+    while waiting:
+        grown: list[Link] = []
+        for source, target in waiting:
+            for down, right in _NEIGHBOURS:
+                link = source + down, target + right
+                if link in union and link not in links and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+                    grown.append(link)
+        waiting = grown  # words only ever gain links, so what did not grow before never will
+    for link in (*forward, *backward):
+        if link[0] not in sources and link[1] not in targets:
+            add(link)
+    return sorted(links)

@@ -10,10 +10,10 @@ from dragoman.checkpoint.model import LoadedModel, load_model
 from dragoman.config import from_dict
 from dragoman.data.batch import pad_sources
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.shortlist import learn_shortlist
 from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
-from dragoman.engines.shortlist import learn_shortlist
 from dragoman.models.transformer import TransformerConfig
 from dragoman.train.run import Run
 from peers import marian_like

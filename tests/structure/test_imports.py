@@ -52,7 +52,7 @@ WITHOUT_TORCH = modules(
     "decode.hypothesis",
     "decode.render",
     "engines.manifest",
-    "engines.shortlist",
+    "decode.shortlist",
     "engines.search",
     "engines.ctranslate2",
     "files",

@@ -12,13 +12,16 @@ from dragoman.decode.constraints import Constraints, constraints_for
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
 from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.listed import ListedScorer
 from dragoman.decode.mbr import by_expected_utility
 from dragoman.decode.protected import keep_spans, task_of
 from dragoman.decode.render import EMPTY, hypothesis_of, refuse_string
 from dragoman.decode.scorer import Scorer
+from dragoman.decode.shortlist import Shortlist
 from dragoman.decode.stream import Partial, stream_tokens
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
+from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.glossary import Glossary
 from dragoman.text.incremental import IncrementalDecoder
 from dragoman.text.spans import Kind
@@ -53,6 +56,8 @@ class Translator:
         self.search = search or SearchConfig()
         self.device = torch.device(device)
         self.aligner = Aligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
+        self.shortlist: Callable[[], Shortlist] | None = None
+        """Where `search.shortlist` takes it from."""
 
     def translate(
         self,
@@ -117,7 +122,10 @@ class Translator:
             return
         source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
         decoder = IncrementalDecoder(self.tgt_tokenizer)
-        for final in stream_tokens(self.scorer, *source, settings):
+        listed = self._listed(*source) if settings.shortlist else None
+        for final in stream_tokens(listed or self.scorer, *source, settings):
+            if listed is not None:
+                final = listed.restore([[final]])[0][0] if isinstance(final, Ended) else listed.named(final)
             if isinstance(final, Ended):
                 yield Partial(decoder.finish(), (), hypothesis_of(final, self.tgt_tokenizer, settings))
             else:
@@ -180,10 +188,33 @@ class Translator:
     def _search(
         self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
     ) -> list[list[Ended]]:
+        """A sentence with constraints may need any piece, so no shortlist is for it; it is searched apart."""
+        if not settings.shortlist:
+            return self._search_alike(sources, settings, constraints)
+        results: dict[int, list[Ended]] = {}
+        for bound in (False, True):
+            rows = [row for row, own in enumerate(constraints) if (own != Constraints()) == bound]
+            chosen, own = [sources[row] for row in rows], [constraints[row] for row in rows]
+            if rows:
+                found = self._search_alike(chosen, replace(settings, shortlist=not bound), own)
+                results |= dict(zip(rows, found, strict=True))
+        return [results[row] for row in range(len(sources))]
+
+    def _search_alike(
+        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+    ) -> list[list[Ended]]:
+        padded = pad_sources(sources, self.device)
+        if settings.shortlist:
+            listed = self._listed(*padded)
+            return listed.restore(search_guarded(listed, *padded, settings))
         constrained = any(own != Constraints() for own in constraints)
         spelling = self.tgt_tokenizer.spelling if constrained else None
-        padded = pad_sources(sources, self.device)
         return search_guarded(self.scorer, *padded, settings, constraints, spelling)
+
+    def _listed(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> ListedScorer:
+        if self.shortlist is None:
+            raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
+        return ListedScorer(self.scorer, self.shortlist(), src_ids, src_mask)
 
     def _constraints(
         self,

@@ -35,3 +35,7 @@ class Projection(nn.Module):
 
     def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         return packed.linear(hidden, self.weight, self.bias)
+
+    def among(self, pieces: Int[Tensor, "C"]) -> packed.Fixed:
+        """The scores of some pieces alone; their rows are taken out once."""
+        return packed.Fixed(self.weight[pieces], None if self.bias is None else self.bias[pieces])

@@ -78,6 +78,9 @@ def test_it_finds_what_belongs_together(pairs: list[Pair]) -> None:
     for source in range(10, 20):
         assert source + 20 in found.by_source[source] and len(found.by_source[source]) == 2
     assert found.of([10, 11]) >= {EOS_ID, 40, 30, 31}
+    sources = [[10, 11], [], [12, 99, 12]]
+    for row, source in zip(found.allowed(sources, 50), sources, strict=True):
+        assert set(np.flatnonzero(row).tolist()) == found.of(source)
     joint = learn_shortlist(Memory(pairs), (50, 50), joint=True, per_piece=2, frequent=1)
     assert all(piece in joint.by_source[piece] for piece in range(3, 50))
 

@@ -12,6 +12,7 @@ as in CTranslate2. The search counts in places of the union; `<pad>`, `<s>` and 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from dragoman.decode.ended import Ended
@@ -34,10 +35,10 @@ class ListedScorer(Scorer):
         super().__init__(scorer.models)
         self.shortlist = shortlist
         whole = scorer.vocab
-        control = {whole.pad_id, whole.bos_id, whole.eos_id}
-        assert control == {0, 1, 2}, "sorted, they come first"
-        self.ids = sorted(control.union(*self._lists(src_ids, src_mask)))
-        self.place = {piece: place for place, piece in enumerate(self.ids)}
+        assert {whole.pad_id, whole.bos_id, whole.eos_id} == {0, 1, 2}, "in order, they come first"
+        needed = self._allowed(src_ids, src_mask).any(axis=0)
+        needed[:3] = True
+        self.ids: list[int] = np.flatnonzero(needed).tolist()
         self.vocab = Vocab(whole.src_size, len(self.ids), False, whole.pad_id, whole.bos_id, whole.eos_id)
         self.pieces = torch.tensor(self.ids, device=src_ids.device)
         with torch.inference_mode():
@@ -46,11 +47,8 @@ class ListedScorer(Scorer):
     def start(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
     ) -> JointState:
-        closed = torch.ones(len(src_ids), len(self.ids), dtype=torch.bool)
-        for row, pieces in enumerate(self._lists(src_ids, src_mask)):
-            closed[row, [self.place[piece] for piece in pieces]] = False
-        state = super().start(src_ids, src_mask, watched)
-        return replace(state, closed=closed.to(src_ids.device))
+        closed = torch.from_numpy(~self._allowed(src_ids, src_mask)[:, self.ids])
+        return replace(super().start(src_ids, src_mask, watched), closed=closed.to(src_ids.device))
 
     def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N C"], JointState]:
         return super().step(self.pieces[last_ids], state)
@@ -61,10 +59,11 @@ class ListedScorer(Scorer):
         by_sentence = logits.view(len(state.closed), -1, logits.size(1))  # A K C
         return by_sentence.masked_fill_(state.closed[:, None], -torch.inf).view_as(logits)
 
-    def _lists(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> list[set[int]]:
+    def _allowed(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> np.ndarray:
         """What each sentence may become; `</s>` of the source is a piece too, as when it was learnt."""
         lengths = src_mask.sum(dim=1).tolist()
-        return [self.shortlist.of(ids[:n]) for ids, n in zip(src_ids.tolist(), lengths, strict=True)]
+        sources = [ids[:length] for ids, length in zip(src_ids.tolist(), lengths, strict=True)]
+        return self.shortlist.allowed(sources, self.models[0].vocab.tgt_size)
 
     def named(self, tokens: Iterable[int]) -> tuple[int, ...]:
         """Places of the union as pieces of the vocabulary."""

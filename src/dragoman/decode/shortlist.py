@@ -12,7 +12,7 @@ that lie evenly over the corpus.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -44,6 +44,7 @@ class Shortlist:
 
     always: tuple[int, ...]
     by_source: dict[int, tuple[int, ...]]
+    _arrays: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lines(self) -> str:
         """CTranslate2's `vmap.txt`: a source piece, a tab, target pieces; first those of every sentence."""
@@ -53,6 +54,20 @@ class Shortlist:
     def of(self, source: Iterable[int]) -> set[int]:
         """What a sentence may become."""
         return set(self.always).union(*(self.by_source.get(piece, ()) for piece in source))
+
+    def allowed(self, sources: Sequence[Iterable[int]], tgt_size: int) -> np.ndarray:
+        """The same for many sentences: a row of truth values each, over the target vocabulary."""
+        found = np.zeros((len(sources), tgt_size), dtype=bool)
+        found[:, self.always] = True
+        for row, source in zip(found, sources, strict=True):
+            for piece in source:
+                row[self._array(piece)] = True
+        return found
+
+    def _array(self, piece: int) -> np.ndarray:
+        if piece not in self._arrays:
+            self._arrays[piece] = np.array(self.by_source.get(piece, ()), dtype=np.int64)
+        return self._arrays[piece]
 
     def file(self, fingerprint: str) -> bytes:
         """`shortlist.txt` of a run: the fingerprint of the data it is from, a hash, and the lines."""

@@ -36,9 +36,8 @@ class ListedScorer(Scorer):
         self.shortlist = shortlist
         whole = scorer.vocab
         assert {whole.pad_id, whole.bos_id, whole.eos_id} == {0, 1, 2}, "in order, they come first"
-        needed = self._allowed(src_ids, src_mask).any(axis=0)
-        needed[:3] = True
-        self.ids: list[int] = np.flatnonzero(needed).tolist()
+        needed = np.flatnonzero(self._allowed(src_ids, src_mask).any(axis=0)).tolist()
+        self.ids: list[int] = sorted({0, 1, 2}.union(needed))
         self.vocab = Vocab(whole.src_size, len(self.ids), False, whole.pad_id, whole.bos_id, whole.eos_id)
         self.pieces = torch.tensor(self.ids, device=src_ids.device)
         with torch.inference_mode():

@@ -1,7 +1,7 @@
 """Decoding speed on a CPU: our two engines beside Hugging Face `generate` and CTranslate2 called by hand.
 
     dragoman train train.en train.de --out RUN model.preset=transformer-small model.position_layout=halves
-    python benchmarks/decode_cpu.py RUN test.en
+    python benchmarks/decode_cpu.py RUN test.en test.de
 
 All have the weights of one run and translate the same text to natural ends; times are interleaved. Three
 tables: many sentences at once, one at a time, and from the start of a process to its first sentence.
@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import sacrebleu
+
 from common import interleave, median, write_table
 from decoders import BATCHES, ByHand, Fast, HuggingFace, Model, Ours, start_commands
 from dragoman.data.formats import read_lines
 
 Decoder = Callable[[list[str], int], list]
 BEAMS = (4, 1)
-REFERENCE = "HF generate, sorted"
+REFERENCE, OURS = "HF generate, sorted", "dragoman, PyTorch"
 
 
 def many(model: Model, batch: int) -> dict[str, Decoder]:
@@ -28,7 +30,8 @@ def many(model: Model, batch: int) -> dict[str, Decoder]:
     found: dict[str, Decoder] = {
         "HF generate": HuggingFace(model, batch, by_length=False),
         REFERENCE: HuggingFace(model, batch, by_length=True),
-        "dragoman, PyTorch": Ours(model),
+        OURS: Ours(model),
+        "dragoman, PyTorch, shortlist": Ours(model, shortlist=True),
     }
     for quantize, directory in model.exports.items():
         found[f"CTranslate2 by hand, {quantize}"] = ByHand(directory, model)
@@ -39,7 +42,8 @@ def many(model: Model, batch: int) -> dict[str, Decoder]:
 
 def one_at_a_time(model: Model) -> dict[str, Decoder]:
     found: dict[str, Decoder] = {"HF generate": HuggingFace(model, 1, by_length=False)}
-    found["dragoman, PyTorch"] = Ours(model)
+    found[OURS] = Ours(model)
+    found["dragoman, PyTorch, shortlist"] = Ours(model, shortlist=True)
     for quantize, directory in model.exports.items():
         for threads in (1, 2):
             label = f"{quantize}, {threads} thread{'s' if threads > 1 else ''}"
@@ -70,8 +74,15 @@ def seconds(decoder: Decoder, texts: list[str], beam: int) -> float:
     return time.perf_counter() - began
 
 
-def throughput(decoders: dict[str, Decoder], texts: list[str], rounds: int, notes: str, keep: bool) -> None:
-    header, columns, same = [""], [], []
+def throughput(
+    decoders: dict[str, Decoder],
+    texts: list[str],
+    references: list[str],
+    rounds: int,
+    notes: str,
+    keep: bool,
+) -> None:
+    header, columns = [""], []
     for beam in BEAMS:
         outputs = {name: decoder(texts, beam) for name, decoder in decoders.items()}  # also warms up
         texts_of = {
@@ -83,20 +94,25 @@ def throughput(decoders: dict[str, Decoder], texts: list[str], rounds: int, note
             for name, decoder in decoders.items()
         }
         speeds = {name: median(values) for name, values in interleave(rounds, contenders).items()}
-        header += [f"sentences/s, beam {beam}", "ratio", "same text as PyTorch"]
-        same = texts_of["dragoman, PyTorch"]
+        same = {name: sum(map(str.__eq__, own, texts_of[OURS])) for name, own in texts_of.items()}
+        header += [f"sentences/s, beam {beam}", "ratio", "BLEU", "same text as PyTorch"]
         columns.append(
             {
                 name: [
                     f"{speed:,.1f}",
                     f"{speed / speeds[REFERENCE]:.2f}",
-                    f"{sum(a == b for a, b in zip(texts_of[name], same, strict=True))} of {len(texts)}",
+                    bleu(texts_of[name], references),
+                    f"{same[name]} of {len(texts)}",
                 ]
                 for name, speed in speeds.items()
             }
         )
     rows = [[name, *(cell for column in columns for cell in column[name])] for name in decoders]
     write_table("decode_cpu", "Decoding on a CPU, many sentences at once", header, rows, notes, keep)
+
+
+def bleu(found: list[str], references: list[str]) -> str:
+    return f"{sacrebleu.corpus_bleu(found, [references]).score:.2f}" if references else "–"
 
 
 def latency(decoders: dict[str, Decoder], texts: list[str], rounds: int, notes: str, keep: bool) -> None:
@@ -139,6 +155,7 @@ def main() -> None:
     )
     parser.add_argument("run", type=Path)
     parser.add_argument("test", type=Path)
+    parser.add_argument("reference", type=Path, nargs="?", help="its translations, for BLEU")
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--single", type=int, default=50, help="sentences that are translated one at a time")
     parser.add_argument("--batch", type=int, default=64, help="sentences a batch for HF")
@@ -147,6 +164,7 @@ def main() -> None:
     args = parser.parse_args()
 
     texts = list(read_lines(args.test))[: args.sentences]
+    references = list(read_lines(args.reference))[: args.sentences] if args.reference else []
     with tempfile.TemporaryDirectory() as directory:
         model = Model(args.run, Path(directory))
         config, vocab = model.config, model.loaded.model.vocab
@@ -161,7 +179,7 @@ def main() -> None:
             f"text; CTranslate2 by hand from tokens to tokens, 2 workers of 1 thread, with the quickest of "
             f"five batch sizes ({batches}).\n\n{command}"
         )
-        throughput(decoders, texts, args.rounds, notes, not args.trial)
+        throughput(decoders, texts, references, args.rounds, notes, not args.trial)
         single = texts[: args.single]
         notes = f"{size}; {args.rounds} times {len(single)} sentences, all engines in turn.\n\n{command}"
         latency(one_at_a_time(model), single, args.rounds, notes, not args.trial)

@@ -1,6 +1,7 @@
 """Engines with the same weights, for `decode_cpu.py`: each translates sentences, one text or many at once."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import ctranslate2
@@ -13,7 +14,6 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
-from dragoman.engines.shortlist import learn_shortlist
 from dragoman.models.transformer import TransformerConfig
 from dragoman.train.run import Run
 from peers import marian_like
@@ -33,13 +33,11 @@ class Model:
     def __init__(self, run: Path, directory: Path) -> None:
         self.run = Run.open(run)
         self.loaded: LoadedModel = load_model(run)
+        self.loaded.model.requires_grad_(False)  # as in a translator: what is frozen is packed
         self.config = from_dict(TransformerConfig, self.loaded.state["model"]["config"])
         self.marian = marian_like(self.loaded.model, self.config).eval()
         self.marian_directory = directory / "marian"
         self.marian.save_pretrained(self.marian_directory)
-        vocab = self.loaded.model.vocab
-        sizes = vocab.src_size, vocab.tgt_size
-        shortlist = learn_shortlist(self.run.prepared().train, sizes, joint=vocab.shared)
         self.exports: dict[Quantization, Path] = {}
         for quantize in ("float32", "int8"):
             self.exports[quantize] = export_ctranslate2(
@@ -47,7 +45,7 @@ class Model:
                 directory / quantize,
                 search=settings(4),
                 quantize=quantize,
-                shortlist=shortlist,
+                shortlist=self.run.shortlist(),
             )
 
     def encode(self, texts: list[str]) -> list[list[int]]:
@@ -57,12 +55,13 @@ class Model:
 class Ours:
     """The PyTorch translator, from text to text."""
 
-    def __init__(self, model: Model) -> None:
-        loaded = model.loaded
+    def __init__(self, model: Model, shortlist: bool = False) -> None:
+        loaded, self.listed = model.loaded, shortlist
         self.translator = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer)
+        self.translator.shortlist = model.run.shortlist
 
     def __call__(self, texts: list[str], beam: int) -> list[str]:
-        return self.translator.translate(texts, search=settings(beam))
+        return self.translator.translate(texts, search=replace(settings(beam), shortlist=self.listed))
 
 
 class Fast:
@@ -163,6 +162,7 @@ def start_commands(model: Model, text: str) -> dict[str, list[str]]:
     return {
         "HF generate": [sys.executable, "-c", hugging_face, str(model.marian_directory), *tokens],
         "dragoman translate RUN": [sys.executable, "-c", command, *ours],
+        "dragoman translate RUN --shortlist": [sys.executable, "-c", command, *ours, "--shortlist"],
         "CTranslate2 by hand, int8": [sys.executable, "-c", by_hand, str(model.exports["int8"]), *tokens],
         "dragoman translate EXPORT, int8": [sys.executable, "-c", command, *fast],
     }

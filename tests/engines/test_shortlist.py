@@ -2,17 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dragoman.checkpoint.model import LoadedModel
+from dragoman.decode import shortlist as module
 from dragoman.decode.config import SearchConfig
-from dragoman.engines import shortlist as module
+from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
-from dragoman.engines.shortlist import Shortlist, learn_shortlist
+from dragoman.errors import UserError
 from dragoman.text.tokenizer import EOS_ID
 from dragoman.train.run import Run
 
@@ -76,6 +78,9 @@ def test_it_finds_what_belongs_together(pairs: list[Pair]) -> None:
     for source in range(10, 20):
         assert source + 20 in found.by_source[source] and len(found.by_source[source]) == 2
     assert found.of([10, 11]) >= {EOS_ID, 40, 30, 31}
+    sources = [[10, 11], [], [12, 99, 12]]
+    for row, source in zip(found.allowed(sources, 50), sources, strict=True):
+        assert set(np.flatnonzero(row).tolist()) == found.of(source)
     joint = learn_shortlist(Memory(pairs), (50, 50), joint=True, per_piece=2, frequent=1)
     assert all(piece in joint.by_source[piece] for piece in range(3, 50))
 
@@ -120,3 +125,25 @@ def test_a_learnt_list_covers_the_training_data(
     directory = export_ctranslate2(loaded, tmp_path / "out", search=run.config.search, shortlist=learnt)
     found = FastTranslator.open(directory).translate(unseen)
     assert sum(a == b for a, b in zip(found, fast.translate(unseen), strict=True)) >= 0.95 * len(unseen)
+
+
+def test_a_run_learns_its_list_once(run: Run, unseen: list[str]) -> None:
+    path = run.directory / "shortlist.txt"
+    path.unlink(missing_ok=True)
+    learnt = Run.open(run.directory).shortlist()
+    assert path.is_file() and Run.open(run.directory).shortlist() == learnt
+    prepared = run.prepared()
+    sizes = prepared.src_tokenizer.size, prepared.tgt_tokenizer.size
+    assert learnt == learn_shortlist(prepared.train, sizes, joint=True)
+    translator = Run.open(run.directory).translator(device="cpu")
+    free = translator.translate(unseen)
+    found = translator.translate(unseen, search=replace(translator.search, shortlist=True))
+    assert sum(a == b for a, b in zip(found, free, strict=True)) >= 0.95 * len(unseen)
+    content = path.read_bytes()
+    for damaged in (content[:-1], content.replace(b"\t", b" ", 1), b"", content.replace(b"1", b"2", 1)):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"shortlist.txt: damaged.*learnt anew"):
+            Run.open(run.directory).shortlist()
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="damaged, or of other data"):
+        Shortlist.read(path, "another")

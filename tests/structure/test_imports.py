@@ -54,7 +54,7 @@ WITHOUT_TORCH = modules(
     "decode.render",
     "decode.surface",
     "engines.manifest",
-    "engines.shortlist",
+    "decode.shortlist",
     "engines.runtime",
     "engines.search",
     "engines.steer",

@@ -28,29 +28,25 @@ def export(
     """Write a model that translates on a CPU without torch: dragoman translate OUT …"""
     if to != "ctranslate2":
         raise UserError(f"--to: expected ctranslate2, found '{to}'")
+    from dataclasses import replace
     from typing import cast
 
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
-    from dragoman.engines.shortlist import learn_shortlist
     from dragoman.train.run import Run
 
     opened = Run.open(run)
     loaded = load_model(opened.directory, which=checkpoint)
-    vocab = loaded.model.vocab
-    learnt = None
-    if shortlist:
-        sizes = vocab.src_size, vocab.tgt_size
-        learnt = learn_shortlist(opened.prepared().train, sizes, joint=vocab.shared)
+    shortlist = shortlist or opened.config.search.shortlist
     name = f"{to}-{quantize}{'-shortlist' if shortlist else ''}"
     written = export_ctranslate2(
         loaded,
         out or run / name,
-        search=opened.config.search,
+        search=replace(opened.config.search, shortlist=False),  # it is a part of the export
         languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
         quantize=cast(Quantization, quantize),  # it is checked there
         positions=positions,
-        shortlist=learnt,
+        shortlist=opened.shortlist() if shortlist else None,
         examples=opened.validation_examples(),
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6

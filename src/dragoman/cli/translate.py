@@ -38,6 +38,9 @@ def translate(
     forbid: Annotated[
         list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; may be repeated.")
     ] = None,
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="Score only what the source's pieces can become: quicker.")
+    ] = False,
     fields: Annotated[
         list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
     ] = None,
@@ -73,9 +76,9 @@ def translate(
     wishes = Wishes(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
-    settings = with_changes(
-        translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
-    )
+    numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
+    flags = {"record": record or None, "shortlist": shortlist or None}
+    settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if opened.exported and glossary:
         raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")

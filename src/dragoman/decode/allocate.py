@@ -120,3 +120,18 @@ def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor,
     places = torch.cat([within, rest], dim=1)
     values, chosen = scores.gather(1, places).topk(count, dim=1)
     return values, places.gather(1, chosen)
+
+
+def best_piece(scores: Float[Tensor, "N V"]) -> Int[Tensor, "N"]:
+    """`argmax`, the first of equals too. Over a long row that keeps an index beside every value, and is many
+    times as slow as a maximum: the block of the greatest maximum is found first."""
+    rows, size = scores.shape
+    blocks = size // _BLOCK
+    if blocks < 4:
+        return scores.argmax(dim=1)
+    tops = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK).amax(dim=2)  # N V/64
+    if size % _BLOCK:
+        tops = torch.cat([tops, scores[:, blocks * _BLOCK :].amax(dim=1, keepdim=True)], dim=1)
+    first = tops.argmax(dim=1) * _BLOCK
+    places = (first[:, None] + torch.arange(_BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
+    return places.gather(1, scores.gather(1, places).argmax(dim=1, keepdim=True))[:, 0]

@@ -62,6 +62,10 @@ class SearchConfig:
     """Diverse beam search (Vijayakumar et al. 2018): the beam in so many groups, and how much a piece costs
     for every earlier group's hypothesis that has it at the same position."""
 
+    shortlist: bool = False
+    """Score only the pieces that the source's own pieces can become (`decode/listed.py`): quicker on a CPU.
+    Probabilities are then among those."""
+
     record: bool = False
     """Keep what the beam looked at, and what became of it."""
 
@@ -120,6 +124,9 @@ class SearchConfig:
             raise UserError(f"groups: a beam of {self.beam} cannot be divided into {self.groups} groups")
         if self.record and (self.method != "beam" or self.groups > 1):
             raise UserError("record: only the method beam, in one group, can be recorded")
+        if self.shortlist and (self.record or self.method == "exhaustive"):
+            what = "what is recorded" if self.record else "exhaustive search"
+            raise UserError(f"shortlist: {what} goes through the whole vocabulary; leave one of them out")
         for name, default in _defaults().items():
             value = getattr(self, name)
             if value != default and not self._uses(name):
@@ -153,8 +160,9 @@ class SearchConfig:
         if self.groups > 1 and "groups" not in unused:
             del unused["diversity"]
         most = {"sample": self.n_best, "mbr": self.samples}.get(method, self.beam)
-        record = self.record and method == "beam"
-        return replace(self, method=method, **unused, n_best=min(self.n_best, most), record=record)  # type: ignore[arg-type]
+        record, shortlist = self.record and method == "beam", self.shortlist and method != "exhaustive"
+        kept = replace(self, record=record, shortlist=shortlist)
+        return replace(kept, method=method, **unused, n_best=min(self.n_best, most))  # type: ignore[arg-type]
 
     def for_candidates(self) -> "SearchConfig":
         """The search that finds what minimum Bayes risk chooses from."""

@@ -30,6 +30,7 @@ def is_plain(config: SearchConfig) -> bool:
         config.method == "beam"
         and config.groups == 1
         and not config.record
+        and not config.shortlist
         and config.coverage == 0
         and config.no_repeat_ngram == 0
         and config.repetition_penalty == 1

@@ -6,7 +6,7 @@ share the vocabulary, since the mean is taken piece by piece.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -20,8 +20,7 @@ from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 
-def log_probs(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
-    logits = model.project(hidden)
+def log_probs(logits: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
     return logits.log_softmax(dim=-1, dtype=logits.dtype if logits.dtype == torch.float64 else torch.float32)
 
 
@@ -33,18 +32,23 @@ class JointState:
     seen: Float[Tensor, "N S"] | None = None
     """For each row and source position the sum over the target positions so far."""
     beams: int = 1
+    closed: Bool[Tensor, "A C"] | None = None
+    """For each sentence the pieces that its shortlist leaves out, where there is one."""
 
     def expand(self, k: int) -> Self:
+        states = tuple(state.expand(k) for state in self.states)
         seen = None if self.seen is None else self.seen.repeat_interleave(k, dim=0)
-        return type(self)(tuple(state.expand(k) for state in self.states), seen, self.beams * k)
+        return replace(self, states=states, seen=seen, beams=self.beams * k)
 
     def select(self, order: Int[Tensor, "N"]) -> Self:
         seen = None if self.seen is None else self.seen[order]
-        return type(self)(tuple(state.select(order) for state in self.states), seen, self.beams)
+        return replace(self, states=tuple(state.select(order) for state in self.states), seen=seen)
 
     def keep(self, sentences: Int[Tensor, "A"]) -> Self:
+        states = tuple(state.keep(sentences) for state in self.states)
         seen = None if self.seen is None else self.seen[rows_of(sentences, self.beams)]
-        return type(self)(tuple(state.keep(sentences) for state in self.states), seen, self.beams)
+        closed = None if self.closed is None else self.closed[sentences]
+        return replace(self, states=states, seen=seen, closed=closed)
 
 
 class Scorer:
@@ -73,7 +77,7 @@ class Scorer:
         scores: list[Tensor] = []
         states: list[State] = []
         seen = state.seen
-        for model, own in zip(self.models, state.states, strict=True):
+        for number, (model, own) in enumerate(zip(self.models, state.states, strict=True)):
             if seen is None:
                 hidden, own = model.step(last_ids, own)
             else:
@@ -81,9 +85,18 @@ class Scorer:
                     hidden, own = model.step(last_ids, own)
                 attention = watched.last_layer(seen.size(1)).flatten(0, 1)  # A K S to N S
                 seen = seen + attention / len(self.models)
-            scores.append(log_probs(model, hidden))
+            scores.append(log_probs(self._logits(number, hidden, state)))
             states.append(own)
-        return mean_of(scores), JointState(tuple(states), seen, state.beams)
+        return mean_of(scores), replace(state, states=tuple(states), seen=seen)
+
+    def _logits(
+        self,
+        number: int,
+        hidden: Float[Tensor, "N D"],
+        state: JointState,  # noqa: ARG002
+    ) -> Float[Tensor, "N V"]:
+        """What one of the models says; the numbers are its caller's."""
+        return self.models[number].project(hidden)
 
     def forced(
         self, batch: PairBatch, watched: bool = False
@@ -102,7 +115,7 @@ class Scorer:
                 seen = seen + weights.sum(dim=1) / len(self.models)
         rows: list[Tensor] = []
         for row, target in enumerate(batch.tgt_out):  # row by row: B T V logits at once would be large
-            scores = mean_of([log_probs(m, h[row]) for m, h in zip(self.models, hidden, strict=True)])
+            scores = mean_of([log_probs(m.project(h[row])) for m, h in zip(self.models, hidden, strict=True)])
             rows.append(scores.gather(1, target[:, None])[:, 0])
         return torch.stack(rows), None if seen is None else covered(seen, batch.src_mask)
 

@@ -12,12 +12,16 @@ from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.guard import search_guarded
 from dragoman.decode.hypothesis import Hypothesis, Partial
+from dragoman.decode.listed import ListedScorer
 from dragoman.decode.mbr import by_expected_utility
 from dragoman.decode.render import EMPTY, hypothesis_of, partials
 from dragoman.decode.scorer import Scorer
+from dragoman.decode.shortlist import Shortlist
 from dragoman.decode.stream import stream_tokens
 from dragoman.decode.surface import Progress, Surface
+from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
+from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
@@ -42,6 +46,8 @@ class Translator(Surface):
         self.device = torch.device(device)
         self.aligner = ModelAligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
         super().__init__(self.aligner, search or SearchConfig())
+        self.shortlist: Callable[[], Shortlist] | None = None
+        """Where `search.shortlist` takes it from."""
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
@@ -51,7 +57,11 @@ class Translator(Surface):
             yield Partial("", (), EMPTY)
             return
         source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
-        yield from partials(stream_tokens(self.scorer, *source, settings), self.tgt_tokenizer, settings)
+        listed = self._listed(*source) if settings.shortlist else None
+        finals = stream_tokens(listed or self.scorer, *source, settings)
+        if listed is not None:
+            finals = map(listed.in_vocabulary, finals)
+        yield from partials(finals, self.tgt_tokenizer, settings)
 
     def _hypotheses(
         self,
@@ -110,10 +120,33 @@ class Translator(Surface):
     def _search(
         self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
     ) -> list[list[Ended]]:
+        """A sentence with constraints may need any piece, so no shortlist is for it; it is searched apart."""
+        if not settings.shortlist:
+            return self._search_alike(sources, settings, constraints)
+        results: dict[int, list[Ended]] = {}
+        for bound in (False, True):
+            rows = [row for row, own in enumerate(constraints) if (own != Constraints()) == bound]
+            chosen, own = [sources[row] for row in rows], [constraints[row] for row in rows]
+            if rows:
+                found = self._search_alike(chosen, replace(settings, shortlist=not bound), own)
+                results |= dict(zip(rows, found, strict=True))
+        return [results[row] for row in range(len(sources))]
+
+    def _search_alike(
+        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+    ) -> list[list[Ended]]:
+        padded = pad_sources(sources, self.device)
+        if settings.shortlist:
+            listed = self._listed(*padded)
+            return listed.restore(search_guarded(listed, *padded, settings))
         constrained = any(own != Constraints() for own in constraints)
         spelling = self.tgt_tokenizer.spelling if constrained else None
-        padded = pad_sources(sources, self.device)
         return search_guarded(self.scorer, *padded, settings, constraints, spelling)
+
+    def _listed(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> ListedScorer:
+        if self.shortlist is None:
+            raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
+        return ListedScorer(self.scorer, self.shortlist(), src_ids, src_mask)
 
     def _forced(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], watched: bool) -> list[Ended]:
         with torch.inference_mode():

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import torch
 
+from dragoman.decode.allocate import best_piece
 from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import COMPACT_AT, Ended
 from dragoman.decode.hypothesis import FinishReason
@@ -29,7 +30,7 @@ class Pick(Protocol):
 
 
 def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int) -> Int[Tensor, "N"]:  # noqa: ARG001
-    return scores.argmax(dim=-1)
+    return best_piece(scores)
 
 
 def walk(

@@ -11,9 +11,9 @@ from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_fi
 from dragoman.config import from_dict
 from dragoman.decode.align import Pair, choose
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
 from dragoman.engines.search import refuse_unsupported as refuse_search
-from dragoman.engines.shortlist import Shortlist
 from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed
 from dragoman.errors import UserError
 from dragoman.files import hash_file

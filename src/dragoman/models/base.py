@@ -116,6 +116,14 @@ class EncoderDecoder(nn.Module):
     def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         return hidden if self.projection is None else self.projection(hidden)
 
+    def project_among(
+        self, pieces: Int[Tensor, "C"]
+    ) -> Callable[[Float[Tensor, "N D"]], Float[Tensor, "N C"]]:
+        """`project` for some pieces alone, as a function that may be called for many steps."""
+        if self.projection is None:
+            return lambda hidden: hidden[..., pieces]
+        return self.projection.among(pieces)
+
     @property
     def differentiable_steps(self) -> bool:
         """Whether a gradient can go back through `step`. A decoder has to say so: many write into their own

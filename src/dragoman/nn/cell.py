@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.nn import packed
 from dragoman.shapes import Bool, Float, Tensor
 
 _KERNELS: dict[str, Callable[..., Any]] = {"RNN_TANH": torch.rnn_tanh, "GRU": torch.gru, "LSTM": torch.lstm}
@@ -87,7 +88,7 @@ def advance(
 ) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
     """The state after one position, of which `seen` is what its input makes of the gates."""
     hidden = state[0] if mask is None else state[0] * mask.to(state[0].dtype)
-    return _cell(mode, seen, F.linear(hidden, weight, bias), *state)
+    return _cell(mode, seen, packed.linear(hidden, weight, bias), *state)
 
 
 def _cell(

@@ -43,6 +43,10 @@ class Projection(nn.Module):
             return scores if self.bias is None else scores + self.bias
         return packed.linear(hidden, weight, self.bias)
 
+    def among(self, pieces: Int[Tensor, "C"]) -> packed.Fixed:
+        """The scores of some pieces alone; their rows are taken out once."""
+        return packed.Fixed(self.weight[pieces], None if self.bias is None else self.bias[pieces])
+
 
 def _is_half(hidden: Tensor, weight: Tensor) -> bool:
     return hidden.dtype == weight.dtype and weight.dtype in (torch.bfloat16, torch.float16)

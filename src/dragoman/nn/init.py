@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from dragoman.nn.packed import Linear
 
-def xavier_linear(
-    in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0
-) -> nn.Linear:
+
+def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0) -> Linear:
     """One linear layer that holds several side by side, each one initialised as if it stood alone.
 
     Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010), the first one times `first_gain`; biases are zero.
     """
-    linear = nn.Linear(in_dim, sum(out_dims), bias=bias)
+    linear = Linear(in_dim, sum(out_dims), bias=bias)
     with torch.no_grad():
         for number, block in enumerate(linear.weight.split(list(out_dims))):
             nn.init.xavier_uniform_(block, gain=first_gain if number == 0 else 1.0)
@@ -22,12 +22,12 @@ def xavier_linear(
     return linear
 
 
-def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> nn.Linear:
+def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> Linear:
     """Normal with variance gain / in; biases are zero (Gehring et al. 2017, section 3.5).
 
     What goes into a GLU has gain 4, everything else 1, each times the share that dropout leaves of the input.
     """
-    linear = nn.Linear(in_dim, out_dim)
+    linear = Linear(in_dim, out_dim)
     nn.init.normal_(linear.weight, std=(gain / in_dim) ** 0.5)
     nn.init.zeros_(linear.bias)
     return linear

@@ -25,6 +25,7 @@ from dragoman.nn.cell import advance, kernel, loop, settle
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
 from dragoman.nn.mask import lengths
+from dragoman.nn.packed import linear
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -182,7 +183,7 @@ class RecurrentStack(nn.Module):
                 out, kept = settle(layer.mode, gates, past[1])
             else:
                 if i:
-                    seen = F.linear(self._between(i, x, masks.between), from_input, input_bias)
+                    seen = linear(self._between(i, x, masks.between), from_input, input_bias)
                 elif rest.size(1):
                     seen = seen + F.linear(rest, weight)
                 out, kept = advance(layer.mode, seen, past, self._weights(i, masks)[0], bias, mask)

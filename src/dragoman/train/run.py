@@ -6,6 +6,7 @@ tokenizer.json    or tokenizer.src.json and tokenizer.tgt.json
 data/             the prepared corpus, as hard links; only training needs it
 checkpoints/      one directory each, named by its update
 best.json         which of them is the best
+shortlist.txt     which target pieces a source piece can become, once it has been asked for
 metrics.jsonl  timing.jsonl  log.txt
 """
 
@@ -15,7 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from dragoman.checkpoint.model import (
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
 from dragoman.decode.align import Pair, guided_look
+from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.files import hash_file
@@ -45,6 +47,7 @@ from dragoman.train.config import RunConfig, resolve, to_yaml
 from dragoman.train.log import read_records
 
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
+SHORTLIST = "shortlist.txt"
 _FORMAT = 1
 _EXAMPLES = 500  # validation pairs that choose the attention to align by
 
@@ -66,6 +69,7 @@ class Run:
         self.directory, self.config, self.fingerprint = directory, config, fingerprint
         self.outcome: Outcome | None = None
         """Of the session that has just trained it."""
+        self._shortlist: Shortlist | None = None
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"
@@ -106,6 +110,25 @@ class Run:
     def translator(self, which: str = "best", device: str = "auto") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
         return ensemble([self], which, device)
+
+    def shortlist(self) -> Shortlist:
+        """Which target pieces the pieces of a source can become: learnt from the training data when it is
+        first asked for, and kept beside them."""
+        if self._shortlist is None:
+            self._shortlist = self._read_or_learn(self.directory / SHORTLIST)
+        return self._shortlist
+
+    def _read_or_learn(self, path: Path) -> Shortlist:
+        if path.is_file():
+            return Shortlist.read(path, self.fingerprint)
+        if not (self.directory / DATA).is_dir():
+            raise UserError(f"{path}: it is learnt from the training data, and those are gone; go without it")
+        prepared = self.prepared()
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
+        with suppress(OSError):  # a run that may not be written to can be used
+            write_atomically(path, found.file(self.fingerprint))
+        return found
 
     def validation_examples(self) -> list[Pair]:
         """Pairs from all over the validation set; none if the data are gone: only training needs them."""
@@ -197,6 +220,7 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
     guide = runs[0].config.objective.guided_alignment
     if guide.weight and not runs[0].config.counted:
         translator.aligner.look = guided_look(translator.model, guide)
+    translator.shortlist = runs[0].shortlist
     return translator
 
 

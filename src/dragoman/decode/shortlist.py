@@ -10,17 +10,21 @@ target pieces are always there. Work and memory are bounded by the number of lin
 that lie evenly over the corpus.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from dragoman.errors import UserError
 from dragoman.text.tokenizer import EOS_ID
 
 ITERATIONS = 4
 MAX_LINKS = 16_000_000
 LEAST_PROBABILITY = 1e-4
+_FORMAT = "dragoman shortlist 1"
 
 
 class Pairs(Protocol):
@@ -40,6 +44,7 @@ class Shortlist:
 
     always: tuple[int, ...]
     by_source: dict[int, tuple[int, ...]]
+    _arrays: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lines(self) -> str:
         """CTranslate2's `vmap.txt`: a source piece, a tab, target pieces; first those of every sentence."""
@@ -49,6 +54,37 @@ class Shortlist:
     def of(self, source: Iterable[int]) -> set[int]:
         """What a sentence may become."""
         return set(self.always).union(*(self.by_source.get(piece, ()) for piece in source))
+
+    def allowed(self, sources: Sequence[Iterable[int]], tgt_size: int) -> np.ndarray:
+        """The same for many sentences: a row of truth values each, over the target vocabulary."""
+        found = np.zeros((len(sources), tgt_size), dtype=bool)
+        found[:, self.always] = True
+        for row, source in zip(found, sources, strict=True):
+            for piece in source:
+                row[self._array(piece)] = True
+        return found
+
+    def _array(self, piece: int) -> np.ndarray:
+        if piece not in self._arrays:
+            self._arrays[piece] = np.array(self.by_source.get(piece, ()), dtype=np.int64)
+        return self._arrays[piece]
+
+    def file(self, fingerprint: str) -> bytes:
+        """`shortlist.txt` of a run: the fingerprint of the data it is from, a hash, and the lines."""
+        body = self.lines().encode("ascii")
+        return f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}\n".encode("ascii") + body
+
+    @classmethod
+    def read(cls, path: Path, fingerprint: str) -> "Shortlist":
+        try:
+            head, _, body = path.read_bytes().partition(b"\n")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        if head.decode("ascii", "replace") != f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}":
+            raise UserError(f"{path}: damaged, or of other data; delete it, and it is learnt anew")
+        rows = [line.split("\t") for line in body.decode("ascii").splitlines()]
+        found = {source: tuple(map(int, pieces.split())) for source, pieces in rows}
+        return cls(found.pop(""), {int(source): pieces for source, pieces in found.items()})
 
 
 def learn_shortlist(

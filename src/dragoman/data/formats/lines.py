@@ -5,7 +5,7 @@ Reading is a stream in constant memory. Bytes that are not text end it with one 
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -25,8 +25,13 @@ _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file, plain or gzip, without `\\n`, one trailing `\\r`, and a leading BOM."""
+    return lines_of(read_chunks(path), path)
+
+
+def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
+    """The same for bytes that come from elsewhere; `path` is what errors call them."""
     first_line, offset = 1, 0
-    for block in _blocks(path):
+    for block in _blocks(chunks, path):
         text = _decode(block, path, first_line, offset)
         if offset == 0:
             text = text.removeprefix("\ufeff")
@@ -104,11 +109,11 @@ def _gzip_errors(path: str | Path) -> Iterator[None]:
         raise UserError(f"{path}: the gzip file is damaged ({error}); fetch or pack it again") from None
 
 
-def _blocks(path: str | Path) -> Iterator[bytes]:
+def _blocks(chunks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
     """Pieces of the file of about a chunk each that end after a `\\n` (or at the end of the file)."""
     carry: list[bytes] = []
     carried = num_lines = 0
-    for chunk in read_chunks(path):
+    for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
         if cut:
             block = b"".join((*carry, chunk[:cut]))

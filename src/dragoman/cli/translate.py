@@ -1,6 +1,6 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,13 @@ from dragoman.errors import UserError
 def translate(
     run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
+        list[str] | None,
+        typer.Argument(help="Sentences, or a document; without any, standard input is read."),
     ] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
     also: Annotated[
         list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
     ] = None,
@@ -58,8 +59,9 @@ def translate(
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Translate sentences from arguments, a file or standard input."""
+    """Translate sentences from arguments, a file or standard input, or a whole document in place."""
     from dragoman.cli.constraints import Wishes
+    from dragoman.cli.documents import document_among, translate_file
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
@@ -68,6 +70,7 @@ def translate(
 
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
+    document = document_among(texts)
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device)
@@ -76,6 +79,18 @@ def translate(
         translator.search, method, fields or [], beam=beam, n_best=n_best, alpha=alpha, record=record or None
     )
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
+    if document is not None:
+        unfit = {
+            "--json": json_lines,
+            "--align": align,
+            "--stream": stream,
+            "--prefix": prefix,
+            "--input": input,
+        }
+        refused = [name for name, given in unfit.items() if given]
+        whole = _translation(opened, settings, kinds or DEFAULT_KINDS, wishes, size)
+        translate_file(document, output, opened.languages, whole, refused)
+        return
     if opened.exported:
         steered = {"--align": align, "--stream": stream, "--prefix": prefix, "--glossary": glossary}
         _refuse_with_export([name for name, given in {**steered, "--forbid": forbid}.items() if given])
@@ -120,6 +135,35 @@ def translate(
             f"{settings.max_nodes:,} prefixes (search.max_nodes)",
             err=True,
         )
+
+
+def _translation(
+    opened: Any, search: Any, kinds: Collection[Any], wishes: Any, batch_tokens: int
+) -> Callable[[list[str]], list[str]]:
+    """A function from texts to their best translations, protected."""
+    from dragoman.cli.documents import with_spans_restored
+
+    translator = opened.translator
+    if opened.exported:
+        _refuse_with_export(["--glossary, --forbid"] if wishes.glossary or wishes.forbidden else [])
+
+        def alone(texts: list[str]) -> list[str]:
+            return translator.translate(texts, search=search, batch_tokens=batch_tokens)
+
+        return with_spans_restored(alone, kinds)
+
+    def steered(texts: list[str]) -> list[str]:
+        found = translator.hypotheses(
+            texts,
+            search=search,
+            glossary=wishes.glossary,
+            forbidden=wishes.forbidden,
+            protect=kinds,
+            batch_tokens=batch_tokens,
+        )
+        return [best.text for best, *_ in found]
+
+    return steered
 
 
 def _refuse_with_export(options: list[str]) -> None:

@@ -80,16 +80,10 @@ def translate(
     )
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if document is not None:
-        unfit = {
-            "--json": json_lines,
-            "--align": align,
-            "--stream": stream,
-            "--prefix": prefix,
-            "--input": input,
-        }
-        refused = [name for name, given in unfit.items() if given]
-        whole = _translation(opened, settings, kinds or DEFAULT_KINDS, wishes, size)
-        translate_file(document, output, opened.languages, whole, refused)
+        options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
+        refused = [name for name, given in options.items() if given]
+        best = _translation(opened, settings, kinds or DEFAULT_KINDS, wishes, size)
+        translate_file(document, output, opened.languages, best, refused)
         return
     if opened.exported:
         steered = {"--align": align, "--stream": stream, "--prefix": prefix, "--glossary": glossary}
@@ -130,11 +124,15 @@ def translate(
                         write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
-        typer.echo(
-            f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
-            f"{settings.max_nodes:,} prefixes (search.max_nodes)",
-            err=True,
-        )
+        _warn_of_unproven(unproven, number, settings.max_nodes)
+
+
+def _warn_of_unproven(unproven: int, number: int, max_nodes: int) -> None:
+    typer.echo(
+        f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
+        f"{max_nodes:,} prefixes (search.max_nodes)",
+        err=True,
+    )
 
 
 def _translation(

@@ -1,11 +1,13 @@
 """Documents translated in place, with translators that are not models: upper case, words turned round."""
 
+import io
 import random
 import re
 import time
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -317,6 +319,30 @@ def test_encodings_of_xml(name: str, encoding: str) -> None:
     written = opened.written({0: opened.units[0].source.replace("l", "Ж")}).decode(encoding)
     assert ("&#1046;" if encoding == "iso-8859-1" else "Ж") in written
     assert len(parse_document(written.encode(encoding), name, ("en", "de")).units) == len(opened.units)
+
+
+def test_babel_reads_what_is_written() -> None:
+    """An independent reader of PO finds the same strings, and all of them fuzzy."""
+    text = r"""msgid ""
+msgstr "Language: de\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
+
+msgid "one \"quoted\"\n\ttwo \\ three\n"
+msgstr ""
+
+msgctxt "c"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+"""
+    opened = parse_document(text.encode(), "a.po")
+    written = opened.written(translate_units(opened.units, shout).texts)
+    catalog = read_po(io.BytesIO(written))
+    found = {message.id: (message.string, message.fuzzy) for message in catalog if message.id}
+    assert found == {
+        'one "quoted"\n\ttwo \\ three\n': ('ONE "QUOTED"\n\tTWO \\ THREE\n', True),
+        ("%d file", "%d files"): (("%d FILE", "%d FILES"), True),
+    }
 
 
 def test_a_translated_file_is_read_as_one_that_needs_review(tmp_path: Path) -> None:

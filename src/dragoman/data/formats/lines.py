@@ -7,6 +7,8 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
@@ -47,17 +49,51 @@ def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
+@dataclass
+class Meter:
+    """How many bytes of some files have been read, as they lie on the disk, and how many they have."""
+
+    size: int
+    read: int = 0
+
+    def expected(self, done: int) -> int | None:
+        """How many things there will be in all, if there were `done` in what is read. None: not known."""
+        return max(done, round(done * self.size / self.read)) if self.read else None
+
+
+_METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+@contextmanager
+def metered(files: Iterable[str]) -> Iterator[Meter]:
+    """Counts what is read of these files inside, for those who want to know how far they are."""
+    size = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
+    token = _METER.set(meter := Meter(size))
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)
+
+
+def _count(size: int) -> None:
+    if (meter := _METER.get()) is not None:
+        meter.read += size
+
+
 def read_chunks(path: str | Path) -> Iterator[bytes]:
     """The bytes of a file, unpacked where it is gzip (told by its first two bytes, not by its name)."""
     with open_binary(path) as file:
         if not file.peek(2).startswith(GZIP_MAGIC):
             while chunk := file.read(_CHUNK):
+                _count(len(chunk))
                 yield chunk
             return
-        guard = ExpansionGuard(path)
+        guard, before = ExpansionGuard(path), 0
         with _gzip_errors(path), gzip.GzipFile(fileobj=file) as unpacked:
             while chunk := unpacked.read(_CHUNK):
-                guard.check(len(chunk), file.tell())
+                guard.check(len(chunk), packed := file.tell())
+                _count(packed - before)
+                before = packed
                 yield chunk
 
 

@@ -96,3 +96,16 @@ def test_what_does_not_fit_is_refused(run: Path, tmp_path: Path, options: list[s
 
 def test_a_name_that_is_no_file_is_a_text(run: Path) -> None:
     assert command("translate", run, "there is no such file.po").exit_code == 0
+
+
+def test_an_export_translates_documents_too(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    exported, source, out = tmp_path / "export", tmp_path / "a.html", tmp_path / "b.html"
+    assert command("export", run, "--out", exported).exit_code == 0
+    source.write_text("<p>the <b>red</b> cat {x}</p><hr>\n", encoding="utf-8")
+    result = command("translate", exported, source, "--out", out)
+    assert result.exit_code == 0, result.output
+    written = out.read_text(encoding="utf-8")
+    assert written.startswith("<p>") and written.endswith("</p><hr>\n")
+    assert all(written.count(span) == 1 for span in ("<b>", "</b>", "{x}"))
+    assert "1 units translated" in result.stderr

@@ -191,7 +191,7 @@ def test_columns_by_name_and_number(tmp_path: Path) -> None:
         ("a.jsonl", '{"a": "x", "b": "y"}\n', r"a\.jsonl:1: expected the fields .*; found 'a', 'b'"),
         ("a.jsonl", "[" * 200_000 + "\n", r"a\.jsonl:1: (not valid JSON|JSON that cannot be read)"),
         ("a.jsonl", '{"src": 1' + "0" * 5000 + "}\n", r"a\.jsonl:1: JSON that cannot be read"),
-        ("a.txt", "just a line\n", r"a\.txt: one file, and it is not tsv, csv, jsonl or parquet"),
+        ("a.txt", "just a line\n", r"a\.txt: one file, and it is not one of tsv, csv, jsonl, parquet, tmx"),
         ("a.parquet", "PAR1 but not really", r"a\.parquet: not a Parquet file"),
     ],
 )

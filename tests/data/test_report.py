@@ -1,8 +1,10 @@
+import gzip
 import json
 import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.corpus import prepare
 from dragoman.data.match import normalise
 from dragoman.data.report import OVERLAP, analyse, histogram
+from dragoman.data.scan import scan
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -261,3 +264,19 @@ def test_importing_the_command_is_light() -> None:
         "sys.exit(any(m in sys.modules for m in ('torch', 'numpy', 'tokenizers', 'rich.table', 'yaml')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_reading_tells_how_much_is_to_come(tmp_path: Path, zipped: bool) -> None:
+    """An estimate from the bytes that are read, close to the truth and never below what is done."""
+    pairs, path = 60_000, tmp_path / "a.tsv"
+    chance = random.Random(1)
+    text = "".join(f"{chance.random()} some words\t{chance.random()} andere Worte\n" for _ in range(pairs))
+    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    told: list[tuple[int, int | None]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        data = DataConfig((SourceConfig((str(path),)),))
+        scan(data, Path(scratch), lambda _stage, done, total: told.append((done, total)))
+    assert told[-1] == (pairs, pairs) and len(told) > 3
+    for done, total in told:
+        assert total is not None and done <= total and 0.3 * pairs < total < 1.7 * pairs

@@ -47,6 +47,7 @@ WITHOUT_TORCH = modules(
     "errors",
     "text",
     "data.formats",
+    "data.documents",
     "data.config",
     "data.dates",
     "decode.hypothesis",

@@ -36,7 +36,7 @@ def corpus(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILES", help="Source and target file (any number of such pairs), or tables of pairs."
+            metavar="FILES", help="Source and target file (any number of such pairs), tables, memories."
         ),
     ],
     test: Annotated[
@@ -50,9 +50,13 @@ def corpus(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
-    format: Annotated[str, typer.Option(help="auto, plain, tsv, csv, jsonl or parquet.")] = "auto",
-    src: Annotated[str | None, typer.Option(help="Source column, by name or number.")] = None,
-    tgt: Annotated[str | None, typer.Option(help="Target column, by name or number.")] = None,
+    format: Annotated[
+        str, typer.Option(help="auto, plain, tsv, csv, jsonl, parquet, tmx, xliff, po, mo or zip.")
+    ] = "auto",
+    src: Annotated[
+        str | None, typer.Option(help="Source column, by name or number; its language in a memory.")
+    ] = None,
+    tgt: Annotated[str | None, typer.Option(help="Target column, or language.")] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option(help="Run or tokenizer file that counts the tokens.  [default: learnt here]"),

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from dragoman.errors import UserError
 
@@ -21,14 +22,25 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
 
         yield to_stdout
         return
+    with _whole_file(path) as file:
+
+        def to_file(line: str) -> None:
+            file.write(line.encode("utf-8") + b"\n")
+
+        yield to_file
+
+
+def write_file(path: Path, data: bytes) -> None:
+    with _whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-
-            def to_file(line: str) -> None:
-                file.write(line.encode("utf-8") + b"\n")
-
-            yield to_file
+            yield file
         temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None

@@ -11,7 +11,8 @@ def train(
         list[str],
         typer.Argument(
             metavar="FILES... [field=value]...",
-            help="Source and target file, a table of pairs (tsv, csv, jsonl, parquet), or a YAML recipe; "
+            help="Source and target file, a table of pairs (tsv, csv, jsonl, parquet), a translation file "
+            "(tmx, xliff, po, mo, OPUS zip), or a YAML recipe; "
             "and fields to set, such as model.num_layers=4.",
         ),
     ],

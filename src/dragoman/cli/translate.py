@@ -1,6 +1,6 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +13,13 @@ from dragoman.text.normalize import one_line
 def translate(
     run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
+        list[str] | None,
+        typer.Argument(help="Sentences, or a document; without any, standard input is read."),
     ] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
     also: Annotated[
         list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
     ] = None,
@@ -62,8 +63,9 @@ def translate(
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Translate sentences from arguments, a file or standard input."""
+    """Translate sentences from arguments, a file or standard input, or a whole document in place."""
     from dragoman.cli.constraints import Wishes
+    from dragoman.cli.documents import document_among, translate_file
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import chunks, input_lines
@@ -72,6 +74,7 @@ def translate(
 
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
+    document = document_among(texts)
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device)
@@ -82,6 +85,12 @@ def translate(
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if opened.exported and glossary:
         raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")
+    if document is not None:
+        options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
+        refused = [name for name, given in options.items() if given]
+        best = _translation(translator, settings, kinds or DEFAULT_KINDS, wishes, size)
+        translate_file(document, output, opened.languages, best, refused)
+        return
     if stream:
         whole_only = {
             **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
@@ -123,11 +132,34 @@ def translate(
                         write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
-        typer.echo(
-            f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
-            f"{settings.max_nodes:,} prefixes (search.max_nodes)",
-            err=True,
+        _warn_of_unproven(unproven, number, settings.max_nodes)
+
+
+def _warn_of_unproven(unproven: int, number: int, max_nodes: int) -> None:
+    typer.echo(
+        f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
+        f"{max_nodes:,} prefixes (search.max_nodes)",
+        err=True,
+    )
+
+
+def _translation(
+    translator: Any, search: Any, kinds: Collection[Any], wishes: Any, batch_tokens: int
+) -> Callable[[list[str]], list[str]]:
+    """A function from texts to their best translations, protected."""
+
+    def steered(texts: list[str]) -> list[str]:
+        found = translator.hypotheses(
+            texts,
+            search=search,
+            glossary=wishes.glossary,
+            forbidden=wishes.forbidden,
+            protect=kinds,
+            batch_tokens=batch_tokens,
         )
+        return [best.text for best, *_ in found]
+
+    return steered
 
 
 def _refuse_with_stream(options: list[str]) -> None:

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from dragoman.config import check_not_negative
 from dragoman.errors import UserError
 
-FORMATS = ("auto", "plain", "tsv", "csv", "jsonl", "parquet")
+FORMATS = (
+    *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
+    *("tmx", "xliff", "po", "mo", "zip"),
+)
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,8 @@ class SourceConfig:
     weight: float = 1.0
     """How often an epoch uses each pair: 2 means twice, 0.5 means every second one."""
     src: str | None = None
-    """Column or field of the source side; a number counts columns from 1. None: found by its name."""
+    """Column or field of the source side, or its language in a memory; a number counts columns from 1. None:
+    found by its name."""
     tgt: str | None = None
     alignment: str | None = None
     """A file with a line `0-0 1-2` for each pair: which words belong together. For guided alignment."""

@@ -10,6 +10,7 @@ from dragoman.data.alignment.links import with_links
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.formats.lines import metered
 from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
 from dragoman.data.match import hash_pair, hash_text, mix, normalise
 
@@ -62,6 +63,7 @@ def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
         NumberWriter(paths["src"], "Q") as src_hashes,
         NumberWriter(paths["tgt"], "Q") as tgt_hashes,
         NumberWriter(paths["codes"], "B") as codes,
+        metered(file for source in data.train for file in source.files) as meter,
     ):
         for number, pair in enumerate(_read_checked(data), start=1):
             code = text_code(pair.src, pair.tgt, data.clean)
@@ -75,7 +77,7 @@ def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
                 for file in (pair_hashes, src_hashes, tgt_hashes):
                     file.append(0)
             if number % REPORT_EVERY == 0:
-                progress("read", number, None)
+                progress("read", number, meter.expected(number))
     progress("read", number, number)
     pairs, src, tgt = (map_numbers(paths[name], np.uint64) for name in names[:3])
     mapped_codes = map_numbers(paths["codes"], np.uint8, writable=True)

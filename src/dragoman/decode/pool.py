@@ -194,9 +194,10 @@ class Pool:
         rank, at, eos, tokens, parents, scores = (x[rows].cpu().numpy() for x in kept)
         lengths, beam = at // (2 * self.config.beam), at // 2 % self.config.beam  # R n
         each = np.arange(len(rank))[:, None]
-        ids = np.zeros((*rank.shape, int(lengths.max(initial=1))), dtype=np.int64)  # R n T
+        longest = int(lengths.max(initial=1))
+        ids = np.zeros((len(rank), self.config.n_best, longest), dtype=np.int64)  # R n T
         token_scores = np.zeros(ids.shape)
-        for place in range(ids.shape[2] - 2, -1, -1):
+        for place in range(longest - 2, -1, -1):
             ids[:, :, place], token_scores[:, :, place] = tokens[each, place, beam], scores[each, place, beam]
             beam = np.where(place < lengths - 1, parents[each, place, beam], beam)
         results: list[list[Ended]] = []

@@ -18,7 +18,7 @@ from dragoman.data.batch import by_length, pad_sources
 from dragoman.decode.beam import Beam
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
-from dragoman.decode.guard import loops
+from dragoman.decode.loops import loops
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import set_up
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator

@@ -1,6 +1,6 @@
 """Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch

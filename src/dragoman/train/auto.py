@@ -19,6 +19,8 @@ from typing import Any
 
 from dragoman.data.config import DataConfig
 from dragoman.data.formats import read_pairs
+from dragoman.data.formats.lines import metered
+from dragoman.data.scan import REPORT_EVERY, Progress
 
 _GIB = 1 << 30
 
@@ -66,17 +68,22 @@ _EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
 _MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
 
 
-def measure(data: DataConfig) -> CorpusStats:
+def measure(data: DataConfig, progress: Progress | None = None) -> CorpusStats:
     """Count the training corpora, in one pass over their files."""
     pairs = src = tgt = longest = 0
-    for source in data.train:
-        found = 0
-        for pair in read_pairs(source, data.src_lang, data.tgt_lang):
-            found += 1
-            src += len(pair.src)
-            tgt += len(pair.tgt)
-            longest = max(longest, len(pair.src), len(pair.tgt))
-        pairs += round(found * source.weight)
+    read = 0
+    with metered(file for source in data.train for file in source.files) as meter:
+        for source in data.train:
+            found = 0
+            for pair in read_pairs(source, data.src_lang, data.tgt_lang):
+                found += 1
+                src += len(pair.src)
+                tgt += len(pair.tgt)
+                longest = max(longest, len(pair.src), len(pair.tgt))
+                if progress and (read + found) % REPORT_EVERY == 0:
+                    progress("reading the corpus", read + found, meter.expected(read + found))
+            read += found
+            pairs += round(found * source.weight)
     return CorpusStats(pairs, max(src, tgt), longest)
 
 

@@ -120,13 +120,13 @@ def make_config(
         asked = train if isinstance(train, Mapping) else {}
         updates = asked.get("max_updates")
         known = updates if isinstance(updates, int) and updates > 0 else None
-        chosen = choose(_stats(data), this_machine(str(asked.get("device", "auto"))), known)
+        chosen = choose(_stats(data, display), this_machine(str(asked.get("device", "auto"))), known)
         given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
     return resolve(given, assignments)
 
 
-def _stats(data: DataConfig) -> CorpusStats:
-    stats = measure(data)
+def _stats(data: DataConfig, display: Display) -> CorpusStats:
+    stats = measure(data, display.stage)
     if not stats.pairs:
         files = ", ".join(file for source in data.train for file in source.files)
         raise UserError(f"{files}: there is no pair to learn from")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, jsonl, parquet, plain, tsv
+from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, tmx, tsv, xliff
 from dragoman.data.formats.detect import detect_format, group_files, guess_languages
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
@@ -11,7 +11,17 @@ from dragoman.errors import UserError
 
 __all__ = ["Pair", "detect_format", "group_files", "guess_languages", "read_lines", "read_pairs"]
 
-_TABLES = {"tsv": tsv.read, "csv": csv.read, "jsonl": jsonl.read, "parquet": parquet.read}
+_READERS = {
+    "tsv": tsv.read,
+    "csv": csv.read,
+    "jsonl": jsonl.read,
+    "parquet": parquet.read,
+    "tmx": tmx.read,
+    "xliff": xliff.read,
+    "po": gettext.read_po,
+    "mo": gettext.read_mo,
+    "zip": moses.read,
+}
 
 
 def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
@@ -23,4 +33,4 @@ def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[P
         return plain.read(*source.files)
     if len(source.files) != 1:
         raise UserError(f"{', '.join(source.files)}: a corpus in the format {format} is one file")
-    return _TABLES[format](source, src_lang, tgt_lang)
+    return _READERS[format](source, src_lang, tgt_lang)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from dragoman.data.config import SourceConfig
+from dragoman.data.formats import gettext, moses, tmx, xliff
 from dragoman.data.formats.columns import is_language
 from dragoman.data.formats.lines import open_binary, read_lines
+from dragoman.data.formats.xml import root_name
 from dragoman.errors import UserError
 
 _SUFFIXES = {
@@ -17,6 +19,20 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".parquet": "parquet",
+    ".tmx": "tmx",
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "xliff"),
+    ".po": "po",
+    ".mo": "mo",
+    ".gmo": "mo",
+    ".zip": "zip",
+}
+_MAGIC = {b"PAR1": "parquet", b"PK\3\4": "zip", b"\xde\x12\x04\x95": "mo", b"\x95\x04\x12\xde": "mo"}
+_LANGUAGES_OF = {
+    "tmx": tmx.languages_of,
+    "xliff": xliff.languages_of,
+    "po": gettext.languages_of_po,
+    "mo": gettext.languages_of_mo,
+    "zip": moses.languages_of,
 }
 
 
@@ -33,15 +49,20 @@ def detect_format(files: Sequence[str]) -> str:
     if by_suffix:
         return by_suffix
     with open_binary(path) as file:
-        if file.peek(4).startswith(b"PAR1"):
-            return "parquet"
+        magic = _MAGIC.get(file.peek(4)[:4])
+    if magic is not None:
+        return magic
+    if (root := root_name(path)) in ("tmx", "xliff"):
+        return root
     head = next((line for line in itertools.islice(read_lines(path), 100) if line.strip()), "")
     if head.lstrip().startswith("{"):
         return "jsonl"
+    if head.startswith(("msgid ", "#,", "#.", "#:", "# ")) and _is_po(path):
+        return "po"
     if "\t" in head:
         return "tsv"
     raise UserError(
-        f"{path}: one file, and it is not tsv, csv, jsonl or parquet;"
+        f"{path}: one file, and it is not one of {', '.join(dict.fromkeys(_SUFFIXES.values()))};"
         " give the source file and the target file, or name the format"
     )
 
@@ -66,11 +87,19 @@ def group_files(files: Sequence[str], format: str = "auto") -> tuple[SourceConfi
 
 
 def guess_languages(source: SourceConfig) -> tuple[str, str] | None:
-    """The languages of a corpus as its file names tell them (`train.en.gz`, `train.de.gz`), else None."""
+    """The languages of a corpus as it tells them itself (a memory, a catalogue), or as its file names do
+    (`train.en.gz`, `train.de.gz`), else None."""
     if len(source.files) != 2:
-        return None
+        format = source.format if source.format != "auto" else detect_format(source.files)
+        return _LANGUAGES_OF[format](source.files[0]) if format in _LANGUAGES_OF else None
     src, tgt = (_bare(file).suffix.removeprefix(".") for file in source.files)
     return (src, tgt) if is_language(src) and is_language(tgt) and src != tgt else None
+
+
+def _is_po(path: str) -> bool:
+    """Whether a file that begins with a comment goes on as a catalogue."""
+    lines = (line for line in itertools.islice(read_lines(path), 1000) if line.strip())
+    return next((line for line in lines if not line.startswith("#")), "").startswith(("msgid ", "msgctxt "))
 
 
 def _by_name(files: Sequence[str]) -> list[tuple[str, str]] | None:

@@ -5,8 +5,10 @@ Reading is a stream in constant memory. Bytes that are not text end it with one 
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
@@ -25,8 +27,13 @@ _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file, plain or gzip, without `\\n`, one trailing `\\r`, and a leading BOM."""
+    return lines_of(read_chunks(path), path)
+
+
+def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
+    """The same for bytes that come from elsewhere; `path` is what errors call them."""
     first_line, offset = 1, 0
-    for block in _blocks(path):
+    for block in _blocks(chunks, path):
         text = _decode(block, path, first_line, offset)
         if offset == 0:
             text = text.removeprefix("\ufeff")
@@ -42,17 +49,51 @@ def read_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path}: the file is empty")
 
 
+@dataclass
+class Meter:
+    """How many bytes of some files have been read, as they lie on the disk, and how many they have."""
+
+    size: int
+    read: int = 0
+
+    def expected(self, done: int) -> int | None:
+        """How many things there will be in all, if there were `done` in what is read. None: not known."""
+        return max(done, round(done * self.size / self.read)) if self.read else None
+
+
+_METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+@contextmanager
+def metered(files: Iterable[str]) -> Iterator[Meter]:
+    """Counts what is read of these files inside, for those who want to know how far they are."""
+    size = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
+    token = _METER.set(meter := Meter(size))
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)
+
+
+def _count(size: int) -> None:
+    if (meter := _METER.get()) is not None:
+        meter.read += size
+
+
 def read_chunks(path: str | Path) -> Iterator[bytes]:
     """The bytes of a file, unpacked where it is gzip (told by its first two bytes, not by its name)."""
     with open_binary(path) as file:
         if not file.peek(2).startswith(GZIP_MAGIC):
             while chunk := file.read(_CHUNK):
+                _count(len(chunk))
                 yield chunk
             return
-        guard = ExpansionGuard(path)
+        guard, before = ExpansionGuard(path), 0
         with _gzip_errors(path), gzip.GzipFile(fileobj=file) as unpacked:
             while chunk := unpacked.read(_CHUNK):
-                guard.check(len(chunk), file.tell())
+                guard.check(len(chunk), packed := file.tell())
+                _count(packed - before)
+                before = packed
                 yield chunk
 
 
@@ -104,11 +145,11 @@ def _gzip_errors(path: str | Path) -> Iterator[None]:
         raise UserError(f"{path}: the gzip file is damaged ({error}); fetch or pack it again") from None
 
 
-def _blocks(path: str | Path) -> Iterator[bytes]:
+def _blocks(chunks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
     """Pieces of the file of about a chunk each that end after a `\\n` (or at the end of the file)."""
     carry: list[bytes] = []
     carried = num_lines = 0
-    for chunk in read_chunks(path):
+    for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
         if cut:
             block = b"".join((*carry, chunk[:cut]))

@@ -8,7 +8,12 @@ from dragoman.errors import UserError
 
 
 def read(src_path: str, tgt_path: str) -> Iterator[Pair]:
-    src_lines, tgt_lines = read_lines(src_path), read_lines(tgt_path)
+    return pair_lines(read_lines(src_path), read_lines(tgt_path), src_path, tgt_path)
+
+
+def pair_lines(
+    src_lines: Iterator[str], tgt_lines: Iterator[str], src_path: str, tgt_path: str
+) -> Iterator[Pair]:
     number = 0
     while True:
         src, tgt = next(src_lines, None), next(tgt_lines, None)

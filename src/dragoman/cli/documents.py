@@ -1,0 +1,57 @@
+"""A file in, the same file translated out: `dragoman translate RUN guide.xliff --out guide.de.xliff`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import typer
+
+from dragoman.errors import UserError
+
+_SHOWN = 20
+
+
+def document_among(texts: list[str] | None) -> Path | None:
+    """The file that is meant where the only text is the name of one that can be translated in place."""
+    if not texts or len(texts) != 1 or "\n" in texts[0]:
+        return None
+    path = Path(texts[0])
+    from dragoman.data.documents import SUFFIXES
+
+    return path if path.suffix.lower() in SUFFIXES and path.is_file() else None
+
+
+def translate_file(
+    path: Path,
+    output: Path | None,
+    languages: tuple[str, str],
+    translate: Callable[[list[str]], Sequence[str]],
+    refused: Sequence[str],
+) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from dragoman.cli.output import write_file
+    from dragoman.data.documents import open_document
+    from dragoman.data.documents.translate import translate_units
+
+    if refused:
+        raise UserError(f"{', '.join(refused)}: not for a document; leave it out, or give --input {path}")
+    if output is None:
+        raise UserError(f"{path}: a document is translated into a file; name it with --out")
+    opened = open_document(path, languages)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("sentences", total=None)
+        outcome = translate_units(
+            opened.units, translate, lambda done, total: bar.update(task, completed=done, total=total), 256
+        )
+    write_file(output, opened.written(outcome.texts))
+    for unit, reason in outcome.left[:_SHOWN]:
+        typer.echo(f"{path}:{unit.line}: left as it was: {reason} ({unit.source[:60]!r})", err=True)
+    if len(outcome.left) > _SHOWN:
+        typer.echo(f"… and {len(outcome.left) - _SHOWN} more", err=True)
+    typer.echo(
+        f"{output}: {len(outcome.texts)} units translated, {len(outcome.left)} left as they were,"
+        f" {outcome.kept} had a translation",
+        err=True,
+    )

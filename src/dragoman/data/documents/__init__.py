@@ -1,0 +1,75 @@
+"""Documents that are translated in place: everything but the translations stays byte for byte as it was.
+
+One file a format. Each makes a `Document` of a text: its units, and the edits that put translations in.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from dragoman.data.documents.encoding import Encoding, decode
+from dragoman.data.documents.html import HtmlDocument
+from dragoman.data.documents.markdown import MarkdownDocument
+from dragoman.data.documents.plain import PlainDocument
+from dragoman.data.documents.po import PoDocument
+from dragoman.data.documents.subtitles import SubtitleDocument
+from dragoman.data.documents.table import JsonlDocument, TsvDocument
+from dragoman.data.documents.tmx import TmxDocument
+from dragoman.data.documents.unit import Document, Unit, apply
+from dragoman.data.documents.xliff import XliffDocument
+from dragoman.data.formats.lines import open_binary
+from dragoman.errors import UserError
+
+__all__ = ["SUFFIXES", "OpenDocument", "Unit", "open_document", "parse_document"]
+
+MAX_BYTES = 128 << 20
+
+Parse = Callable[[str, str, tuple[str, str]], Document]
+
+SUFFIXES: dict[str, Parse] = {
+    **dict.fromkeys((".po", ".pot"), PoDocument),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), XliffDocument),
+    ".tmx": TmxDocument,
+    **dict.fromkeys((".srt", ".vtt"), SubtitleDocument),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HtmlDocument),
+    **dict.fromkeys((".md", ".markdown"), MarkdownDocument),
+    ".tsv": TsvDocument,
+    **dict.fromkeys((".jsonl", ".ndjson"), JsonlDocument),
+    **dict.fromkeys((".txt", ".text"), PlainDocument),
+}
+_XML = (XliffDocument, TmxDocument)
+
+
+@dataclass(frozen=True)
+class OpenDocument:
+    """A document with the text and encoding that it was read from."""
+
+    name: str
+    text: str
+    encoding: Encoding
+    document: Document
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        return self.document.units
+
+    def written(self, texts: Mapping[int, str]) -> bytes:
+        """The bytes of the document with these translations, by the number of their unit."""
+        return self.encoding.encode(apply(self.text, self.document.edits(texts)))
+
+
+def open_document(path: str | Path, languages: tuple[str, str] = ("src", "tgt")) -> OpenDocument:
+    with open_binary(path) as file:
+        data = file.read(MAX_BYTES + 1)
+    return parse_document(data, str(path), languages)
+
+
+def parse_document(data: bytes, name: str, languages: tuple[str, str] = ("src", "tgt")) -> OpenDocument:
+    """The document in `data`; its format is told by the suffix of its name."""
+    parse = SUFFIXES.get(PurePath(name).suffix.lower())
+    if parse is None:
+        raise UserError(f"{name}: expected a document with one of the suffixes {', '.join(SUFFIXES)}")
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{name}: more than {MAX_BYTES >> 20} MiB are too many for a document; split it")
+    text, encoding = decode(data, name, is_xml=parse in _XML)
+    return OpenDocument(name, text, encoding, parse(text, name, languages))

@@ -1,0 +1,116 @@
+"""Tables of pairs, TSV and JSON lines: where the source has a text and the target none, it is filled in."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.formats.columns import find_sides
+from dragoman.errors import UserError
+
+
+class TsvDocument:
+    """Columns by the names in the first line, else the first two. A line with the source alone gets a second
+    column."""
+
+    def __init__(self, text: str, where: str, languages: tuple[str, str]) -> None:
+        self.units: list[Unit] = []
+        self._places: list[Edit] = []
+        src, tgt = 0, 1
+        at = 0
+        for number, line in enumerate(text.split("\n"), start=1):
+            cells = line.removesuffix("\r").split("\t")
+            found = find_sides(cells, *languages) if number == 1 and len(cells) > 1 else None
+            if found is not None:
+                src, tgt = found
+            elif line.strip():
+                if len(cells) <= max(src, tgt) and not (len(cells) == 1 and (src, tgt) == (0, 1)):
+                    raise UserError(
+                        f"{where}:{number}: expected {max(src, tgt) + 1} columns, found {len(cells)}"
+                    )
+                self._add(number, at, cells, src, tgt)
+            at += len(line) + 1
+
+    def _add(self, number: int, at: int, cells: list[str], src: int, tgt: int) -> None:
+        missing = len(cells) == 1
+        inline = Inline()
+        inline.text(cells[src])
+        done = not cells[src].strip() or (not missing and bool(cells[tgt].strip()))
+        self.units.append(inline.unit(str(number), number, str, "done" if done else "new"))
+        start = at + sum(len(cell) + 1 for cell in cells[:tgt]) - missing
+        end = start if missing else start + len(cells[tgt])
+        self._places.append(Edit(start, end, "\t" if missing else ""))
+
+    def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
+        for number, text in texts.items():
+            place = self._places[number]
+            new = filled(self.units[number], " ".join(re.split(r"[\t\n\r]+", text)), str)
+            yield Edit(place.start, place.end, place.new + new)
+
+
+class JsonlDocument:
+    """Objects with `src` and `tgt`, `source` and `target`, or the languages of the run; also below
+    `translation`."""
+
+    def __init__(self, text: str, where: str, languages: tuple[str, str]) -> None:
+        self.units: list[Unit] = []
+        self._places: list[tuple[int, str, str]] = []
+        at = 0
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                self._add(number, at, line.removesuffix("\r"), languages, f"{where}:{number}")
+            at += len(line) + 1
+
+    def _add(self, number: int, at: int, line: str, languages: tuple[str, str], where: str) -> None:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{where}: not valid JSON ({error})") from None
+        nested = record.get("translation") if isinstance(record, dict) else None
+        holder: Any = nested if isinstance(nested, dict) else record
+        sides = [languages, ("src", "tgt"), ("source", "target")]
+        found = next((pair for pair in sides if isinstance(holder, dict) and pair[0] in holder), None)
+        if found is None or not isinstance(holder[found[0]], str):
+            raise UserError(f"{where}: expected an object with the text '{languages[0]}', 'src' or 'source'")
+        src, tgt = found
+        inline = Inline()
+        inline.text(holder[src])
+        done = not holder[src].strip() or bool(holder.get(tgt))
+        edit = None if done else _value_place(line, record, src, tgt, nested is holder)
+        if not done and edit is None:
+            raise UserError(
+                f"{where}: no place for '{tgt}' could be found; write the object without repetitions"
+            )
+        self.units.append(inline.unit(str(number), number, str, "done" if done else "new"))
+        self._places.append(
+            (at, line, tgt) if edit is None else (at + edit[0], line[edit[0] : edit[1]], edit[2])
+        )
+
+    def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
+        for number, text in texts.items():
+            start, old, lead = self._places[number]
+            value = json.dumps(filled(self.units[number], text, str), ensure_ascii=False)
+            yield Edit(start, start + len(old), lead + value)
+
+
+def _value_place(
+    line: str, record: dict[str, Any], src: str, tgt: str, nested: bool
+) -> tuple[int, int, str] | None:
+    """Where the value of `tgt` is or can be: start, end, and what is written before it. Every place that
+    looks right is tried, and taken if the object then is as it should be."""
+    probe = "\u2060probe"
+    wanted = json.loads(json.dumps(record))
+    (wanted["translation"] if nested else wanted)[tgt] = probe
+    name = re.escape(json.dumps(tgt, ensure_ascii=False))
+    empty = [(m.start(1), m.end(1), "") for m in re.finditer(name + r'\s*:\s*(""|null)', line)]
+    after = re.finditer(re.escape(json.dumps(src, ensure_ascii=False)) + r'\s*:\s*"(?:[^"\\]|\\.)*"', line)
+    added = [(m.end(), m.end(), f", {json.dumps(tgt, ensure_ascii=False)}: ") for m in after]
+    for start, end, lead in (*empty, *added):
+        try:
+            if json.loads(f"{line[:start]}{lead}{json.dumps(probe)}{line[end:]}") == wanted:
+                return start, end, lead
+        except ValueError:
+            continue
+    return None

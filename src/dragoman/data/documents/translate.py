@@ -1,0 +1,55 @@
+"""Translate what a document still lacks, check it, and say what had to be left empty."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dragoman.data.documents.inline import fault
+from dragoman.data.documents.unit import Unit
+from dragoman.text.sentences import split_sentences
+
+Translate = Callable[[list[str]], Sequence[str]]
+"""The translations of texts, in their order. Tags and placeholders are to come out as they went in."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Outcome:
+    texts: dict[int, str] = field(default_factory=dict)
+    """Translations by the number of the unit."""
+    left: list[tuple[Unit, str]] = field(default_factory=list)
+    """Units that stay empty, and why."""
+    kept: int = 0
+    """Units that had a translation already."""
+
+
+def translate_units(
+    units: Sequence[Unit], translate: Translate, progress: Progress | None = None, batch: int = 1024
+) -> Outcome:
+    """Every unit sentence by sentence; the same sentence is translated once."""
+    pieces = {n: split_sentences(unit.source) for n, unit in enumerate(units) if unit.state == "new"}
+    wanted = list(dict.fromkeys(piece.strip() for found in pieces.values() for piece in found))
+    wanted = [text for text in wanted if text]
+    known: dict[str, str] = {"": ""}
+    for start in range(0, len(wanted), batch):
+        texts = wanted[start : start + batch]
+        known |= zip(texts, translate(texts), strict=True)
+        if progress:
+            progress(min(start + batch, len(wanted)), len(wanted))
+    outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
+    for number, found in pieces.items():
+        text = "".join(_with_spaces(piece, known[piece.strip()]) for piece in found)
+        reason = fault(units[number], text)
+        if not units[number].source:
+            continue
+        if reason is None:
+            outcome.texts[number] = text
+        else:
+            outcome.left.append((units[number], reason))
+    return outcome
+
+
+def _with_spaces(piece: str, translation: str) -> str:
+    """The translation as one line, between the white space that was around the source."""
+    start = len(piece) - len(piece.lstrip())
+    end = len(piece.rstrip())
+    return f"{piece[:start]}{' '.join(translation.split(chr(10)))}{piece[end:] if end >= start else ''}"

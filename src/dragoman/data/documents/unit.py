@@ -1,0 +1,67 @@
+"""What every kind of document is made of: units to translate, and edits that put translations into its text.
+
+text ─ parse ─▶ document.units ─▶ translations ─ document.edits ─▶ the same text, but for the edits
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+State = Literal["new", "done"]
+"""`new`: there is no translation yet; `done`: there is one, and it is left alone."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """`text[start:end]` becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A text to translate. Tags in it (`<g1>`, `</g1>`, `<g2/>`) stand for the inline `codes` of the file."""
+
+    id: str
+    line: int
+    source: str
+    codes: Mapping[str, str] = field(default_factory=dict)
+    before: str = ""
+    """What stands before the source in the file and comes out as it is: white space, codes."""
+    after: str = ""
+    state: State = "new"
+
+
+class Document(Protocol):
+    @property
+    def units(self) -> Sequence[Unit]: ...
+
+    def edits(self, texts: Mapping[int, str]) -> Iterable[Edit]:
+        """How the document changes with these translations, by the number of the unit. Each has been checked:
+        it has the codes of its unit."""
+        ...
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """The text with all edits; the same edit may come several times, none may overlap another."""
+    parts: list[str] = []
+    at = 0
+    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end)):
+        assert edit.start >= at, f"edits overlap at {edit.start}"
+        parts += (text[at : edit.start], edit.new)
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+class Lines:
+    """The numbers of lines, from offsets that only grow."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._line = text, 0, 1
+
+    def number(self, offset: int) -> int:
+        self._line += self._text.count("\n", self._at, offset)
+        self._at = max(self._at, offset)
+        return self._line

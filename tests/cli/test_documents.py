@@ -1,0 +1,111 @@
+"""`dragoman train memory.tmx` and `dragoman translate RUN guide.po`, as a person types them."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.conftest import SETTINGS, TRANSFORMER
+from dragoman.cli.main import app
+from dragoman.data.documents import open_document
+from dragoman.text.spans import DEFAULT_KINDS, find
+
+FEW = {"train.max_updates": 30, "train.validate_every": 30}
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> Path:
+    path = tmp_path_factory.mktemp("documents") / "memory.tmx"
+    units = "".join(
+        f'<tu><tuv xml:lang="en-GB"><seg>{src}</seg></tuv><tuv xml:lang="de-DE"><seg>{tgt}</seg></tuv></tu>\n'
+        for src, tgt in pairs
+    )
+    text = f'<?xml version="1.0"?>\n<tmx version="1.4"><header srclang="en-GB"/><body>\n{units}</body></tmx>'
+    path.write_text(text, encoding="utf-16")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(memory: Path) -> Path:
+    out = memory.parent / "run"
+    fields = [f"{name}={value}" for name, value in (SETTINGS | TRANSFORMER | FEW).items()]
+    result = command("train", memory, "--out", out, "--quiet", *fields)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+def test_a_memory_is_a_corpus(memory: Path, pairs: list[tuple[str, str]]) -> None:
+    result = command("corpus", memory)
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"memory\.tmx +{len(pairs)}\n", result.stdout)
+    assert re.search(r"^ +en +de$", result.stdout, re.MULTILINE)
+
+
+PO = (
+    'msgid "the red cat and a %s"\nmsgstr ""\n\n'
+    '#, c-format\nmsgid "a <b>dog</b>.\\nthe old {x} hill"\nmsgstr ""\n'
+)
+
+
+def test_a_document_is_translated_in_place(run: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "guide.po", tmp_path / "out.po"
+    source.write_text(PO, encoding="utf-8")
+    result = command("translate", run, source, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "out.po: 2 units translated, 0 left as they were, 0 had a translation" in result.stderr
+    written = out.read_text(encoding="utf-8")
+    assert written.count("fuzzy") == 2
+    assert re.sub(r'(?m)^msgstr (".*"\n?)+', 'msgstr ""\n', written.replace("#, fuzzy\n", "")) == PO.replace(
+        "#, c-format", "#, fuzzy, c-format"
+    )
+    for line in (line for line in written.splitlines() if line.startswith("msgstr")):
+        assert line
+    spans = sorted(span.text for span in find(written, DEFAULT_KINDS))
+    assert spans == sorted(["%s", "<b>", "</b>", "{x}"] * 2)
+    again = command("translate", run, out, "--out", tmp_path / "again.po")
+    assert "0 units translated, 0 left as they were, 2 had a translation" in again.stderr
+    assert (tmp_path / "again.po").read_bytes() == out.read_bytes()
+
+
+def test_languages_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "a.tmx", tmp_path / "b.tmx"
+    source.write_text('<tmx><body><tu><tuv lang="en"><seg>the red cat</seg></tuv></tu></body></tmx>')
+    assert command("translate", run, source, "-o", out).exit_code == 0
+    assert '<tuv lang="de">' in out.read_text()
+    assert [unit.state for unit in open_document(out, ("en", "de")).units] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], r"name it with --out"),
+        (["--out", "x.po", "--json", "--align"], r"--json, --align: not for a document"),
+    ],
+)
+def test_what_does_not_fit_is_refused(run: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    (tmp_path / "a.po").write_text(PO)
+    result = command("translate", run, tmp_path / "a.po", *options)
+    assert result.exit_code != 0
+    assert re.search(message, str(result.exception))
+
+
+def test_a_name_that_is_no_file_is_a_text(run: Path) -> None:
+    assert command("translate", run, "there is no such file.po").exit_code == 0
+
+
+def test_an_export_translates_documents_too(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    exported, source, out = tmp_path / "export", tmp_path / "a.html", tmp_path / "b.html"
+    assert command("export", run, "--out", exported).exit_code == 0
+    source.write_text("<p>the <b>red</b> cat {x}</p><hr>\n", encoding="utf-8")
+    result = command("translate", exported, source, "--out", out)
+    assert result.exit_code == 0, result.output
+    written = out.read_text(encoding="utf-8")
+    assert written.startswith("<p>") and written.endswith("</p><hr>\n")
+    assert all(written.count(span) == 1 for span in ("<b>", "</b>", "{x}"))
+    assert "1 units translated" in result.stderr

@@ -1,0 +1,562 @@
+"""Documents translated in place, with translators that are not models: upper case, words turned round."""
+
+import io
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.documents import SUFFIXES, open_document, parse_document
+from dragoman.data.documents.inline import Inline, fault, filled
+from dragoman.data.documents.translate import translate_units
+from dragoman.data.documents.tree import parse_tree
+from dragoman.data.formats import read_pairs
+from dragoman.errors import UserError
+from dragoman.text.protect import carried, protect, restore
+from dragoman.text.spans import DEFAULT_KINDS, Kind
+
+
+def with_spans_restored(
+    translate: Callable[[list[str]], Sequence[str]], kinds: Collection[Kind]
+) -> Callable[[list[str]], list[str]]:
+    """A stand-in for a translator: spans go where the order of words puts them."""
+
+    def translated(texts: list[str]) -> list[str]:
+        cut = [protect(text, kinds) for text in texts]
+        found = list(translate([each.text for each in cut]))
+        return [
+            text if carried(each, text) else restore(text, each)[0]
+            for each, text in zip(cut, found, strict=True)
+        ]
+
+    return translated
+
+
+shout = with_spans_restored(lambda texts: [text.upper() for text in texts], DEFAULT_KINDS)
+turn = with_spans_restored(lambda texts: [" ".join(text.split()[::-1]) for text in texts], DEFAULT_KINDS)
+
+PO = r"""# c
+msgid ""
+msgstr "Language: de\n"
+
+#, c-format
+msgctxt "m"
+msgid "open %s now"
+msgstr ""
+
+msgid "one\n"
+"two %d\n"
+msgstr ""
+
+#: x.c
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+msgstr[2] ""
+
+#, fuzzy
+msgid "doubt"
+msgstr "Zweifel"
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+PO_SHOUTED = r"""# c
+msgid ""
+msgstr "Language: de\n"
+
+#, fuzzy, c-format
+msgctxt "m"
+msgid "open %s now"
+msgstr "OPEN %s NOW"
+
+#, fuzzy
+msgid "one\n"
+"two %d\n"
+msgstr ""
+"ONE\n"
+"TWO %d\n"
+
+#: x.c
+#, fuzzy
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d FILE"
+msgstr[1] "%d FILES"
+msgstr[2] "%d FILES"
+
+#, fuzzy
+msgid "doubt"
+msgstr "Zweifel"
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+XLIFF = """<?xml version='1.0' encoding="UTF-8"?>
+<!-- é --><xliff version="1.2"><file source-language="en" target-language="de"><body>
+  <trans-unit id="1">
+    <source>Click <g id="1">here &amp; there</g> <x id="2"/>é now</source>
+  </trans-unit>
+  <trans-unit id='2'><source>A <bpt id="1">&lt;b></bpt>bold<ept id="1">&lt;/b></ept> move</source
+  ><target state='new' /></trans-unit>
+  <trans-unit id="3"><source>done</source><target>fertig</target></trans-unit>
+  <trans-unit id="4" translate="no"><source>no</source></trans-unit>
+  <trans-unit id="5"><source>A one. B.</source><seg-source><g id="9"><mrk mtype="seg" mid="1">A one.</mrk>
+<mrk mtype="seg" mid="2">B.</mrk></g></seg-source><sdl:seg-defs
+ xmlns:sdl="u"><sdl:seg id="1"/></sdl:seg-defs></trans-unit>
+  <trans-unit id="6"><source>C. D.</source><seg-source><mrk mtype="seg" mid="1">C.</mrk> <mrk mtype="seg"
+ mid="2">Dd.</mrk></seg-source><target><mrk mtype="seg" mid="1">x</mrk> <mrk mtype="seg" mid="2"/></target
+></trans-unit>
+  <trans-unit id="7" mq:status="NotStarted" xmlns:mq="u">
+<source><![CDATA[a < b]]> &#233;</source></trans-unit>
+</body></file></xliff>
+"""
+REVIEW = '<target state="needs-review-translation">'
+XLIFF_EDITS = [
+    (
+        "é now</source>\n",
+        f'é now</source>\n    {REVIEW}CLICK <g id="1">HERE &amp; THERE</g> <x id="2"/>É NOW</target>\n',
+    ),
+    (
+        "<target state='new' />",
+        f'{REVIEW}A <bpt id="1">&lt;b></bpt>BOLD<ept id="1">&lt;/b></ept> MOVE</target>',
+    ),
+    (
+        "</g></seg-source>",
+        f'</g></seg-source>{REVIEW}<g id="9"><mrk mtype="seg" mid="1">A ONE.</mrk>\n'
+        '<mrk mtype="seg" mid="2">B.</mrk></g></target>',
+    ),
+    ('<sdl:seg id="1"/>', '<sdl:seg id="1" conf="Draft"/>'),
+    ('<target><mrk mtype="seg" mid="1">x', f'{REVIEW}<mrk mtype="seg" mid="1">x'),
+    ('<mrk mtype="seg" mid="2"/>', '<mrk mtype="seg" mid="2">DD.</mrk>'),
+    ('mq:status="NotStarted"', 'mq:status="Pretranslated"'),
+    ("&#233;</source>", f"&#233;</source>\n{REVIEW}A &lt; B É</target>"),
+]
+XLIFF_2 = """<xliff version="2.0" srcLang="en" trgLang="de"><file id="f"><unit id="u">
+<segment id="s"><source>Hello <pc id="1">big <ph id="2"/>world</pc> x</source></segment>
+<segment state="initial"><source>Two</source><target></target></segment>
+<segment state="final"><source>Two</source><target>Zwei</target></segment></unit></file></xliff>
+"""
+REVIEW_2 = 'state="translated" subState="dragoman:needs-review"'
+XLIFF_2_EDITS = [
+    ('<segment id="s">', f'<segment id="s" {REVIEW_2}>'),
+    ("</pc> x</source>", '</pc> x</source><target>HELLO <pc id="1">BIG <ph id="2"/>WORLD</pc> X</target>'),
+    ('<segment state="initial">', f"<segment {REVIEW_2}>"),
+    ("<target></target>", "<target>TWO</target>"),
+]
+TMX = """<?xml version="1.0"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en-US"/><body>
+<tu tuid="1">
+  <tuv xml:lang="en-US"><seg>Hello <bpt i="1">&lt;b></bpt>w<ept i="1">x</ept> end</seg></tuv>
+</tu>
+<tu><tuv xml:lang="en-US"><seg>b</seg></tuv><tuv xml:lang="de-DE"><seg/></tuv></tu>
+<tu><tuv xml:lang="en-US"><seg>c</seg></tuv><tuv xml:lang="de-DE"><seg>d</seg></tuv></tu>
+</body></tmx>
+"""
+TMX_EDITS = [
+    (
+        "end</seg></tuv>\n",
+        'end</seg></tuv>\n  <tuv xml:lang="de-DE"><prop type="x-state">needs-review</prop><seg>HELLO '
+        '<bpt i="1">&lt;b></bpt>W<ept i="1">x</ept> END</seg></tuv>\n',
+    ),
+    ("<seg/>", "<seg>B</seg>"),
+]
+HTML = """<!DOCTYPE html>
+<html><head><title>A title</title><style>p > a {}</style><script>if (a<b) x("</p>")</script></head>
+<body class="x">
+<p>Hello <b>big</b>
+   world &amp; <a href="x?a>b">a link</a>.</p>
+<ul><li>One<li>Two <code>x &lt; y</code> three<br>four</ul>
+<p translate="no">Keep me</p><p>See <span class="notranslate">Foo</span> is&nbsp;ok</p>
+<!-- c --><pre>raw  text</pre> 1 < 2
+<div><b>All bold.</b></div><p>123</p>
+</body></html>
+"""
+HTML_EDITS = [
+    ("A title", "A TITLE"),
+    ("Hello <b>big</b>\n   world &amp; <a", "HELLO <b>BIG</b> WORLD &amp; <a"),
+    ("a link", "A LINK"),
+    ("<li>One<li>Two ", "<li>ONE<li>TWO "),
+    (" three<br>four", " THREE<br>FOUR"),
+    ("<p>See ", "<p>SEE "),
+    ("is&nbsp;ok", "IS&nbsp;OK"),
+    ("All bold.", "ALL BOLD."),
+]
+MARKDOWN = """---
+title: x
+---
+# A *title* here #
+
+Para with **bold text** and `code`
+second [a link](http://x.y "t") snake_case.
+Hard break\\
+next one
+
+- item one
+  goes on
+- [ ] task
+1. numbered \\* star
+
+> quote me
+> more
+
+```py
+code = 1
+```
+
+    indented code
+
+| Name | Value |
+|------|:-----:|
+| cell a | 3 |
+
+<div>
+html stays
+</div>
+
+[ref]: http://x
+Setext
+======
+![img](a.png) See [ref] and <b>inline</b> 2 * 3.
+"""
+MARKDOWN_EDITS = [
+    ("A *title* here", "A *TITLE* HERE"),
+    (
+        "Para with **bold text** and `code`\nsecond [a link]",
+        "PARA WITH **BOLD TEXT** AND `code` SECOND [A LINK]",
+    ),
+    ("snake_case.\nHard break", "SNAKE_CASE. HARD BREAK"),
+    ("next one", "NEXT ONE"),
+    ("item one\n  goes on", "ITEM ONE GOES ON"),
+    ("task", "TASK"),
+    ("numbered \\* star", "NUMBERED \\* STAR"),
+    ("quote me\n> more", "QUOTE ME MORE"),
+    ("Name | Value", "NAME | VALUE"),
+    ("cell a", "CELL A"),
+    ("Setext", "SETEXT"),
+    ("See [ref] and <b>inline</b> 2 * 3.", "SEE [REF][ref] AND <b>INLINE</b> 2 \\* 3."),
+]
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,000\r\nHello <i>big\r\nworld</i>, how are you?\r\n\r\n"
+    "2\r\n00:00:03,000 --> 00:00:04,000\r\n{\\an8}- Yes.\r\n\r\n"
+    "3\r\n00:00:05,000 --> 00:00:06,000\r\n- Yes.\r\n- No."
+)
+SRT_EDITS = [
+    ("Hello <i>big\r\nworld</i>, how are you?", "HELLO <i>BIG WORLD</i>,\r\nHOW ARE YOU?"),
+    ("- Yes.", "- YES."),
+    ("- No.", "- NO."),
+]
+VTT = (
+    "WEBVTT\n\nSTYLE\n::cue {}\n\nNOTE a note\n\nid1\n00:01.000 --> 00:02.000 align:start\n"
+    "<v Bob>Fish &amp; chips\n\n00:03.000 --> 00:04.000\nA <c.x>b</c> <00:03.500>c\n"
+)
+VTT_EDITS = [
+    ("Fish &amp; chips", "FISH &amp; CHIPS"),
+    ("A <c.x>b</c> <00:03.500>c", "A <c.x>B</c> <00:03.500>C"),
+]
+PLAIN = "  Hello there. How are you?\n\nSee http://x.org/a now.\r\nlast\u2028line"
+PLAIN_EDITS = [
+    ("Hello there. How are you?", "HELLO THERE. HOW ARE YOU?"),
+    ("See http://x.org/a now.", "SEE http://x.org/a NOW."),
+    ("last\u2028line", "LAST\u2028LINE"),
+]
+JSONL = (
+    '{"id": 1, "src": "hi \\"x\\"", "tgt": ""}\n\n{"src":"no", "n": {"tgt": ""}}\n'
+    '{"translation": {"en": "a b"}}\n'
+)
+JSONL_EDITS = [
+    ('"tgt": ""}\n\n', '"tgt": "HI \\"X\\""}\n\n'),
+    ('"src":"no"', '"src":"no", "tgt": "NO"'),
+    ('"en": "a b"', '"en": "a b", "de": "A B"'),
+]
+
+
+def edited(text: str, edits: list[tuple[str, str]]) -> str:
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+SAMPLES = {
+    "a.po": (PO, PO_SHOUTED),
+    "crlf.po": (PO.replace("\n", "\r\n"), PO_SHOUTED.replace("\n", "\r\n")),
+    "a.xliff": (XLIFF, edited(XLIFF, XLIFF_EDITS)),
+    "two.xlf": (XLIFF_2, edited(XLIFF_2, XLIFF_2_EDITS)),
+    "a.tmx": (TMX, edited(TMX, TMX_EDITS)),
+    "a.html": (HTML, edited(HTML, HTML_EDITS)),
+    "a.md": (MARKDOWN, edited(MARKDOWN, MARKDOWN_EDITS)),
+    "a.srt": (SRT, edited(SRT, SRT_EDITS)),
+    "a.vtt": (VTT, edited(VTT, VTT_EDITS)),
+    "a.txt": (PLAIN, edited(PLAIN, PLAIN_EDITS)),
+    "a.tsv": ("src\ttgt\nhello\t\nyes\tja\n", "src\ttgt\nhello\tHELLO\nyes\tja\n"),
+    "b.tsv": ("hello\t\r\nyes", "hello\tHELLO\r\nyes\tYES"),
+    "a.jsonl": (JSONL, edited(JSONL, JSONL_EDITS)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_only_translations_change(name: str) -> None:
+    text, expected = SAMPLES[name]
+    opened = parse_document(text.encode(), name, ("en", "de"))
+    assert opened.written({}) == text.encode()
+    outcome = translate_units(opened.units, shout)
+    assert outcome.left == []
+    written = opened.written(outcome.texts)
+    assert written.decode() == expected
+    again = parse_document(written, name, ("en", "de"))
+    assert len(again.units) == len(opened.units)
+    if name.endswith(("po", "xliff", "xlf", "tmx", "tsv", "jsonl")):
+        assert all(unit.state == "done" or not unit.source for unit in again.units)
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.md", "a.srt", "a.vtt", "a.txt"])
+def test_what_translates_to_itself_stays_byte_for_byte(name: str) -> None:
+    data = SAMPLES[name][0].encode()
+    opened = parse_document(data, name)
+    assert opened.written(translate_units(opened.units, lambda texts: texts).texts) == data
+
+
+@pytest.mark.parametrize("name", ["a.xliff", "a.tmx"])
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1", "utf-8-sig"])
+def test_encodings_of_xml(name: str, encoding: str) -> None:
+    text = SAMPLES[name][0].replace('encoding="UTF-8"', f'encoding="{encoding.removesuffix("-sig")}"')
+    if encoding == "iso-8859-1" and "encoding" not in text:
+        text = text.replace('version="1.0"', 'version="1.0" encoding="iso-8859-1"', 1)
+    opened = parse_document(text.encode(encoding), name, ("en", "de"))
+    assert opened.written({}) == text.encode(encoding)
+    written = opened.written({0: opened.units[0].source.replace("l", "Ж")}).decode(encoding)
+    assert ("&#1046;" if encoding == "iso-8859-1" else "Ж") in written
+    assert len(parse_document(written.encode(encoding), name, ("en", "de")).units) == len(opened.units)
+
+
+def test_babel_reads_what_is_written() -> None:
+    """An independent reader of PO finds the same strings, and all of them fuzzy."""
+    text = r"""msgid ""
+msgstr "Language: de\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
+
+msgid "one \"quoted\"\n\ttwo \\ three\n"
+msgstr ""
+
+msgctxt "c"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+"""
+    opened = parse_document(text.encode(), "a.po")
+    written = opened.written(translate_units(opened.units, shout).texts)
+    catalog = read_po(io.BytesIO(written))
+    found = {message.id: (message.string, message.fuzzy) for message in catalog if message.id}
+    assert found == {
+        'one "quoted"\n\ttwo \\ three\n': ('ONE "QUOTED"\n\tTWO \\ THREE\n', True),
+        ("%d file", "%d files"): (("%d FILE", "%d FILES"), True),
+    }
+
+
+def test_a_translated_file_is_read_as_one_that_needs_review(tmp_path: Path) -> None:
+    for name, (_, expected) in SAMPLES.items():
+        if name.endswith((".po", ".xliff", ".tmx")):
+            (tmp_path / name).write_bytes(expected.encode())
+            pairs = list(read_pairs(SourceConfig((str(tmp_path / name),)), "en", "de"))
+            reviewed = {"a.po": [], "crlf.po": [], "a.xliff": ["fertig"]}.get(name)
+            assert reviewed is None or [pair.tgt for pair in pairs if pair.tgt] == reviewed
+
+
+@pytest.mark.parametrize(
+    ("translation", "reason"),
+    [
+        ("klick hier", "placeholders or inline tags"),
+        ("<g1>hier</g1> %s <g1>", "placeholders or inline tags"),
+        ("</g1>hier<g1> %s", "placeholders or inline tags"),
+        (" ", "empty"),
+        ("%s <g1>hier</g1>", None),
+    ],
+)
+def test_faults_leave_a_unit_empty(translation: str, reason: str | None) -> None:
+    text = '<xliff><file><trans-unit id="1"><source>a <g id="1">b</g> %s</source></trans-unit></file></xliff>'
+    opened = parse_document(text.encode(), "a.xlf")
+    outcome = translate_units(opened.units, lambda texts: [translation] * len(texts))
+    assert (reason is None) == (outcome.texts != {})
+    if reason is not None:
+        assert reason in outcome.left[0][1]
+        assert opened.written(outcome.texts) == text.encode()
+
+
+def test_two_thousand_nestings() -> None:
+    """Whatever is nested in whatever, every code comes out once, and well-formed."""
+    chance = random.Random(1)
+    for _ in range(2000):
+        inline, opened = Inline(), []
+        for number in range(1, chance.randint(2, 13)):
+            what = chance.choice("toocacx")
+            if what == "t":
+                inline.text(chance.choice(["red ", "<g1> is text ", "a&b ", "ß", " "]))
+            elif what == "o":
+                inline.open(f"[o{number}]", number)
+                opened.append(number)
+            elif what == "c" and opened:
+                inline.close(f"[c{number}]", opened.pop())
+            elif what == "x":
+                inline.close(f"[c{number}]", chance.choice([*opened, 0]))
+            else:
+                inline.alone(f"[a{number}]")
+        unit = inline.unit("", 1, str)
+        whole = filled(unit, unit.source, str)
+        (translation,) = turn([unit.source])
+        assert unit.source.strip() == "" or fault(unit, translation) is None, unit.source
+        written = filled(unit, translation, str)
+        codes = re.compile(r"\[[oca]\d+\]")
+        assert sorted(codes.findall(written)) == sorted(codes.findall(whole))
+
+
+PIECES = [
+    *(
+        "<p>",
+        "</p>",
+        "<b>",
+        "</b>",
+        "<br>",
+        "<!-- ",
+        " -->",
+        "text ",
+        "Ünï ",
+        "&amp;",
+        "<",
+        ">",
+        '"',
+        "'",
+        "=",
+    ),
+    *(
+        "<a href='x'>",
+        "</a>",
+        "<script>",
+        "</script>",
+        "`",
+        "**",
+        "*",
+        "_",
+        "[",
+        "](x)",
+        "]",
+        "![",
+        "\n",
+        "\n\n",
+    ),
+    *(
+        "# ",
+        "- ",
+        "1. ",
+        "> ",
+        "```",
+        "    ",
+        "|",
+        "---",
+        "\\",
+        "~~",
+        "00:01 --> 00:02\n",
+        "%s ",
+        "{x} ",
+        "\r\n",
+    ),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=30),
+    st.sampled_from(["a.html", "a.md", "a.txt", "a.srt", "a.vtt"]),
+)
+def test_any_text_keeps_its_bytes(pieces: list[str], name: str) -> None:
+    data = "".join(pieces).encode()
+    try:
+        opened = parse_document(data, name)
+    except UserError as error:
+        assert name.endswith((".srt", ".vtt")) and "\n" not in str(error)
+        return
+    assert opened.written({}) == data
+    assert opened.written(translate_units(opened.units, lambda texts: texts).texts) == data
+    opened.written(translate_units(opened.units, shout).texts).decode()
+
+
+XML_TEXT = st.lists(
+    st.sampled_from([
+        *("word ", "é", "&amp;", "&lt;b&gt;", "<g id='1'>in</g>", "<x id='2'/>", "\n ", "%s", "&#10;"),
+        *('<bpt id="3">c</bpt>', '<ept id="3">d</ept>', "<g id='4'>a <g id='5'>b</g></g>"),
+        *("<![CDATA[<]]>", "<!-- n -->"),
+    ]),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(XML_TEXT, st.sampled_from(["", "<target/>", "<target> </target>", "<target>t</target>"]))
+    )
+)
+def test_any_xliff_stays_well_formed(units: list[tuple[str, str]]) -> None:
+    inside = "\n".join(f"<trans-unit><source>{s}</source>{t}</trans-unit>" for s, t in units)
+    text = f"<xliff version='1.2'><file><body>{inside}</body></file></xliff>"
+    opened = parse_document(text.encode(), "a.xlf")
+    assert opened.written({}) == text.encode()
+    written = opened.written(translate_units(opened.units, turn).texts).decode()
+    root = parse_tree(written, "a.xlf")
+    sources = [written[node.open_end : node.close_start] for node in root.below("source")]
+    assert sources == [source for source, _ in units]
+
+
+BAD = [
+    ("a.xlf", b"<xliff><file>", r"a\.xlf:1: the file is cut off"),
+    ("a.xlf", b"<html/>", r"a\.xlf:1: expected <xliff> as the root"),
+    ("a.xlf", b"<!DOCTYPE xliff [<!ENTITY a 'b'>]><xliff/>", r"a\.xlf:1: the DOCTYPE declares"),
+    ("a.xlf", b"<xliff>" + b"<a>" * 300, r"nested more than 256 deep"),
+    (
+        "a.xlf",
+        b'<?xml version="1.0" encoding="utf-7"?><xliff/>',
+        r"a\.xlf:1: the encoding utf-7 is not known",
+    ),
+    ("a.tmx", b"<tmx><header/><body/></tmx>", r"a\.tmx: neither the run nor the memory names the language"),
+    ("a.po", b"msgid 1", r"a\.po:1: not a PO file"),
+    ("a.po", b'msgid "a"\nmsgstr "\xff"', r"a\.po:2: not valid UTF-8 \(0xFF at byte 18\)"),
+    ("a.txt", b"a\nb\0", r"a\.txt:2: NUL in the text"),
+    ("a.srt", b"1\nHello\n", r"a\.srt:1: a subtitle without its times"),
+    ("a.srt", b"\n", r"a\.srt: there are no subtitles"),
+    ("a.jsonl", b'{"src": 1}', r"a\.jsonl:1: expected an object with the text"),
+    ("a.jsonl", b"{", r"a\.jsonl:1: not valid JSON"),
+    ("a.tsv", b"x\tsrc\ttgt\na\n", r"a\.tsv:2: expected 3 columns, found 1"),
+    ("a.docx", b"", r"a\.docx: expected a document with one of the suffixes \.po"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "message"), BAD)
+def test_errors_name_file_and_line(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UserError, match=message) as error:
+        open_document(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "piece", ['<a ="', "<a b='", "<!--", "<code>", "[", "![", "`", "*a ", "**", "<b>", "</i>", "_a", "<"]
+)
+@pytest.mark.parametrize("name", ["a.html", "a.md", "a.vtt"])
+def test_time_is_linear(name: str, piece: str) -> None:
+    head = "WEBVTT\n\n00:01 --> 00:02\n" if name == "a.vtt" else ""
+    started = time.perf_counter()
+    parse_document((head + piece * 5000).encode(), name)
+    assert time.perf_counter() - started < 5
+
+
+def test_every_suffix_has_a_sample() -> None:
+    assert set(SUFFIXES.values()) == {SUFFIXES[Path(name).suffix] for name in SAMPLES}

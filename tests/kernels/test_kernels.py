@@ -1,0 +1,19 @@
+"""The kernels in Triton's interpreter, which needs no GPU. It is chosen by the environment of a process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_every_kernel_against_torch() -> None:
+    pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
+    program = Path(__file__).with_name("interpreted.py")
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("passed") == 5

@@ -45,6 +45,8 @@ class Crew:
     """This process among the others."""
 
     rank, size, local_rank = 0, 1, 0
+    warning = ""
+    """What a person should know of the way the processes were started."""
 
     @property
     def first(self) -> bool:
@@ -126,6 +128,11 @@ class _Member(Crew):
             # it. On several machines the counts differ: there every attempt needs a store of its own.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             store = dist.PrefixStore(f"attempt{attempt}", store)  # pyright: ignore[reportPrivateImportUsage]
+        elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+            self.warning = (
+                "on several machines lost processes can only be replaced if torchrun is started with "
+                "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+            )
         self._store = store
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.size, timeout=_PATIENCE)
 

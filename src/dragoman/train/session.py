@@ -60,6 +60,8 @@ def _learn(
     keeper.restore()
     if training.progress.update:
         log.say(f"{run.directory}: going on after update {training.progress.update}")
+    if crew.warning:
+        log.warn(crew.warning)
     if run.config.train.accumulate % crew.size:
         log.warn(
             f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "

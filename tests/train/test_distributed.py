@@ -210,9 +210,10 @@ def children(parent: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_ten_kills_of_a_process_change_nothing(tmp_path: Path) -> None:
+def test_kills_of_a_process_change_nothing(tmp_path: Path) -> None:
+    """The benchmark's own script, with fewer kills."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "kill_distributed.py"), "10", "--no-write"],
+        [sys.executable, str(ROOT / "benchmarks" / "kill_distributed.py"), "4", "--no-write"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -220,4 +221,4 @@ def test_ten_kills_of_a_process_change_nothing(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "| 10 | 0 |" in done.stdout
+    assert "| 4 | 0 |" in done.stdout

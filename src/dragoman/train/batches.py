@@ -19,7 +19,7 @@ import torch
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import Prepared
 from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
-from dragoman.data.sampler import BucketSampler
+from dragoman.data.sampler import BucketSampler, tempered
 from dragoman.train.config import RunConfig
 from dragoman.train.distributed import ALONE, Crew
 
@@ -67,7 +67,7 @@ def make_sampler(config: RunConfig, prepared: Prepared) -> BucketSampler:
         store.tgt_lengths,
         batch_tokens=config.train.batch_tokens,
         seed=config.seed,
-        corpora=store.corpora,
+        corpora=tempered(store.corpora, config.data.temperature),
         origin=store.origin,
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.sampler import BucketSampler, CorpusRange
+from dragoman.data.sampler import BucketSampler, CorpusRange, tempered
 from dragoman.errors import UserError
 
 
@@ -92,6 +92,17 @@ def test_weights_give_whole_passes_and_a_random_part(
         assert sum(own) == wanted
         if size:
             assert set(own) <= {wanted // size, -(-wanted // size)}  # nobody is favoured
+
+
+@pytest.mark.parametrize(
+    ("temperature", "draws"),
+    [(1, [9000, 100, 0]), (2, [8232, 868, 0]), (1e9, [4550, 4550, 0])],  # √9000 : √100 is 94.87 : 10
+)
+def test_a_temperature_deals_the_same_draws_otherwise(temperature: float, draws: list[int]) -> None:
+    corpora = (CorpusRange(0, 9000), CorpusRange(9000, 9050, weight=2), CorpusRange(9050, 9060, weight=0))
+    found = tempered(corpora, temperature)
+    assert [(corpus.start, corpus.end) for corpus in found] == [(c.start, c.end) for c in corpora]
+    assert [corpus.draws for corpus in found] == draws
 
 
 def test_the_random_part_is_fair_over_the_epochs() -> None:

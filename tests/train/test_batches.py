@@ -26,8 +26,7 @@ def test_any_place_can_be_gone_on_from(make_config: MakeConfig, prepared: Prepar
     whole = list(batches.updates(0, 0))
     assert [update.last for update in whole] == [False] * (len(whole) - 1) + [True]
     for done, update in enumerate(whole, 1):
-        newest = update.micro_batches[-1]
-        rest = batches.updates(newest.epoch, newest.next_batch)
+        rest = batches.updates(update.epoch, update.next_batch)
         assert [pairs_of(u) for u in rest] == [pairs_of(u) for u in whole[done:]]
 
 

@@ -47,7 +47,7 @@ def as_update(prepared: Prepared, groups: list[list[int]]) -> UpdateBatch:
         MicroBatch(collate([(store.src(i), store.tgt(i)) for i in group]), np.array(group), 0, number)
         for number, group in enumerate(groups, 1)
     ]
-    return UpdateBatch(micro_batches, last=False)
+    return UpdateBatch(micro_batches, 0, len(groups), last=False)
 
 
 def same_files(a: Run, b: Run, checkpoint_name: str) -> None:

@@ -25,21 +25,13 @@ def train(
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
 
-    Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on.
+    Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
+    `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
-    from dragoman.train.api import execute
-    from dragoman.train.display import make_display
-    from dragoman.train.plan import make_plan, split_arguments
+    from dragoman.train.api import plan_and_train
+    from dragoman.train.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
-    display = make_display(quiet)
-    try:
-        plan = make_plan(files, display, out=out, overrides=overrides, valid=valid or [])
-        display.table("Plan", plan.rows())
-        if dry_run:
-            return
-        run = execute(plan, display)
-    finally:
-        display.close()
-    if run.outcome is not None and run.outcome.exit_status:
+    run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
+    if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

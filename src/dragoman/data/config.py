@@ -62,6 +62,8 @@ class DataConfig:
     test: tuple[SourceConfig, ...] = ()
     src_lang: str = "src"
     tgt_lang: str = "tgt"
+    temperature: float = 1.0
+    """Of the mixture of training corpora: above 1, small ones are drawn more often than their size says."""
     valid_size: int = 1000
     """Pairs that are split off from `train` where there is no `valid`; never more than a tenth of it."""
     clean: CleanConfig = field(default_factory=CleanConfig)
@@ -69,6 +71,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         if not self.train:
             raise UserError("train: expected at least one corpus, found none")
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise UserError(f"temperature: expected a number above 0, found {self.temperature}")
         for name in ("valid", "test"):
             for number, source in enumerate(getattr(self, name)):
                 if source.alignment is not None:

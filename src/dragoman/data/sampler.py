@@ -32,6 +32,19 @@ class CorpusRange:
         return round(self.weight * (self.end - self.start))
 
 
+def tempered(corpora: Sequence[CorpusRange], temperature: float) -> tuple[CorpusRange, ...]:
+    """The same number of draws in all, dealt so that a corpus of d draws gets a share of d^(1/T) (Arivazhagan
+    et al. 2019, section 4.2): as they are at 1, all alike at infinity."""
+    if temperature == 1:
+        return tuple(corpora)
+    parts = [float(corpus.draws) ** (1 / temperature) for corpus in corpora]
+    scale = sum(corpus.draws for corpus in corpora) / (sum(parts) or 1.0)
+    return tuple(
+        CorpusRange(corpus.start, corpus.end, scale * part / max(1, corpus.end - corpus.start))
+        for corpus, part in zip(corpora, parts, strict=True)
+    )
+
+
 class BucketSampler:
     """Batches of pair numbers with n × max(longest source + 1, longest target + 1) ≤ `batch_tokens`.
 

@@ -1,5 +1,6 @@
 """`dragoman.train`, `dragoman.resume` and `dragoman.load`."""
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
@@ -10,6 +11,7 @@ from dragoman.engines.manifest import is_export
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig, differences, resolve
 from dragoman.train.display import Display, make_display
+from dragoman.train.distributed import Crew, joined
 from dragoman.train.plan import Overrides, Plan, Source, as_assignments, make_plan
 from dragoman.train.run import Run, ensemble
 from dragoman.train.session import train_run
@@ -34,34 +36,82 @@ def train(
     `"model.num_layers=4"`, or a mapping of dotted names. A run that exists with the same configuration goes
     on where it stopped.
     """
-    display = make_display(quiet)
-    try:
-        plan = make_plan(sources, display, out=Path(out) if out else None, overrides=overrides, valid=valid)
-        display.table("Plan", plan.rows())
-        return execute(plan, display)
-    finally:
-        display.close()
+    run = plan_and_train(
+        sources, out=Path(out) if out else None, overrides=overrides, valid=valid, quiet=quiet
+    )
+    assert run is not None, "this was not a dry run"
+    return run
+
+
+def plan_and_train(
+    sources: Sequence[Source],
+    *,
+    out: Path | None,
+    overrides: Overrides,
+    valid: Sequence[str],
+    quiet: bool,
+    dry_run: bool = False,
+) -> Run | None:
+    """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
+    run in the end."""
+    with joined() as crew:
+        display = make_display(quiet or not crew.first)
+
+        def begin() -> str | None:
+            plan = make_plan(sources, display, out=out, overrides=overrides, valid=valid, processes=crew.size)
+            display.table("Plan", plan.rows())
+            return None if dry_run else str(open_or_create(plan).directory)
+
+        try:
+            directory = crew.decide(begin)
+            if directory is None:
+                return None
+            run = _open_as_member(directory, crew)
+            train_run(run, display, crew)
+            return run
+        finally:
+            display.close()
+
+
+def _open_as_member(directory: str | Path, crew: Crew) -> Run:
+    if not crew.first and not Run.exists(Path(directory)):
+        raise UserError(
+            f"{directory}: process {crew.rank} on {socket.gethostname()} does not see this run: all machines "
+            "need one file system under the same path"
+        )
+    return Run.open(directory)
 
 
 def execute(plan: Plan, display: Display) -> Run:
     """Make the run of a plan, or open the one there is, and train it."""
-    run = Run.open(plan.out) if Run.exists(plan.out) else Run.create(plan.out, plan.config, plan.prepared)
+    run = open_or_create(plan)
     train_run(run, display)
     return run
 
 
+def open_or_create(plan: Plan) -> Run:
+    return Run.open(plan.out) if Run.exists(plan.out) else Run.create(plan.out, plan.config, plan.prepared)
+
+
 def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False) -> Run:
     """Go on with a run. `overrides` may change how it is trained, not what it is."""
-    opened = Run.open(run.directory if isinstance(run, Run) else run)
-    changed = changed_config(opened, as_assignments(overrides))
-    if differences(opened.config, changed):
-        with opened.locked():
-            opened.replace_config(changed)
-    display = make_display(quiet)
-    try:
-        train_run(opened, display)
-    finally:
-        display.close()
+    directory = run.directory if isinstance(run, Run) else Path(run)
+
+    def change() -> None:
+        opened = Run.open(directory)
+        changed = changed_config(opened, as_assignments(overrides))
+        if differences(opened.config, changed):
+            with opened.locked():
+                opened.replace_config(changed)
+
+    with joined() as crew:
+        crew.decide(change)
+        opened = _open_as_member(directory, crew)
+        display = make_display(quiet or not crew.first)
+        try:
+            train_run(opened, display, crew)
+        finally:
+            display.close()
     return opened
 
 

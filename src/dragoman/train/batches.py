@@ -1,14 +1,15 @@
 """From the sampler's order to batches on the device, an update's worth at a time.
 
-What an update learns from is a pure function of (seed, epoch, place in the epoch). On a GPU a thread prepares
-the next batches in page-locked memory while the card works; the order is the same with it and without.
+What an update learns from is a pure function of (seed, epoch, place in the epoch). The number of processes
+has no part in it: they deal the batches of an update among them. On a GPU a thread prepares the next batches
+in page-locked memory while the card works; the order is the same with it and without.
 """
 
 import dataclasses
 import itertools
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,8 +20,9 @@ from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import Prepared
 from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
-from dragoman.data.sampler import BucketSampler
+from dragoman.data.sampler import BucketSampler, tempered
 from dragoman.train.config import RunConfig
+from dragoman.train.distributed import ALONE, Crew
 
 T = TypeVar("T")
 _AHEAD = 8
@@ -32,17 +34,31 @@ class MicroBatch:
     pairs: np.ndarray
     """Numbers of the pairs in the training data."""
     epoch: int
-    next_batch: int
-    """Batches of this epoch that have been used when this one is done: where a resumed run goes on."""
+    number: int
+    """Its place in the update, whichever process takes it: what is random in it is a function of that."""
+    counts: bool = True
+    """False where a process only keeps step with the others: they have one batch more."""
 
 
 @dataclass(frozen=True)
 class UpdateBatch:
-    """What one update learns from."""
+    """What one update learns from: the share of this process."""
 
     micro_batches: list[MicroBatch]
+    epoch: int
+    next_batch: int
+    """Batches of this epoch that have been used when the update is done: where a resumed run goes on."""
     last: bool
     """The data end here."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A batch that nobody has read yet."""
+
+    pairs: np.ndarray
+    epoch: int
+    next_batch: int
 
 
 def make_sampler(config: RunConfig, prepared: Prepared) -> BucketSampler:
@@ -52,7 +68,7 @@ def make_sampler(config: RunConfig, prepared: Prepared) -> BucketSampler:
         store.tgt_lengths,
         batch_tokens=config.train.batch_tokens,
         seed=config.seed,
-        corpora=store.corpora,
+        corpora=tempered(store.corpora, config.data.temperature),
         origin=store.origin,
     )
 
@@ -60,8 +76,10 @@ def make_sampler(config: RunConfig, prepared: Prepared) -> BucketSampler:
 class Batches:
     """The training data of a run as updates, from any place on."""
 
-    def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
-        self.config, self.prepared, self.device = config, prepared, device
+    def __init__(
+        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
+    ) -> None:
+        self.config, self.prepared, self.device, self.crew = config, prepared, device, crew
         self.sampler = make_sampler(config, prepared)
         self._spread: LinkSpread | None = None
         if config.objective.guided_alignment.weight:
@@ -69,13 +87,16 @@ class Batches:
 
     def updates(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
         """Updates from batch number `batch` of epoch number `epoch` on."""
-        micro_batches = self._micro_batches(epoch, batch)
+        updates = self._shares(epoch, batch)
         if self.device.type == "cuda":
-            micro_batches = _in_background(_pinned(micro_batches))
-        groups = _groups(micro_batches, self.config.train.accumulate)
-        for group, last in _with_last(groups):
-            moved = [dataclasses.replace(micro, batch=micro.batch.to(self.device)) for micro in group]
-            yield UpdateBatch(moved, last)
+            each = -(-self.config.train.accumulate // self.crew.size)
+            updates = _in_background(map(_pinned, updates), max(2, _AHEAD // each))
+        for update in updates:
+            moved = [
+                dataclasses.replace(micro, batch=micro.batch.to(self.device))
+                for micro in update.micro_batches
+            ]
+            yield dataclasses.replace(update, micro_batches=moved)
 
     def count_updates(self) -> int | None:
         """Updates until max_epochs or max_updates, whichever comes first; None where neither is set."""
@@ -92,17 +113,38 @@ class Batches:
         lengths = np.maximum(store.src_lengths[micro.pairs], store.tgt_lengths[micro.pairs])
         return store.origin(int(micro.pairs[int(np.argmax(lengths))]))
 
-    def _micro_batches(self, first_epoch: int, first_batch: int) -> Iterator[MicroBatch]:
+    def _shares(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
+        """What this process has to do in every update; only its own batches are read."""
+        rank, size = self.crew.rank, self.crew.size
+        for group, last in _with_last(_groups(self._drawn(epoch, batch), self.config.train.accumulate)):
+            taken = deal([self._cost(drawn.pairs) for drawn in group], size)[rank] if size > 1 else None
+            numbers = range(len(group)) if taken is None else taken
+            own = [self._read(group[number], number) for number in numbers]
+            if taken is not None:
+                own = own or [dataclasses.replace(self._read(group[0], 0), counts=False)]
+                idle = dataclasses.replace(own[0], counts=False)
+                own += [idle] * (-(-len(group) // size) - len(own))
+            yield UpdateBatch(own, group[-1].epoch, group[-1].next_batch, last)
+
+    def _read(self, drawn: _Drawn, number: int) -> MicroBatch:
+        ids = self._ids(drawn.pairs, drawn.epoch)
+        batch = collate(ids)
+        if self._spread is not None:
+            batch = dataclasses.replace(batch, links=self._spread(drawn.pairs, ids))
+        return MicroBatch(batch, drawn.pairs, drawn.epoch, number)
+
+    def _cost(self, pairs: np.ndarray) -> int:
+        """Positions of a batch, padding counted."""
+        store = self.prepared.train
+        return len(pairs) * int(store.src_lengths[pairs].max() + store.tgt_lengths[pairs].max() + 2)
+
+    def _drawn(self, first_epoch: int, first_batch: int) -> Iterator[_Drawn]:
         last_epoch = self.config.train.max_epochs
         epochs = itertools.count(first_epoch) if last_epoch is None else range(first_epoch, last_epoch)
         for epoch in epochs:
             start = first_batch if epoch == first_epoch else 0
             for number, pairs in enumerate(self.sampler.batches(epoch, start), start + 1):
-                ids = self._ids(pairs, epoch)
-                batch = collate(ids)
-                if self._spread is not None:
-                    batch = dataclasses.replace(batch, links=self._spread(pairs, ids))
-                yield MicroBatch(batch, pairs, epoch, number)
+                yield _Drawn(pairs, epoch, number)
 
     def _ids(self, pairs: np.ndarray, epoch: int) -> list[IdPair]:
         rate = self.config.tokenizer.dropout
@@ -120,6 +162,17 @@ class Batches:
         )
 
 
+def deal(costs: Sequence[int], processes: int) -> list[list[int]]:
+    """The numbers of the batches that each process takes: as many each as can be, and like work. The dearest
+    go round the processes first, the next ones round them backwards, and so on."""
+    order = sorted(range(len(costs)), key=lambda number: -costs[number])
+    hands: list[list[int]] = [[] for _ in range(processes)]
+    for place, number in enumerate(order):
+        turn, seat = divmod(place, processes)
+        hands[seat if turn % 2 == 0 else processes - 1 - seat].append(number)
+    return [sorted(hand) for hand in hands]
+
+
 def _groups(items: Iterator[T], size: int) -> Iterator[list[T]]:
     while group := list(itertools.islice(items, size)):
         yield group
@@ -134,14 +187,15 @@ def _with_last(items: Iterator[T]) -> Iterator[tuple[T, bool]]:
         current = following
 
 
-def _pinned(micro_batches: Iterator[MicroBatch]) -> Iterator[MicroBatch]:
-    for micro in micro_batches:
-        yield dataclasses.replace(micro, batch=micro.batch.pinned())
+def _pinned(update: UpdateBatch) -> UpdateBatch:
+    """Page-locked memory can be copied to the card while the host goes on."""
+    locked = [dataclasses.replace(micro, batch=micro.batch.pinned()) for micro in update.micro_batches]
+    return dataclasses.replace(update, micro_batches=locked)
 
 
-def _in_background(items: Iterator[T]) -> Iterator[T]:
+def _in_background(items: Iterator[T], ahead: int = _AHEAD) -> Iterator[T]:
     """The same items in the same order, a few of them made ahead by a thread."""
-    ready: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(_AHEAD)
+    ready: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(ahead)
     stopped = threading.Event()
 
     def put(entry: tuple[bool, T | BaseException | None]) -> None:

@@ -74,7 +74,8 @@ class TrainConfig:
     batch_tokens: int = 4096
     """Tokens of a batch on its longer side, padding counted."""
     accumulate: int = 1
-    """Batches an update; the loss is divided by the target tokens of all of them."""
+    """Batches an update, of all processes together; the loss is divided by the target tokens of all of them.
+    A run that several processes begin rounds it up to a multiple of them."""
     clip: float = 1.0
     """Largest norm of the gradient; 0 leaves it as it is."""
     ema: float = 0.0
@@ -102,6 +103,11 @@ class TrainConfig:
     samples: int = 3
     """Translations to show at a validation."""
     tensorboard: bool = False
+    shard: bool = False
+    """Of several processes, each keeps a part of weights, gradients and optimizer state: for models that do
+    not fit into one GPU."""
+    timeout: float = 60.0
+    """Seconds that a process waits for the others inside an update before all give up."""
 
     def __post_init__(self) -> None:
         at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
@@ -114,6 +120,8 @@ class TrainConfig:
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UserError(f"max_minutes: expected a number above 0, found {self.max_minutes}")
         check_not_negative(self, "clip")
+        if not 0 < self.timeout < math.inf:
+            raise UserError(f"timeout: expected a number of seconds above 0, found {self.timeout}")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
         if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:

@@ -40,12 +40,13 @@ class Average:
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Inside, the model has the averaged weights; afterwards its own, bit for bit."""
-        own = {name: tensor.clone() for name, tensor in model_tensors(self.model).items()}
-        load_into(self.model, self.tensors, "average")
-        try:
-            yield
-        finally:
-            load_into(self.model, own, "weights")
+
+@contextmanager
+def replaced_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Inside, the model has these weights; afterwards its own, bit for bit."""
+    own = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
+    load_into(model, tensors, "average")
+    try:
+        yield
+    finally:
+        load_into(model, own, "weights")

@@ -33,7 +33,8 @@ class Estimate:
     """Of the whole run; an upper bound where it may stop early."""
 
 
-def estimate(config: RunConfig, prepared: Prepared, device: torch.device) -> Estimate:
+def estimate(config: RunConfig, prepared: Prepared, device: torch.device, processes: int = 1) -> Estimate:
+    """One process does it all; of several it is taken that each is as quick, and that talking is free."""
     training = Training(config, prepared, device)
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
     batches = Batches(config, prepared, device)
@@ -42,7 +43,7 @@ def estimate(config: RunConfig, prepared: Prepared, device: torch.device) -> Est
         began = time.perf_counter()
         learnt = learn(training, data)
         if number >= _WARM_UP.get(device.type, 1):
-            seconds += time.perf_counter() - began
+            seconds += (time.perf_counter() - began) / processes
             tokens += learnt.tokens
             timed += 1
         if timed == _TIMED_UPDATES.get(device.type, 4) or seconds > _TIME_LIMIT or data.last:

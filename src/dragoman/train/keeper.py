@@ -2,9 +2,10 @@
 
 import json
 import time
+from collections.abc import Mapping
 
 from dragoman import checkpoint
-from dragoman.checkpoint.model import load_into, model_tensors, write_best
+from dragoman.checkpoint.model import write_best
 from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.train.average import save_average
@@ -19,49 +20,62 @@ AVERAGED = "averaged"
 class Keeper:
     def __init__(self, run: Run, training: Fitting, log: Log) -> None:
         self.run, self.training, self.log = run, training, log
-        self.root, self.config = run.checkpoints, run.config.train
+        self.root, self.config, self.crew = run.checkpoints, run.config.train, training.crew
 
     def restore(self) -> None:
         """Go on from the newest checkpoint that verifies; without any, from the beginning."""
-        if checkpoint.names(self.root):
-            found = checkpoint.newest(self.root, self.log.warn)
-            for name in checkpoint.names(self.root):
-                if int(name) > int(found.name):
-                    checkpoint.set_aside(self.root / name)
-            changed = self.training.restore(found)
+        name = self.crew.decide(self._newest)
+        if name is not None:
+            changed = self.training.restore(checkpoint.load(self.root / name))
             if changed:
                 self.log.warn(f"the run goes on, but not bit for bit as before: {', '.join(changed)}")
         self.log.cut_metrics(self.training.progress.metrics_bytes)
-        self._restore_best()
+        if not self.crew.decide(self._restore_best):
+            self.training.progress.best, self.training.progress.stale = None, 0
 
-    def _restore_best(self) -> None:
-        """best.json follows the checkpoint: a kill may have come between the two."""
-        progress = self.training.progress
-        if progress.best is not None:
-            try:
-                checkpoint.verify(self.root / progress.best.name)
-            except UserError as error:
-                self.log.warn(f"{error}; the best checkpoint is lost and will be chosen anew")
-                progress.best, progress.stale = None, 0
-        if progress.best is None:
+    def _newest(self) -> str | None:
+        if not checkpoint.names(self.root):
+            return None
+        found = checkpoint.newest(self.root, self.log.warn)
+        for name in checkpoint.names(self.root):
+            if int(name) > int(found.name):
+                checkpoint.set_aside(self.root / name)
+        return found.name
+
+    def _restore_best(self) -> bool:
+        """best.json follows the checkpoint: a kill may have come between the two. False where the best
+        checkpoint is lost."""
+        best = self.training.progress.best
+        if best is None:
             self.run.forget_best()
-        else:
-            write_best(self.run.directory, to_dict(progress.best))
+            return True
+        try:
+            checkpoint.verify(self.root / best.name)
+        except UserError as error:
+            self.log.warn(f"{error}; the best checkpoint is lost and will be chosen anew")
+            self.run.forget_best()
+            return False
+        write_best(self.run.directory, to_dict(best))
+        return True
 
     def save(self, last: bool) -> float:
         """Write a checkpoint and remove those that are no longer needed. Returns the seconds it took."""
         began = time.monotonic()
+        tensors = self.training.tensors()
+        self.crew.decide(lambda: self._save(tensors, last))
+        seconds = time.monotonic() - began
+        self.log.saved(self.training.progress.update, seconds)
+        return seconds
+
+    def _save(self, tensors: Mapping[str, Mapping[str, Tensor]], last: bool) -> None:
         progress = self.training.progress
         progress.metrics_bytes = self.log.sync_metrics()
         name = checkpoint.name_of(progress.update)
-        checkpoint.save(self.root, name, self.training.tensors(), self.training.state())
+        checkpoint.save(self.root, name, tensors, self.training.state())
         if progress.best is not None and progress.best.name == name:
             write_best(self.run.directory, to_dict(progress.best))
         protected = {*self._bests(), *self._regular(last)}
         checkpoint.prune(self.root, self.config.keep, protected)
-        seconds = time.monotonic() - began
-        self.log.saved(progress.update, seconds)
-        return seconds
 
     def _bests(self) -> list[str]:
         """The best checkpoint, and those that were it when the kept ones were written: if the newest is ever
@@ -85,6 +99,9 @@ class Keeper:
 
     def average(self, validator: Validator) -> None:
         """Try the mean of the last checkpoints (Vaswani et al. 2017, section 6.1); keep it if better."""
+        self.crew.decide(lambda: self._average(validator))
+
+    def _average(self, validator: Validator) -> None:
         names = self._regular(last=True)
         if len(names) < 2 or not len(validator):
             return
@@ -92,10 +109,8 @@ class Keeper:
         began = time.monotonic()
         part = "ema" if training.average else "model"
         mean = checkpoint.average([self.root / name for name in names], part)
-        own = {name: tensor.clone() for name, tensor in model_tensors(training.model).items()}
-        load_into(training.model, mean, AVERAGED)
-        found = validator.run(training.model, training.autocast())
-        load_into(training.model, own, "weights")
+        with training.usable_model(mean) as model:
+            found = validator.run(model, training.autocast())
         better = progress.is_better(metric, found.metrics)
         self.log.say(f"mean of the last {len(names)} checkpoints:")
         self.log.valid(progress.update, found.metrics, better, [], time.monotonic() - began, kind=AVERAGED)

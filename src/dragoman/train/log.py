@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.errors import UserError, missing_extra
-from dragoman.train.display import Display, Status, status_line, validation_line
+from dragoman.train.display import Display, Quiet, Status, status_line, validation_line
 from dragoman.train.validate import Sample
 
 
@@ -123,6 +123,29 @@ class Log:
     def _scalar(self, tag: str, value: float, update: int) -> None:
         if self.scalars:
             self.scalars.add_scalar(tag, value, update)
+
+
+class NoLog(Log):
+    """Of the processes beside the first: it says the same for all of them."""
+
+    def __init__(self) -> None:
+        self.display, self.scalars = Quiet(), None
+        self.elapsed_before, self._started = 0.0, time.monotonic()
+
+    def cut_metrics(self, length: int) -> None: ...
+    def train(self, record: Mapping[str, Any], status: Status) -> None: ...
+    def valid(
+        self,
+        update: int,
+        metrics: dict[str, float],
+        better: bool,
+        samples: Sequence[Sample],
+        seconds: float,
+        kind: str = "valid",
+    ) -> None: ...
+    def saved(self, update: int, seconds: float) -> None: ...
+    def note(self, text: str) -> None: ...
+    def close(self) -> None: ...
 
 
 def open_tensorboard(directory: Path) -> ScalarWriter:

@@ -24,7 +24,7 @@ from dragoman.train.optim import set_rate
 from dragoman.train.run import Outcome, Run
 from dragoman.train.signals import StopRequest
 from dragoman.train.state import Best, Training, derive_seed
-from dragoman.train.validate import Validator
+from dragoman.train.validate import Sample, Validator
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Learnt:
 
 
 def learn(training: Training, data: UpdateBatch) -> Learnt:
-    """One update: the gradient of the summed loss, divided once by the target tokens of all its batches.
+    """One update: the gradient of the summed loss, divided once by the target tokens of all its batches, in
+    whichever process they are.
 
     Where the loss or the gradient is not finite, nothing is changed.
     """
@@ -49,17 +50,19 @@ def learn(training: Training, data: UpdateBatch) -> Learnt:
     loss_sum = torch.zeros((), device=training.device)
     nll_sum = torch.zeros((), device=training.device)
     tokens = 0
-    for number, micro in enumerate(data.micro_batches):
-        torch.manual_seed(derive_seed(config.seed, update, number))  # so no generator's state is ever saved
-        with training.autocast():
-            loss = training.objective(training.model, micro.batch, update)
-        loss.total.backward()
-        loss_sum += loss.total.detach()
-        nll_sum += loss.nll
-        tokens += loss.count
+    for micro in data.micro_batches:
+        torch.manual_seed(derive_seed(config.seed, update, micro.number))  # so no generator is ever saved
+        with training.part(last=micro is data.micro_batches[-1]):
+            with training.autocast():
+                loss = training.loss(micro.batch, update)
+            (loss.total if micro.counts else loss.total * 0).backward()
+        if micro.counts:
+            loss_sum += loss.total.detach()
+            nll_sum += loss.nll
+            tokens += loss.count
     gradients = [p.grad for p in training.parameters if p.grad is not None]
-    numbers = torch.stack([get_total_norm(gradients), loss_sum, nll_sum])
-    norm, total, nll = numbers.tolist()  # the one moment of an update at which the host waits for the device
+    # The one moment of an update at which the host waits for the device, and for the other processes.
+    norm, total, nll, tokens = training.crew.total(get_total_norm(gradients), loss_sum, nll_sum, tokens)
     norm /= tokens
     finite = all(map(math.isfinite, (norm, total, nll)))
     if finite:
@@ -77,8 +80,8 @@ class Loop:
 
     def __init__(self, run: Run, prepared: Prepared, training: Training, keeper: Keeper, log: Log) -> None:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
-        self.config = run.config.train
-        self.batches = Batches(run.config, prepared, training.device)
+        self.config, self.crew = run.config.train, training.crew
+        self.batches = Batches(run.config, prepared, training.device, self.crew)
         self.validator = Validator(self.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self._began, self._first = time.monotonic(), training.progress.update
@@ -87,40 +90,50 @@ class Loop:
 
     def fit(self, stop: StopRequest) -> Outcome:
         progress, config = self.training.progress, self.config
-        ended = self._ended()
+        ended, asked = self.crew.decide(lambda: self._ended(self._out_of_time())), None
         if ended is None:
             ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
             for data in self.batches.updates(progress.epoch, progress.batch):
                 progress.update += 1
+                self.crew.ask(stop.signal, self._out_of_time())
                 self._count(self._learn(data), data)
                 self.log.display.tick(progress.update, self.total)
-                ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended()
+                ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended_by()
                 better = False
                 if progress.update % config.log_every == 0 or ended:
                     self._log_line()
                 if progress.update % config.validate_every == 0 or ended:
                     better = self._validate()
-                    ended = ended or self._ended()
-                if progress.update % config.save_every == 0 or better or ended or stop.signal:
+                    ended = ended or self._ended_by()
+                asked = self.crew.agreed_signal(stop.signal)
+                if progress.update % config.save_every == 0 or better or ended or asked:
                     self._line_began += self.keeper.save(last=bool(ended))  # speeds are those of training
-                if ended or stop.signal:
+                if ended or asked:
                     break
         if ended is None:
+            stop.signal = asked
             return Outcome(f"stopped by {stop.name}", progress.update, stop.exit_status)
         if config.average:
             self.keeper.average(self.validator)
         return Outcome(ended, progress.update)
 
-    def _ended(self) -> str | None:
-        """Why the run is over, if it is. Only max_minutes looks at anything but the progress."""
+    def _ended_by(self) -> str | None:
+        """Why the run is over, if it is: the same in every process."""
+        return self._ended(self.crew.agreed_end(self._out_of_time()))
+
+    def _ended(self, out_of_time: bool) -> str | None:
+        """Only max_minutes looks at anything but the progress."""
         progress, config = self.training.progress, self.config
         if config.max_updates is not None and progress.update >= config.max_updates:
             return f"max_updates {config.max_updates} is reached"
         if config.patience is not None and progress.stale >= config.patience:
             return f"{config.metric} has not become better in {progress.stale} validations"
-        if config.max_minutes is not None and self.log.elapsed >= 60 * config.max_minutes:
+        if out_of_time:
             return f"max_minutes {config.max_minutes:g} is over"
         return None
+
+    def _out_of_time(self) -> bool:
+        return self.config.max_minutes is not None and self.log.elapsed >= 60 * self.config.max_minutes
 
     def _learn(self, data: UpdateBatch) -> Learnt:
         try:
@@ -136,8 +149,8 @@ class Loop:
             ) from None
 
     def _count(self, learnt: Learnt, data: UpdateBatch) -> None:
-        progress, newest = self.training.progress, data.micro_batches[-1]
-        progress.epoch, progress.batch = newest.epoch, newest.next_batch
+        progress = self.training.progress
+        progress.epoch, progress.batch = data.epoch, data.next_batch
         if learnt.finite:
             progress.bad_in_a_row = 0
             progress.tokens += learnt.tokens
@@ -151,7 +164,8 @@ class Loop:
         progress.bad_in_a_row += 1
         self.log.warn(
             f"update {progress.update} is skipped: its loss is {learnt.loss:g}, its gradient's norm "
-            f"{learnt.norm:g}; the longest of its pairs is {self.batches.origin_of_longest(newest)}"
+            f"{learnt.norm:g}; the longest of its pairs is "
+            f"{self.batches.origin_of_longest(data.micro_batches[-1])}"
         )
         if progress.bad_in_a_row >= self.config.max_bad_updates:
             raise UserError(
@@ -207,12 +221,19 @@ class Loop:
             return False
         progress, metric, schedule = self.training.progress, self.config.metric, self.run.config.schedule
         began = time.monotonic()
-        with self.training.with_averaged_weights():
-            found = self.validator.run(self.training.model, self.training.autocast())
-        better = progress.is_better(metric, found.metrics)
+        samples: list[Sample] = []
+
+        def validate() -> dict[str, float]:
+            found = self.validator.run(model, self.training.autocast())
+            samples.extend(found.samples)
+            return found.metrics
+
+        with self.training.usable_model() as model:
+            metrics = self.crew.decide(validate)
+        better = progress.is_better(metric, metrics)
         if better:
             name = checkpoint.name_of(progress.update)
-            progress.best = Best(name, metric, found.metrics[metric], found.metrics["loss"])
+            progress.best = Best(name, metric, metrics[metric], metrics["loss"])
             progress.stale = progress.plateau_stale = 0
         else:
             progress.stale += 1
@@ -222,5 +243,5 @@ class Loop:
                 progress.plateau_stale = 0
         seconds = time.monotonic() - began
         self._line_began += seconds
-        self.log.valid(progress.update, found.metrics, better, found.samples, seconds)
+        self.log.valid(progress.update, metrics, better, samples, seconds)
         return better

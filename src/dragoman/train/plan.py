@@ -1,5 +1,6 @@
 """From what a person typed to a configuration and prepared data, ready to be shown and trained."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Plan:
     prepared: Prepared
     estimate: Estimate | None
     """None where the run exists already, and where there are no updates to be timed."""
+    processes: int = 1
 
     def rows(self) -> list[tuple[str, str]]:
         """What a person wants to know before training."""
@@ -67,6 +69,9 @@ class Plan:
             ("ends after", " or ".join(limits)),
             ("device", str(pick_device(train.device))),
         ]
+        if self.processes > 1:
+            each = f"{train.accumulate // self.processes} of the {train.accumulate} batches of an update each"
+            rows.append(("processes", f"{self.processes}, {each}{', in parts' if train.shard else ''}"))
         if self.estimate is not None:
             rows.insert(5, ("parameters", f"{self.estimate.parameters:,}"))
             rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} target tokens a second"))
@@ -83,9 +88,11 @@ def make_plan(
     out: Path | None = None,
     overrides: Overrides = (),
     valid: Sequence[str] = (),
+    processes: int = 1,
 ) -> Plan:
     """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
     config = make_config(sources, overrides=overrides, valid=valid, display=display)
+    config = _dealt(config, processes)
     out = out or Path("runs") / f"{config.data.src_lang}-{config.data.tgt_lang}"
     if Run.exists(out):
         _refuse_other_config(Run.open(out), config)
@@ -96,11 +103,18 @@ def make_plan(
     )
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
-        return Plan(config, out, prepared, None)
-    if config.counted:
-        return Plan(config, out, prepared, None)
+        return Plan(config, out, prepared, None, processes)
+    if config.counted or (config.train.shard and processes > 1):  # in parts: one process cannot try it
+        return Plan(config, out, prepared, None, processes)
     display.stage("timing a few updates", 0, None)
-    return Plan(config, out, prepared, estimate(config, prepared, pick_device(config.train.device)))
+    measured = estimate(config, prepared, pick_device(config.train.device), processes)
+    return Plan(config, out, prepared, measured, processes)
+
+
+def _dealt(config: RunConfig, processes: int) -> RunConfig:
+    """With a number of batches an update that the processes can share evenly."""
+    accumulate = -(-config.train.accumulate // processes) * processes
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
 
 
 def make_config(

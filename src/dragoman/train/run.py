@@ -224,10 +224,12 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
     return translator
 
 
-def pick_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one."""
+def pick_device(name: str, local_rank: int | None = None) -> torch.device:
+    """`auto` is the GPU where there is one; of several processes on a machine each takes a GPU of its own."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and local_rank is not None:
+        name = f"cuda:{local_rank}"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -1,32 +1,41 @@
 """A session: open what a run needs, train until it ends or is stopped, leave everything in order."""
 
 import shutil
+from contextlib import ExitStack
 
 import torch
 
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
+from dragoman.train.config import RunConfig
 from dragoman.train.count import count_run
 from dragoman.train.display import Display, duration
+from dragoman.train.distributed import ALONE, Crew
 from dragoman.train.keeper import Keeper
-from dragoman.train.log import Log, open_tensorboard
+from dragoman.train.log import Log, NoLog, open_tensorboard
 from dragoman.train.loop import Loop
 from dragoman.train.run import Outcome, Run, pick_device
 from dragoman.train.signals import StopRequest, stop_on_signals
 from dragoman.train.state import Training
 
 
-def train_run(run: Run, display: Display) -> Outcome:
+def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
     """Train a run from its newest checkpoint, or from the beginning, to its end."""
-    device = pick_device(run.config.train.device)
-    with run.locked(), stop_on_signals() as stop:
+    device = pick_device(run.config.train.device, crew.local_rank if crew.size > 1 else None)
+    _refuse_other_crew(run.config, crew)
+    # Before signals are held back: who waits for one that has died in between has to go when it is told to.
+    crew.connect(device, run.config.train.timeout)
+    with ExitStack() as stack, stop_on_signals() as stop:
+        crew.decide(lambda: stack.enter_context(run.locked()))
         prepared = run.prepared()
         if not run.config.counted:
             _refuse_without_end(run, prepared)
-        scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
-        log = Log(run.directory, display, scalars)
+        log = _open_log(run, display) if crew.first else NoLog()
         try:
-            outcome = (count_run if run.config.counted else _learn)(run, prepared, device, log, stop)
+            if run.config.counted:
+                outcome = count_run(run, prepared, device, log, stop)
+            else:
+                outcome = _learn(run, prepared, device, log, stop, crew)
             display.close()
             for line in closing_lines(run, outcome, log.elapsed):
                 log.say(line)
@@ -42,14 +51,38 @@ def train_run(run: Run, display: Display) -> Outcome:
     return outcome
 
 
-def _learn(run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest) -> Outcome:
+def _learn(
+    run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest, crew: Crew
+) -> Outcome:
     """By gradients, update after update."""
-    training = Training(run.config, prepared, device)
+    training = Training(run.config, prepared, device, crew)
     keeper = Keeper(run, training, log)
     keeper.restore()
     if training.progress.update:
         log.say(f"{run.directory}: going on after update {training.progress.update}")
+    if crew.warning:
+        log.warn(crew.warning)
+    if run.config.train.accumulate % crew.size:
+        log.warn(
+            f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "
+            "some of them wait in every update"
+        )
     return Loop(run, prepared, training, keeper, log).fit(stop)
+
+
+def _open_log(run: Run, display: Display) -> Log:
+    scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
+    return Log(run.directory, display, scalars)
+
+
+def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:
+    if crew.size > 1 and config.counted:
+        raise UserError("model.kind: a model that counts is fitted by one process; start it without torchrun")
+    if crew.size > config.train.accumulate:
+        raise UserError(
+            f"train.accumulate: the {config.train.accumulate} batches of an update cannot be dealt to "
+            f"{crew.size} processes; start fewer, or set it to {crew.size}, which makes the updates larger"
+        )
 
 
 def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:

@@ -2,8 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,17 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint import Checkpoint
-from dragoman.checkpoint.model import describe, load_into, model_tensors, vocab_of
+from dragoman.checkpoint.model import build_described, describe, load_into, model_tensors, vocab_of
 from dragoman.config import from_dict, to_dict
+from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy, GuidedAlignment, Objective, RDrop
+from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, Objective, RDrop
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
-from dragoman.train.ema import Average
+from dragoman.train.distributed import ALONE, Crew, gather, parts_like
+from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.schedule import scale_at
 
@@ -82,19 +84,45 @@ class Fitting:
     amp = False
     average: Average | None = None
 
-    def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
-        self.config, self.device = config, device
+    def __init__(
+        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
+    ) -> None:
+        self.config, self.device, self.crew = config, device, crew
+        self.sharded = config.train.shard and crew.size > 1
         self.fingerprint = prepared.fingerprint
         kind, model_config = config.model_config
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         vocab = vocab_of(src, tgt)
         self.description = describe(kind, model_config, vocab, src, tgt)
         torch.manual_seed(derive_seed(config.seed, "weights"))
-        self.model = build(kind, model_config, vocab).to(device).train()
+        home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
+        self.model = build(kind, model_config, vocab).to(home).train()
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
+
+    @contextmanager
+    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[EncoderDecoder]:
+        """The model with the weights that will be used: the moving average's, where there is one, or those
+        given. Of a model in parts, rank 0 has a whole copy inside; the others have nothing that runs."""
+        if not self.sharded:
+            weights = tensors or (self.average.tensors if self.average else None)
+            with replaced_weights(self.model, weights) if weights else nullcontext():
+                yield self.model
+            return
+        tensors = tensors or self._gathered(
+            self.average.tensors if self.average else model_tensors(self.model)
+        )
+        if not self.crew.first:
+            yield self.model
+            return
+        copy = build_described(self.description).train()
+        load_into(copy, tensors, "weights")
+        yield copy.to(self.device)
+
+    def _gathered(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return gather(tensors, keep=self.crew.first)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         return {"model": model_tensors(self.model)}
@@ -117,16 +145,23 @@ class Fitting:
             "device": self.device.type,
             "threads": torch.get_num_threads(),
             "bf16": self.amp,
+            "processes": self.crew.size,
         }
 
     def restore(self, found: Checkpoint) -> list[str]:
         """Take everything from a checkpoint. Returns what differs in the environment, for a warning."""
         state = found.state
         self._refuse_other_run(found)
-        load_into(self.model, found.read("model", self.device), found.path)
+        load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
         self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
-        now, then = self.environment(), state["environment"]
+        now, then = self.environment(), {"processes": 1, **state["environment"]}
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
+
+    def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The tensors of a part, or this process's share of them."""
+        if self.sharded:
+            return parts_like(found.read(part), expected)
+        return found.read(part, self.device)
 
     def _refuse_other_run(self, found: Checkpoint) -> None:
         state = found.state
@@ -149,11 +184,14 @@ class Fitting:
 class Training(Fitting):
     """What gradients need beside the model: an optimizer, and the average of the weights."""
 
-    def __init__(self, config: RunConfig, prepared: Prepared, device: torch.device) -> None:
-        super().__init__(config, prepared, device)
+    def __init__(
+        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
+    ) -> None:
+        super().__init__(config, prepared, device, crew)
+        self.objective = _objective(config, self.model)
+        self._passes = crew.wrap(self.model, self.objective, self.sharded)
         self.optimizer = build_optimizer(config.optim, self.model)
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
-        self.objective = _objective(config, self.model)
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
 
@@ -164,20 +202,29 @@ class Training(Fitting):
         scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
         return self.config.optim.rate * scale
 
-    def with_averaged_weights(self) -> AbstractContextManager[None]:
-        """Inside, the model has the weights that will be used: the moving average's, where there is one."""
-        return self.average.applied() if self.average else nullcontext()
+    def loss(self, batch: PairBatch, update: int) -> Loss:
+        if self._passes is None:
+            return self.objective(self.model, batch, update)
+        total, nll = self._passes(batch, update)
+        return Loss(total, nll, batch.num_tokens)
+
+    def part(self, last: bool) -> AbstractContextManager[None]:
+        """Around the passes of one batch: only with the last one do processes exchange gradients."""
+        return nullcontext() if self._passes is None else self._passes.part(last)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        """All that a checkpoint holds. Of a model in parts: for rank 0, and all have to ask."""
         parts = super().tensors() | {"optim": optimizer_tensors(self.optimizer, self.model)}
-        return parts | {"ema": self.average.tensors} if self.average else parts
+        parts = parts | {"ema": self.average.tensors} if self.average else parts
+        return {name: self._gathered(part) for name, part in parts.items()} if self.sharded else parts
 
     def restore(self, found: Checkpoint) -> list[str]:
         changed = super().restore(found)
-        load_optimizer(self.optimizer, self.model, found.read("optim", self.device), found.path)
+        expected = optimizer_tensors(self.optimizer, self.model)
+        load_optimizer(self.optimizer, self.model, self._read(found, "optim", expected), found.path)
         if self.average:
             part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
-            self.average.load(found.read(part, self.device), found.path)
+            self.average.load(self._read(found, part, self.average.tensors), found.path)
         return changed
 
 

@@ -1,5 +1,6 @@
 """What the data are and how they are cleaned: the `data` part of a run's configuration."""
 
+import math
 from dataclasses import dataclass, field
 
 from dragoman.config import check_not_negative

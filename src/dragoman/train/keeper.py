@@ -8,6 +8,7 @@ from dragoman import checkpoint
 from dragoman.checkpoint.model import write_best
 from dragoman.config import to_dict
 from dragoman.errors import UserError
+from dragoman.shapes import Tensor
 from dragoman.train.average import save_average
 from dragoman.train.log import Log
 from dragoman.train.run import Run

@@ -29,9 +29,10 @@ def evaluate(
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
     bootstrap: Annotated[int, typer.Option(help="Resamplings for the 95% intervals; 0 is none.")] = 1000,
     name: Annotated[str | None, typer.Option(help="Name of the results; by default the test file's.")] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
 ) -> None:
     """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run."""
     from dragoman.cli.searching import with_changes
@@ -42,7 +43,7 @@ def evaluate(
     from dragoman.train.run import Run, ensemble
 
     opened = Run.open(run)
-    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device)
+    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device, precision)
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     data = opened.config.data
     tests = [SourceConfig(tuple(files))] if files else list(data.test)
@@ -57,7 +58,7 @@ def evaluate(
                 sources,
                 references,
                 search=search,
-                batch_tokens=batch_tokens,
+                batch_tokens=batch_tokens or translator.default_batch_tokens,
                 tokenize=tokenize,
                 lowercase=lowercase,
                 bootstrap=bootstrap,

@@ -28,7 +28,7 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
     prefix: Annotated[
-        str | None, typer.Option(help="What translations begin with: a text, or @FILE with one a line.")
+        str | None, typer.Option(help="What they begin with: a text, or @FILE (one a line).")
     ] = None,
     prefix_open: Annotated[
         bool, typer.Option("--prefix-open", help="The last word of a prefix may go on.")
@@ -37,10 +37,10 @@ def translate(
         Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
     ] = None,
     forbid: Annotated[
-        list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; may be repeated.")
+        list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; repeatable.")
     ] = None,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Score only what the source's pieces can become: quicker.")
+        bool, typer.Option("--shortlist", help="Score only what the source can become: quicker.")
     ] = False,
     fields: Annotated[
         list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
@@ -53,7 +53,7 @@ def translate(
         bool, typer.Option(help="URLs, e-mail addresses, placeholders and markup come out as they went in.")
     ] = True,
     protect_numbers: Annotated[
-        bool, typer.Option("--protect-numbers", help="And numbers with separators, signs or many digits.")
+        bool, typer.Option("--protect-numbers", help="And numbers with separators, signs, many digits.")
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
     stream: Annotated[
@@ -62,8 +62,9 @@ def translate(
     batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
 ) -> None:
-    """Translate sentences from arguments, a file or standard input, or a whole document in place."""
+    """Translate sentences, a file of them, standard input, or a whole document."""
     from dragoman.cli.constraints import Wishes
     from dragoman.cli.documents import document_among, translate_file
     from dragoman.cli.output import open_output
@@ -77,7 +78,7 @@ def translate(
     document = document_among(texts)
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device)
+    opened = open_translator(run, also or [], checkpoint, device, precision)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
     flags = {"record": record or None, "shortlist": shortlist or None}

@@ -13,7 +13,9 @@ class Opened(NamedTuple):
     exported: bool
 
 
-def open_translator(directory: Path, also: Sequence[Path], checkpoint: str, device: str) -> Opened:
+def open_translator(
+    directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str = "float32"
+) -> Opened:
     """An export needs no torch, and translates alone; runs can be asked together."""
     from dragoman.engines.manifest import is_export
 
@@ -25,7 +27,12 @@ def open_translator(directory: Path, also: Sequence[Path], checkpoint: str, devi
 
         runs = [Run.open(path) for path in (directory, *also)]
         data = runs[0].config.data
-        return Opened(ensemble(runs, checkpoint, device), (data.src_lang, data.tgt_lang), exported=False)
+        translator = ensemble(runs, checkpoint, device, precision)
+        return Opened(translator, (data.src_lang, data.tgt_lang), exported=False)
+    if precision != "float32":
+        raise UserError(
+            f"--precision: an export has its own numbers; export with --quantize, found {precision}"
+        )
     from dragoman.engines.ctranslate2 import open_export
 
     translator = open_export(directory, checkpoint, device)

@@ -4,8 +4,8 @@
                                  ▲              └──────────┘               │
                                  └────────────── free places ◀─────────────┘
 
-The host only replays steps and, two steps late, looks which sentences are done. A step is recorded once for
-each of a few sizes of the past, since what lies beyond it would be read for nothing.
+The host only replays steps and, a step late, looks which sentences are done. Where no kernel looks at as much
+of the past as there is, a step is recorded for each of a few sizes of it.
 """
 
 from collections import OrderedDict
@@ -71,15 +71,16 @@ class Continuous:
         found: dict[int, list[Ended]] = {}
         places: list[int | None] = [None] * self.shape.sentences  # which sentence is where
         ages = [0] * self.shape.sentences  # steps since it came: at least its position
+        ends, longest = [0] * self.shape.sentences, limits.tolist()  # steps after which it must be done
         source = (src_ids, src_mask, limits, shortest)
         while len(found) < len(src_ids):
             free = [place for place, sentence in enumerate(places) if sentence is None]
             coming = list(zip(free, waiting, strict=False))
             del waiting[: len(coming)]
             for place, sentence in coming:
-                places[place], ages[place] = sentence, 0
+                places[place], ages[place], ends[place] = sentence, 0, longest[sentence]
             self._admit(coming, source)
-            finished = self._until_worth(places, ages, bool(waiting))
+            finished = self._until_worth(places, ages, ends, bool(waiting))
             rows = torch.tensor(finished, device=self.device)
             for place, ended in zip(finished, self.pool.results(rows), strict=True):
                 sentence = places[place]
@@ -87,26 +88,32 @@ class Continuous:
                 found[sentence], places[place] = ended, None
         return [found[sentence] for sentence in range(len(src_ids))]
 
-    def _until_worth(self, places: list[int | None], ages: list[int], waiting: bool) -> list[int]:
+    def _until_worth(
+        self, places: list[int | None], ages: list[int], ends: list[int], waiting: bool
+    ) -> list[int]:
         """Step until enough sentences are done: one place in some, where others wait for it, else all."""
         live = [place for place, sentence in enumerate(places) if sentence is not None]
         enough = min(len(live), max(1, len(places) // _REFILL_AT)) if waiting else len(live)
+        oldest = max(ages[place] for place in live)
+        most = max(ends[place] - ages[place] for place in live)  # steps until all must be done
+        finished = live
         self.done.restart()
-        while True:
-            self._step(max(ages[place] for place in live) + 1)
-            for place in live:
-                ages[place] += 1
+        for number in range(1, most + 1):
+            self._step(oldest + number)
             self.done.send()
             done = self.done.received()
-            if done is None:
-                continue
-            flags = done.tolist()
-            finished = [place for place in live if flags[place]]
-            if len(finished) >= enough:
-                return finished
+            if done is not None and int(done.sum()) >= enough:  # free places count as done
+                flags = done.tolist()
+                found = [place for place in live if flags[place]]
+                if len(found) >= enough:
+                    finished, most = found, number
+                    break
+        for place in live:
+            ages[place] += most
+        return finished
 
     def _step(self, used: int) -> None:
-        room = min(_rounded(used), self.shape.capacity)
+        room = self.shape.capacity if self.slots.by_kernels else min(_rounded(used), self.shape.capacity)
         if room not in self.steps:
             self.steps[room] = Replayed(partial(self._one_position, room), self.device)
         self.steps[room]()

@@ -29,10 +29,10 @@ class Replayed:
 
 
 class Signal:
-    """What a tensor held some steps ago, without making the device wait for the host: it always has `DELAY`
-    steps ahead of it that the host has already asked for."""
+    """What a tensor held `DELAY` steps ago, without making the device wait for the host: so many steps are
+    always ahead of it."""
 
-    DELAY = 2
+    DELAY = 1
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor, self.on_gpu = tensor, tensor.device.type == "cuda"

@@ -25,6 +25,7 @@ from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
 DEFAULT_BATCH_TOKENS = 2048
+_ON_A_GPU = 16384
 
 
 class Translator(Surface):
@@ -46,6 +47,8 @@ class Translator(Surface):
         self.device = torch.device(device)
         self.aligner = ModelAligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
         super().__init__(self.aligner, search or SearchConfig())
+        if self.device.type == "cuda":
+            self.default_batch_tokens = _ON_A_GPU
         self.shortlist: Callable[[], Shortlist] | None = None
         """Where `search.shortlist` takes it from."""
 

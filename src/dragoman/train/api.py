@@ -126,12 +126,16 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
 
 
 def load(
-    run: str | Path, *others: str | Path, which: str = "best", device: str = "auto"
+    run: str | Path,
+    *others: str | Path,
+    which: str = "best",
+    device: str = "auto",
+    precision: str = "float32",
 ) -> Union[Translator, "FastTranslator"]:
     """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
 
     With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
-    to be the same. Of an export too; where torch is not installed, use
+    to be the same. `precision` bfloat16 is for GPUs: half the bytes, a little less exact. Of an export too; where torch is not installed, use
     `dragoman.engines.ctranslate2.Translator.open`.
     """
     if is_export(Path(run)):
@@ -140,4 +144,4 @@ def load(
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
         return open_export(Path(run), which, device)
-    return ensemble([Run.open(directory) for directory in (run, *others)], which, device)
+    return ensemble([Run.open(directory) for directory in (run, *others)], which, device, precision)

@@ -62,6 +62,10 @@ class Outcome:
     """0 where the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
 
 
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+"""Of the weights while translating. Half as many bytes are read; scores have about three digits."""
+
+
 class Run:
     """A run directory that is known to be whole."""
 
@@ -107,9 +111,9 @@ class Run:
             )
         return prepared
 
-    def translator(self, which: str = "best", device: str = "auto") -> Translator:
+    def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
-        return ensemble([self], which, device)
+        return ensemble([self], which, device, precision)
 
     def shortlist(self) -> Shortlist:
         """Which target pieces the pieces of a source can become: learnt from the training data when it is
@@ -202,7 +206,9 @@ class Run:
         (self.directory / BEST).unlink(missing_ok=True)
 
 
-def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> Translator:
+def ensemble(
+    runs: Sequence[Run], which: str = "best", device: str = "auto", precision: str = "float32"
+) -> Translator:
     """The models of several runs as one translator, which searches as the first run does. They may be of any
     family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
     chosen = pick_device(device)
@@ -214,7 +220,12 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
                 f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
                 "same ones can translate together"
             )
-    models = [each.model.requires_grad_(False) for each in (first, *others)]
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
+    if precision != "float32" and any(run.config.counted for run in runs):
+        raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
+    dtype = PRECISIONS[precision]
+    models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
     translator.aligner.examples = runs[0].validation_examples
     guide = runs[0].config.objective.guided_alignment

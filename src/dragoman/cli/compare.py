@@ -63,7 +63,7 @@ def compare(
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Resamplings for the 95% intervals and p-values; 0 is none.")
     ] = 1000,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -181,7 +181,7 @@ def parse_edges(text: str | None) -> list[int] | None:
 
 
 def translate(
-    translator: "Translator", search: "SearchConfig", sources: list[str], batch_tokens: int
+    translator: "Translator", search: "SearchConfig", sources: list[str], batch_tokens: int | None
 ) -> list[str]:
     from dragoman.cli.evaluate import progress_bar
 

@@ -14,7 +14,7 @@ def translate(
     run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="Sentences, or a document; without any, standard input is read."),
+        typer.Argument(help="Sentences, or a document; none: standard input."),
     ] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")

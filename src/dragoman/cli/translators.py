@@ -30,9 +30,7 @@ def open_translator(
         translator = ensemble(runs, checkpoint, device, precision)
         return Opened(translator, (data.src_lang, data.tgt_lang), exported=False)
     if precision != "float32":
-        raise UserError(
-            f"--precision: an export has its own numbers; export with --quantize, found {precision}"
-        )
+        raise UserError(f"--precision: an export has its own (export --quantize); leave out {precision}")
     from dragoman.engines.ctranslate2 import open_export
 
     translator = open_export(directory, checkpoint, device)

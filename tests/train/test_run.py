@@ -13,6 +13,7 @@ import torch
 from dragoman import checkpoint
 from dragoman.checkpoint.model import load_into, load_model, model_tensors
 from dragoman.data.corpus import Prepared, prepare
+from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab
@@ -73,6 +74,18 @@ def test_a_checkpoint_can_be_chosen(copy: Path) -> None:
     for which in ("0000099", "../checkpoints", "fastest"):
         with pytest.raises(UserError, match="there is no checkpoint"):
             load_model(copy, which=which)
+
+
+def test_weights_of_half_the_size_translate_nearly_the_same(copy: Path) -> None:
+    exact, half = load(copy), load(copy, precision="bfloat16")
+    assert isinstance(half, Translator)
+    assert {p.dtype for p in half.model.parameters()} == {torch.bfloat16}
+    pairs = [("ab cd", "ab"), ("e", "cd e")]
+    for one, other in zip(exact.score(pairs), half.score(pairs), strict=True):
+        assert other.log_prob == pytest.approx(one.log_prob, rel=0.05)
+    assert half.translate(["ab cd"])
+    with pytest.raises(UserError, match="precision: expected one of float32, bfloat16, found 'int8'"):
+        load(copy, precision="int8")
 
 
 def test_without_a_best_the_last_is_served(copy: Path) -> None:

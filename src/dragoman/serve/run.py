@@ -44,7 +44,7 @@ def serve(
         timeout_graceful_shutdown=_DRAIN_S,
         h11_max_incomplete_event_size=service.limits.header_bytes,
     )
-    with contextlib.closing(_listen(host, port)) as listening:
+    with contextlib.closing(listen(host, port)) as listening:
         name = f"[{host}]" if ":" in host else host
         ready(f"http://{name}:{listening.getsockname()[1]}/")
         uvicorn.Server(config).run(sockets=[listening])
@@ -59,13 +59,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that says it is TCP: only then does asyncio send at once, instead of 40 ms later (Nagle)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=512)
-    except (OSError, OverflowError) as error:
-        told = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"--port {port}: cannot listen on {host} ({told}); choose another") from None
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        raise UserError(
+            f"--port {port}: cannot listen on {host} ({error.strerror}); choose another"
+        ) from None
+    return listening
 
 
 def protocol_of(limits: Limits) -> type[H11Protocol]:

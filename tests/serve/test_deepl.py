@@ -171,16 +171,24 @@ def test_glossaries_are_kept_in_a_file(tmp_path: Path) -> None:
         client_of(service_of(), options)
 
 
-def test_documents(client: TestClient) -> None:
-    file = {"file": ("file", b"<!DOCTYPE html><p>some <b>text</b></p>")}  # without a suffix, as from memory
-    sent = client.post("/v2/document", data={"target_lang": "DE", "source_lang": "EN"}, files=file).json()
-    own, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
-    while (status := client.post(own, json=key).json())["status"] in ("queued", "translating"):
-        assert client.post(f"{own}/result", json=key).status_code in (200, 503)
-    assert status["status"] == "done" and status["billed_characters"] == 38
-    assert client.post(own, json={"document_key": "no"}).status_code == 404
-    assert client.post(f"{own}/result", json=key).content == b"<!DOCTYPE html><p>SOME <b>TEXT</b></p>"
-    assert client.post(f"{own}/result", json=key).status_code == 404
+def test_documents() -> None:
+    service = service_of()
+    shouter(service).go_on.clear()
+    with client_of(service) as client:
+        file = {
+            "file": ("file", b"<!DOCTYPE html><p>some <b>text</b></p>")
+        }  # without a suffix, as from memory
+        sent = client.post("/v2/document", data={"target_lang": "DE", "source_lang": "EN"}, files=file).json()
+        own, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        assert client.post(own, json=key).json()["status"] in ("queued", "translating")
+        assert client.post(f"{own}/result", json=key).status_code == 503
+        shouter(service).go_on.set()
+        while (status := client.post(own, json=key).json())["status"] in ("queued", "translating"):
+            pass
+        assert status["status"] == "done" and status["billed_characters"] == 38
+        assert client.post(own, json={"document_key": "no"}).status_code == 404
+        assert client.post(f"{own}/result", json=key).content == b"<!DOCTYPE html><p>SOME <b>TEXT</b></p>"
+        assert client.post(f"{own}/result", json=key).status_code == 404
 
 
 def test_a_document_that_cannot_be_read(client: TestClient) -> None:

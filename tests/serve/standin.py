@@ -74,9 +74,13 @@ class Shouter:
 
 
 def service_of(
-    *pairs: tuple[str, str], limits: Limits | None = None, pivot: str | None = None, insists: bool = False
+    *pairs: tuple[str, str],
+    limits: Limits | None = None,
+    pivot: str | None = None,
+    insists: bool = False,
+    workers: int = 1,
 ) -> Service:
-    served = [Served(pair, Shouter(), insists, "-".join(pair)) for pair in pairs or [("en", "de")]]
+    served = [Served(pair, Shouter(), insists, "-".join(pair), workers) for pair in pairs or [("en", "de")]]
     memories = {("en", "de"): MEMORY} if ("en", "de") in (one.languages for one in served) else {}
     return Service(served, pivot=pivot, memories=memories, limits=limits)
 

@@ -61,6 +61,10 @@ def test_pages_elsewhere_may_ask_only_where_keys_are_needed() -> None:
         assert "access-control-allow-origin" not in client.get("/languages").headers
         for host in ("evil.example", "evil.example:5000", ""):
             assert client.get("/languages", headers={"Host": host}).status_code == 421
+        form = {"data": TEXT, "headers": {"Origin": "https://evil.example"}}
+        assert client.post("/translate", **form).status_code == 403
+        own = {"Origin": "http://localhost:5000", "Host": "localhost:5000"}
+        assert client.post("/translate", data=TEXT, headers=own).status_code == 200
         for host in ("localhost:5000", "127.0.0.1", "[::1]:80", "10.0.0.1"):
             assert client.get("/languages", headers={"Host": host}).status_code == 200
     with client_of(service_of(), LOCKED) as client:
@@ -111,14 +115,15 @@ def test_one_bad_sentence_is_no_matter_of_the_others() -> None:
     assert found[1].json() == {"error": "too many tokens"}
 
 
-def test_who_asks_at_once_is_answered_together_and_not_crossed() -> None:
-    service = service_of(limits=Limits(window_s=0.05, batch=16))
+@pytest.mark.parametrize("workers", [1, 3])
+def test_who_asks_at_once_is_answered_together_and_not_crossed(workers: int) -> None:
+    service = service_of(limits=Limits(window_s=0.05, batch=16), workers=workers)
     texts = [f"text {number % 20}" for number in range(40)]
     with client_of(service) as client, ThreadPoolExecutor(40) as threads:
         found = list(threads.map(lambda text: client.post("/translate", json={**TEXT, "q": text}), texts))
     assert [one.json()["translatedText"] for one in found] == [text.upper() for text in texts]
     batches = shouter(service).batches
-    assert len(batches) < 20 and max(map(len, batches)) <= 16
+    assert len(batches) < 30 and max(map(len, batches)) <= 16
     assert service.metrics.value("dragoman_batches_total") == len(batches)
 
 

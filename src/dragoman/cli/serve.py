@@ -47,7 +47,8 @@ def serve(
     served: list[Served] = []
     for run in runs:
         opened = open_translator(run, [], checkpoint, device)
-        served.append(Served(opened.languages, opened.translator, not opened.exported, str(run)))
+        workers = opened.translator.engine.runtime.workers if opened.exported else 1
+        served.append(Served(opened.languages, opened.translator, not opened.exported, str(run), workers))
     memories = open_memories(memory or [], [one.languages for one in served])
     limits = Limits(characters=characters, texts=texts, queue=queue)
     service = Service(served, pivot=pivot, memories=memories, limits=limits)

@@ -23,6 +23,8 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.spans import DEFAULT_KINDS, Kind
 
 _LONGEST_REMEMBERED = 1000
+_LEAST_SHARED = 8
+"""Sentences that one worker takes even if another could have some of them."""
 
 
 class Translates(Protocol):
@@ -76,14 +78,15 @@ class _Waiting:
 
 
 class Batcher:
-    """Runs in one event loop; the translator runs in one thread of its own."""
+    """Runs in one event loop; the translator runs in threads of its own, as many as it has `workers`."""
 
-    def __init__(self, translator: Translates, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, translator: Translates, limits: Limits, metrics: Metrics, workers: int = 1) -> None:
         self.translator, self._limits, self._metrics = translator, limits, metrics
+        self._most_workers = workers
         self._queue: deque[_Waiting] = deque()
         self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="translator")
-        self._worker: asyncio.Task[None] | None = None
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
+        self._workers: set[asyncio.Task[None]] = set()
 
     @property
     def waiting(self) -> int:
@@ -102,8 +105,10 @@ class Batcher:
         loop = asyncio.get_running_loop()
         waiting = [_Waiting(text, how, loop.create_future()) for text in new]
         self._queue.extend(waiting)
-        if waiting and (self._worker is None or self._worker.done()):
-            self._worker = loop.create_task(self._work())
+        if waiting and len(self._workers) < self._most_workers:
+            worker = loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
         try:
             found = await asyncio.gather(*(one.future for one in waiting))
         except BaseException:  # cancelled or refused: the others are not wanted any more
@@ -114,7 +119,7 @@ class Batcher:
         return [known[text] for text in texts]
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self) -> None:
         """Until nothing waits."""
@@ -128,7 +133,8 @@ class Batcher:
         """The oldest that is still wanted, and those after it that are to be translated in the same way."""
         batch: list[_Waiting] = []
         left: list[_Waiting] = []
-        while self._queue and len(batch) < self._limits.batch:
+        share = max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers))
+        while self._queue and len(batch) < min(self._limits.batch, share):
             one = self._queue.popleft()
             if one.future.done():
                 continue
@@ -143,7 +149,7 @@ class Batcher:
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._thread, self._run, texts, how)
+            found = await loop.run_in_executor(self._threads, self._run, texts, how)
         except UserError as error:
             if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
                 for one in batch:

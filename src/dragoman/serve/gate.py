@@ -84,6 +84,8 @@ class Gate:
         if self._keys is None and not _is_address(headers.get("host", "")):
             # A page of a stranger's name that is made to point to this machine could ask in a browser's name.
             raise Refusal(421, "Without keys this server answers to its address or localhost, not to a name")
+        if self._keys is None and _is_elsewhere(headers.get("origin"), headers.get("host", "")):
+            raise Refusal(403, "Without keys this server answers to no page but its own")
         if self._keys is not None and scope["method"] == "OPTIONS":
             await JSONResponse({})(scope, receive, answer)
             return
@@ -213,6 +215,11 @@ def _locked(dialect: str, given: bool) -> Refusal:
             401, "This needs a key; see the page or the documentation", {"WWW-Authenticate": "Bearer"}
         )
     return Refusal(403, "Invalid API key")
+
+
+def _is_elsewhere(origin: str | None, host: str) -> bool:
+    """Whether a browser asks for a page of another server: it says so, and could send forms unasked."""
+    return origin is not None and origin.partition("://")[2].lower() != host.strip().lower()
 
 
 def _is_address(host: str) -> bool:

@@ -18,7 +18,7 @@ from dragoman.text.glossary import Entry, Glossary
 
 
 class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class TranslateRequest(_Closed):

@@ -32,6 +32,8 @@ class Served:
     translator: Translates
     insists: bool = False
     name: str = ""
+    workers: int = 1
+    """Batches that it can translate at once, in threads."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Service:
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
         self.batchers = {
-            pair: Batcher(one.translator, self.limits, self.metrics) for pair, one in self.served.items()
+            pair: Batcher(one.translator, self.limits, self.metrics, one.workers)
+            for pair, one in self.served.items()
         }
         self.memories = dict(memories or {})
         self.pivot = self._checked(pivot)
@@ -139,6 +142,8 @@ class Service:
                 raise Refusal(413, f"Invalid request: {told}")
             if any("\ud800" <= char <= "\udfff" for char in text):
                 raise Refusal(400, "Invalid request: half a surrogate pair is no text")
+            if "\0" in text:
+                raise Refusal(400, "Invalid request: NUL in the text")
         self.metrics.count("dragoman_characters_total", sum(map(len, texts)))
 
     async def translate(self, texts: Sequence[str], pair: Pair, wish: Wish | None = None) -> list[Translated]:

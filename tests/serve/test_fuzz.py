@@ -84,7 +84,7 @@ def asked(chance: random.Random, path: str) -> dict[str, Any]:
 def test_nothing_that_is_sent_is_a_fault(client: TestClient, how: str) -> None:
     chance = random.Random(how)
     well = 0
-    for _ in range(200):
+    for _ in range(120):
         method, path = chance.choice(ROUTES)
         fields = asked(chance, path)
         if how == "json":
@@ -98,4 +98,4 @@ def test_nothing_that_is_sent_is_a_fault(client: TestClient, how: str) -> None:
         if response.status_code >= 400:
             assert isinstance(response.json(), dict), (path, response.text)
         well += response.status_code < 300
-    assert well > 40
+    assert well > 20

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
@@ -20,6 +22,12 @@ LOCKED = Options(keys=Keys([KEY, "another-key"]))
 TEXT = {"q": "hello", "source": "en", "target": "de"}
 
 
+@pytest.fixture(scope="module")
+def locked() -> Iterator[TestClient]:
+    with client_of(service_of(), LOCKED) as client:
+        yield client
+
+
 @pytest.mark.parametrize(
     ("path", "json", "status", "body"),
     [
@@ -28,35 +36,34 @@ TEXT = {"q": "hello", "source": "en", "target": "de"}
         ("/v2/translate", {"text": ["a"], "target_lang": "DE"}, 403, {"message": "Invalid API key"}),
     ],
 )
-def test_without_a_key(path: str, json: dict[str, object], status: int, body: dict[str, str]) -> None:
-    with client_of(service_of(), LOCKED) as client:
-        response = client.post(path, json=json)
-        assert (response.status_code, response.json()) == (status, body)
+def test_without_a_key(
+    locked: TestClient, path: str, json: dict[str, object], status: int, body: dict[str, str]
+) -> None:
+    response = locked.post(path, json=json)
+    assert (response.status_code, response.json()) == (status, body)
 
 
-def test_every_route_is_locked_but_the_page_and_health() -> None:
-    with client_of(service_of(), LOCKED) as client:
-        paths = ["/api/v1/languages", "/languages", "/frontend/settings", "/listPairs", "/tm/languages/"]
-        paths += ["/v2/usage", "/v3/glossaries", "/metrics", "/openapi.json", "/nothing"]
-        assert {client.get(path).status_code for path in paths} <= {400, 401, 403}
-        for path in ("/", "/health", "/api/v1/health", "/api/v1/ready"):
-            assert client.get(path).status_code == 200
+def test_every_route_is_locked_but_the_page_and_health(locked: TestClient) -> None:
+    paths = ["/api/v1/languages", "/languages", "/frontend/settings", "/listPairs", "/tm/languages/"]
+    paths += ["/v2/usage", "/v3/glossaries", "/metrics", "/openapi.json", "/nothing"]
+    assert {locked.get(path).status_code for path in paths} <= {400, 401, 403}
+    for path in ("/", "/health", "/api/v1/health", "/api/v1/ready"):
+        assert locked.get(path).status_code == 200
 
 
-def test_a_key_in_every_place_where_a_client_puts_it() -> None:
-    with client_of(service_of(), LOCKED) as client:
-        for header in (f"DeepL-Auth-Key {KEY}", f"Bearer {KEY}"):
-            assert client.get("/v2/usage", headers={"Authorization": header}).status_code == 200
-        assert client.get("/api/v1/languages", headers={"X-API-Key": KEY}).status_code == 200
-        assert client.post("/translate", json={**TEXT, "api_key": KEY}).status_code == 200
-        assert client.post("/translate", data={**TEXT, "api_key": KEY}).status_code == 200
-        assert client.request("GET", "/languages", data={"api_key": KEY}).status_code == 200
-        assert client.get("/translate", params={"langpair": "en|de", "q": "a", "key": KEY}).status_code == 200
-        form = {"text": "a", "target_lang": "DE", "auth_key": KEY}
-        assert client.post("/v2/translate", data=form).status_code == 200
+def test_a_key_in_every_place_where_a_client_puts_it(locked: TestClient) -> None:
+    for header in (f"DeepL-Auth-Key {KEY}", f"Bearer {KEY}"):
+        assert locked.get("/v2/usage", headers={"Authorization": header}).status_code == 200
+    assert locked.get("/api/v1/languages", headers={"X-API-Key": KEY}).status_code == 200
+    assert locked.post("/translate", json={**TEXT, "api_key": KEY}).status_code == 200
+    assert locked.post("/translate", data={**TEXT, "api_key": KEY}).status_code == 200
+    assert locked.request("GET", "/languages", data={"api_key": KEY}).status_code == 200
+    assert locked.get("/translate", params={"langpair": "en|de", "q": "a", "key": KEY}).status_code == 200
+    form = {"text": "a", "target_lang": "DE", "auth_key": KEY}
+    assert locked.post("/v2/translate", data=form).status_code == 200
 
 
-def test_pages_elsewhere_may_ask_only_where_keys_are_needed() -> None:
+def test_pages_elsewhere_may_ask_only_where_keys_are_needed(locked: TestClient) -> None:
     with client_of(service_of()) as client:
         assert "access-control-allow-origin" not in client.get("/languages").headers
         for host in ("evil.example", "evil.example:5000", ""):
@@ -67,10 +74,9 @@ def test_pages_elsewhere_may_ask_only_where_keys_are_needed() -> None:
         assert client.post("/translate", data=TEXT, headers=own).status_code == 200
         for host in ("localhost:5000", "127.0.0.1", "[::1]:80", "10.0.0.1"):
             assert client.get("/languages", headers={"Host": host}).status_code == 200
-    with client_of(service_of(), LOCKED) as client:
-        assert client.options("/translate").headers["access-control-allow-origin"] == "*"
-        named = {"Host": "translate.example", "X-API-Key": KEY}
-        assert client.get("/languages", headers=named).status_code == 200
+    assert locked.options("/translate").headers["access-control-allow-origin"] == "*"
+    named = {"Host": "translate.example", "Origin": "https://other.example", "X-API-Key": KEY}
+    assert locked.get("/languages", headers=named).status_code == 200
 
 
 def test_bodies_that_are_too_large_or_no_json() -> None:

@@ -23,6 +23,8 @@ HEAVY = [
     "ctranslate2",
     "rich",
     "yaml",
+    "fastapi",
+    "uvicorn",
 ]
 
 
@@ -61,6 +63,7 @@ WITHOUT_TORCH = modules(
     "engines.steer",
     "engines.engine",
     "engines.ctranslate2",
+    "serve",
     "files",
     "cli",
     "__init__",

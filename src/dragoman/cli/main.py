@@ -24,6 +24,7 @@ from dragoman.cli.export import export
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
+from dragoman.cli.serve import serve
 from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
@@ -37,6 +38,7 @@ EXTRA_OF = {
     "pyarrow": "parquet",
     "matplotlib": "plots",
     "ctranslate2": "fast",
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "multipart"), "serve"),
 }
 
 app = typer.Typer(
@@ -51,7 +53,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
-    *(average, tune, distill, back_translate, export, corpus, align_corpus, tokenize),
+    *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 

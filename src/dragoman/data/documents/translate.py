@@ -37,7 +37,7 @@ def translate_units(
             progress(min(start + batch, len(wanted)), len(wanted))
     outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
     for number, found in pieces.items():
-        text = "".join(_with_spaces(piece, known[piece.strip()]) for piece in found)
+        text = "".join(with_spaces(piece, known[piece.strip()]) for piece in found)
         reason = fault(units[number], text)
         if not units[number].source:
             continue
@@ -48,7 +48,7 @@ def translate_units(
     return outcome
 
 
-def _with_spaces(piece: str, translation: str) -> str:
+def with_spaces(piece: str, translation: str) -> str:
     """The translation as one line, between the white space that was around the source."""
     start = len(piece) - len(piece.lstrip())
     end = len(piece.rstrip())

@@ -1,0 +1,60 @@
+"""`dragoman serve`: translators behind HTTP, in the dialects that existing clients speak."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman import __version__
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, or what `export` wrote.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 5000,
+    key_file: Annotated[Path | None, typer.Option(help="File with the keys of clients, one a line.")] = None,
+    pivot: Annotated[
+        str | None, typer.Option(help="Language through which pairs without a run are translated.")
+    ] = None,
+    memory: Annotated[
+        list[Path] | None,
+        typer.Option(help="Translation memory: a file of pairs, or a run for what it was trained on."),
+    ] = None,
+    glossaries: Annotated[
+        Path | None, typer.Option(help="File that keeps the glossaries of clients; else they are forgotten.")
+    ] = None,
+    characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = 5000,
+    texts: Annotated[int, typer.Option(help="Most texts of a request.", min=1)] = 64,
+    queue: Annotated[int, typer.Option(help="Most sentences that wait, for each run.", min=1)] = 1024,
+    probe_compat: Annotated[
+        bool, typer.Option("--probe-compat", help="Answer the trial request of Weblate from en to de.")
+    ] = False,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Serve translations over HTTP: a page, and the APIs of LibreTranslate, DeepL, Apertium and tmserver."""
+    from dragoman.cli.translators import open_translator
+    from dragoman.serve.app import Options
+    from dragoman.serve.keys import Keys
+    from dragoman.serve.limits import Limits
+    from dragoman.serve.memory import open_memories
+    from dragoman.serve.run import serve as serve_until_stopped
+    from dragoman.serve.service import Served, Service
+
+    keys = None if key_file is None else Keys.load(key_file)
+    served: list[Served] = []
+    for run in runs:
+        opened = open_translator(run, [], checkpoint, device)
+        workers = opened.translator.engine.runtime.workers if opened.exported else 1
+        served.append(Served(opened.languages, opened.translator, not opened.exported, str(run), workers))
+    memories = open_memories(memory or [], [one.languages for one in served])
+    limits = Limits(characters=characters, texts=texts, queue=queue)
+    service = Service(served, pivot=pivot, memories=memories, limits=limits)
+
+    def tell(address: str) -> None:
+        pairs = ", ".join("→".join(pair) for pair in service.routes)
+        typer.echo(f"{address}  {pairs}  {'with keys' if keys else 'without keys'}; Ctrl-C stops", err=True)
+
+    serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)

@@ -1,0 +1,126 @@
+"""The application: all dialects beside each other, behind one gate."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from dragoman.errors import UserError
+from dragoman.serve import (
+    apertium,
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    libretranslate,
+    own,
+    page,
+    tmserver,
+)
+from dragoman.serve.documents import Documents
+from dragoman.serve.gate import FAULT, Gate, refused
+from dragoman.serve.glossaries import Glossaries
+from dragoman.serve.jobs import Jobs
+from dragoman.serve.keys import Keys
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Service
+
+
+@dataclass(frozen=True)
+class Options:
+    keys: Keys | None = None
+    glossaries: Path | None = None
+    """A file that keeps the glossaries of clients."""
+    version: str = "0"
+    probe: bool = False
+    """Answer Weblate's trial request, «test» from English to German, where that pair is not served."""
+
+
+def build(service: Service, options: Options | None = None) -> Gate:
+    options = options or Options()
+    documents = Documents(service)
+    jobs = Jobs(documents, service.limits)
+    glossaries = Glossaries(service.limits, options.glossaries)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        jobs.close()
+        documents.close()
+        service.close()
+
+    app = FastAPI(
+        title="dragoman",
+        version=options.version,
+        summary="Translations by models of your own.",
+        docs_url=None,  # FastAPI's pages fetch their scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    for router in (
+        page.router_of(),
+        own.router_of(service, documents),
+        own.metrics_router_of(service),
+        libretranslate.router_of(service, documents, jobs, options.keys is not None, options.probe),
+        apertium.router_of(service, documents),
+        tmserver.router_of(service),
+        deepl.router_of(service, documents, glossaries, options.probe),
+        deepl_glossaries.router_of(service, glossaries),
+        deepl_documents.router_of(service, jobs, glossaries),
+    ):
+        app.include_router(router)
+    _answer_errors(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return Gate(app, service.limits, service.metrics, options.keys)
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """In the words of the dialect. What was wrong is told, not what was sent."""
+
+    @app.exception_handler(Refusal)
+    async def refusal(request: Request, error: Refusal) -> Response:
+        return refused(request.scope, error)
+
+    @app.exception_handler(UserError)
+    async def mistake(request: Request, error: UserError) -> Response:
+        return refused(request.scope, Refusal(400, str(error)))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        told = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in error.errors()]
+        return refused(request.scope, Refusal(400, "Invalid request: " + "; ".join(told[:5])))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, _: Exception) -> Response:
+        return refused(request.scope, Refusal(500, FAULT))  # the gate writes it down
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        return refused(request.scope, Refusal(error.status_code, str(error.detail), error.headers))
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI tells of 422, which is never the answer here."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title,
+            version=app.version,
+            summary=app.summary,
+            routes=app.routes,
+            tags=app.openapi_tags,
+        )
+        for path in found["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            found.get("components", {}).get("schemas", {}).pop(name, None)
+        app.openapi_schema = found
+    return app.openapi_schema

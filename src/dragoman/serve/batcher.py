@@ -1,0 +1,202 @@
+"""One translator that many ask at once: what comes within a few milliseconds is translated together.
+
+    ask ─▶ remembered? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
+
+A sentence is translated alike in any batch, so nobody notices who else was asking. Who leaves before their
+turn is taken out of the queue; a batch that has begun is finished.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.hypothesis import Hypothesis
+from dragoman.errors import UserError
+from dragoman.serve.limits import Limits
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.refusal import Refusal, busy
+from dragoman.text.glossary import Glossary
+from dragoman.text.spans import DEFAULT_KINDS, Kind
+
+_LONGEST_REMEMBERED = 1000
+_LEAST_SHARED = 8
+"""Sentences that one worker takes even if another could have some of them."""
+
+
+class Translates(Protocol):
+    """What the service needs of a translator (`decode/surface.py`)."""
+
+    search: SearchConfig
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        batch_tokens: int | None = None,
+        protect: Collection[Kind] = (),
+    ) -> list[str]: ...
+
+    def hypotheses(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        glossary: Glossary | None = None,
+        protect: Collection[Kind] = (),
+        align: bool = False,
+    ) -> list[list[Hypothesis]]: ...
+
+
+@dataclass(frozen=True)
+class Kindred:
+    """How a sentence is to be translated. Sentences of one batch have this in common."""
+
+    n_best: int = 1
+    glossary: Glossary | None = None
+    align: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The translations of a sentence, best first; scores and links where more than text was asked."""
+
+    texts: tuple[str, ...]
+    scores: tuple[float, ...] = ()
+    alignment: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass
+class _Waiting:
+    text: str
+    how: Kindred
+    future: asyncio.Future[Answer]
+
+
+class Batcher:
+    """Runs in one event loop; the translator runs in threads of its own, as many as it has `workers`."""
+
+    def __init__(self, translator: Translates, limits: Limits, metrics: Metrics, workers: int = 1) -> None:
+        self.translator, self._limits, self._metrics = translator, limits, metrics
+        self._most_workers = workers
+        self._queue: deque[_Waiting] = deque()
+        self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
+        self._workers: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
+        """Refused at once where too much waits already; `patient` (for a document) waits instead."""
+        wanted = list(dict.fromkeys(texts))
+        known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
+        self._metrics.count("dragoman_cached_sentences_total", len(known))
+        new = [text for text in wanted if text not in known]
+        while self._queue and len(self._queue) + len(new) > self._limits.queue:
+            if not patient:
+                raise busy(f"Slowdown: {len(self._queue)} sentences wait already; try again soon")
+            await asyncio.sleep(0.05)
+        loop = asyncio.get_running_loop()
+        waiting = [_Waiting(text, how, loop.create_future()) for text in new]
+        self._queue.extend(waiting)
+        if waiting and len(self._workers) < self._most_workers:
+            worker = loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+        try:
+            found = await asyncio.gather(*(one.future for one in waiting))
+        except BaseException:  # cancelled or refused: the others are not wanted any more
+            for one in waiting:
+                one.future.cancel()
+            raise
+        known |= zip(new, found, strict=True)
+        return [known[text] for text in texts]
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _work(self) -> None:
+        """Until nothing waits."""
+        while self._queue:
+            if len(self._queue) < self._limits.batch and self._limits.window_s:
+                await asyncio.sleep(self._limits.window_s)
+            if batch := self._next_batch():
+                await self._translate(batch)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """The oldest that is still wanted, and those after it that are to be translated in the same way."""
+        batch: list[_Waiting] = []
+        left: list[_Waiting] = []
+        share = max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers))
+        while self._queue and len(batch) < min(self._limits.batch, share):
+            one = self._queue.popleft()
+            if one.future.done():
+                continue
+            (batch if not batch or one.how == batch[0].how else left).append(one)
+        self._queue.extendleft(reversed(left))
+        return batch
+
+    async def _translate(self, batch: Sequence[_Waiting]) -> None:
+        texts = list(dict.fromkeys(one.text for one in batch))
+        how = batch[0].how
+        self._metrics.count("dragoman_batches_total")
+        self._metrics.count("dragoman_translated_sentences_total", len(texts))
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(self._threads, self._run, texts, how)
+        except UserError as error:
+            if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
+                for one in batch:
+                    await self._translate([one])
+                return
+            _fail(batch, Refusal(400, str(error)))
+            return
+        except Exception as error:
+            _fail(batch, error)
+            return
+        answers = dict(zip(texts, found, strict=True))
+        for one in batch:
+            self._remember(one.text, how, answers[one.text])
+            if not one.future.done():
+                one.future.set_result(answers[one.text])
+
+    def _run(self, texts: Sequence[str], how: Kindred) -> list[Answer]:
+        translator = self.translator
+        if how == Kindred():
+            found = translator.translate(texts, protect=DEFAULT_KINDS)
+            return [Answer((text,)) for text in found]
+        search = translator.search
+        if how.n_best > 1:
+            search = replace(search, n_best=how.n_best, beam=max(search.beam, how.n_best))
+        asked = translator.hypotheses(
+            texts, search=search, glossary=how.glossary, protect=DEFAULT_KINDS, align=how.align
+        )
+        return [
+            Answer(tuple(one.text for one in row), tuple(one.score for one in row), row[0].alignment)
+            for row in asked
+        ]
+
+    def _remembered(self, text: str, how: Kindred) -> Answer | None:
+        answer = self._known.get((text, how))
+        if answer is not None:
+            self._known.move_to_end((text, how))
+        return answer
+
+    def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
+        if len(text) > _LONGEST_REMEMBERED or not self._limits.cached:
+            return
+        self._known[text, how] = answer
+        if len(self._known) > self._limits.cached:
+            self._known.popitem(last=False)
+
+
+def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
+    for one in batch:
+        if not one.future.done():
+            one.future.set_exception(error)

@@ -1,0 +1,111 @@
+"""Documents and pieces of markup, translated in place (`data/documents`) in the batches of the service."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillWaiting
+from dataclasses import replace
+from pathlib import PurePath
+
+from dragoman.data.documents import SUFFIXES, parse_document
+from dragoman.data.documents.translate import Outcome, translate_units
+from dragoman.errors import UserError
+from dragoman.serve.masks import mask
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Pair, Service, Translated, Wish
+
+_HEAD = 1000
+_SIGNS = {
+    "<xliff": ".xliff",
+    "<tmx": ".tmx",
+    "<!doctype html": ".html",
+    "<html": ".html",
+    "webvtt": ".vtt",
+    'msgid "': ".po",
+}
+
+
+class _Stopped(Exception):
+    pass
+
+
+class Documents:
+    """Threads that wait for the service while it translates the units of documents, a batch at a time."""
+
+    def __init__(self, service: Service, threads: int = 8) -> None:
+        self.service = service
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="document")
+        self._closed = threading.Event()
+
+    async def translate(
+        self, data: bytes, name: str, pair: Pair, wish: Wish | None = None
+    ) -> tuple[bytes, Outcome]:
+        """The bytes of the document with its translations. Whoever stops waiting stops the work."""
+        stopped = threading.Event()
+        loop = asyncio.get_running_loop()
+        ask = self._blocking(pair, wish or Wish(), stopped, loop)
+
+        def work() -> tuple[bytes, Outcome]:
+            opened = parse_document(data, name, pair)
+            outcome = translate_units(opened.units, ask, batch=self.service.limits.batch)
+            return opened.written(outcome.texts), outcome
+
+        try:
+            return await loop.run_in_executor(self._threads, work)
+        except UserError as error:
+            raise Refusal(400, str(error)) from None
+        finally:
+            stopped.set()
+
+    async def html(self, text: str, pair: Pair, wish: Wish) -> Translated:
+        """A piece of HTML: blocks are translated one by one, tags and attributes stay."""
+        masked = mask(text, ignored=wish.ignored)
+        data, _ = await self.translate(
+            masked.text.encode("utf-8"), "text.html", pair, replace(wish, ignored=())
+        )
+        return Translated(masked.unmask(data.decode("utf-8")))
+
+    def close(self) -> None:
+        self._closed.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _blocking(
+        self, pair: Pair, wish: Wish, stopped: threading.Event, loop: asyncio.AbstractEventLoop
+    ) -> Callable[[list[str]], list[str]]:
+        """Documents come in sentences already, and wait where others would be sent away."""
+        patient = replace(wish, split="none", patient=True, n_best=1, align=False)
+
+        def translate(texts: list[str]) -> list[str]:
+            asked: Future[list[Translated]] = asyncio.run_coroutine_threadsafe(
+                self.service.translate(texts, pair, patient), loop
+            )
+            while not (stopped.is_set() or self._closed.is_set()):
+                try:
+                    return [one.text for one in asked.result(timeout=0.2)]
+                except StillWaiting:
+                    continue
+            asked.cancel()
+            raise _Stopped
+
+        return translate
+
+
+def name_with_suffix(name: str, data: bytes) -> str:
+    """The name of an upload, with a suffix that its beginning tells where it has none that is known."""
+    plain = PurePath(name.replace("\\", "/")).name or "file"
+    if PurePath(plain).suffix:
+        return plain
+    head = (
+        data[:_HEAD]
+        .decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
+        .lower()
+    )
+    found = next((suffix for sign, suffix in _SIGNS.items() if sign in head), None)
+    if found is None:
+        found = ".srt" if " --> " in head else ".txt"
+    return plain + found
+
+
+def supported() -> list[str]:
+    return list(SUFFIXES)

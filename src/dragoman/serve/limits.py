@@ -1,0 +1,42 @@
+"""How much a client may ask for. All of it is on by default."""
+
+from dataclasses import dataclass, fields
+
+from dragoman.errors import UserError
+
+
+@dataclass(frozen=True)
+class Limits:
+    body_bytes: int = 1 << 20
+    document_bytes: int = 16 << 20
+    header_bytes: int = 16 << 10
+    texts: int = 64
+    """Texts in one request."""
+    characters: int = 5000
+    """Characters in one text."""
+    alternatives: int = 8
+    requests: int = 256
+    """Requests in work at once, of all clients."""
+    queue: int = 1024
+    """Sentences that wait for one translator. A request that alone has more is taken if none waits."""
+    batch: int = 64
+    """Sentences that are translated together."""
+    window_s: float = 0.004
+    """How long the first sentence of a batch waits for others."""
+    receive_s: float = 10.0
+    """Until the whole of a request has to be there."""
+    request_s: float = 30.0
+    document_s: float = 600.0
+    documents: int = 32
+    """Documents that wait, are in work or lie ready."""
+    document_kept_s: float = 3600.0
+    cached: int = 10_000
+    """Sentences whose translation is remembered, for each translator."""
+    glossaries: int = 1000
+    glossary_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value < 0 or (value == 0 and field.name not in ("window_s", "cached", "alternatives")):
+                raise UserError(f"{field.name}: expected a number above 0, found {value}")

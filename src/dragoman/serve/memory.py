@@ -1,0 +1,153 @@
+"""A translation memory in which similar sentences are found, with how similar they are.
+
+Candidates share rare words with the text (an inverted index over words as `data/match.py` normalises them);
+their edit distance in characters decides, counted bit-parallel (Myers 1999, in the form of Hyyrö 2003).
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats import guess_languages, read_pairs
+from dragoman.data.match import normalise
+from dragoman.data.prepared import Prepared
+from dragoman.errors import UserError
+from dragoman.serve.languages import resolve
+
+Pair = tuple[str, str]
+_LOOKED_AT = 64
+"""Candidates whose distance is counted."""
+_MOST_POSTINGS = 20_000
+"""Words in more sentences than this say nothing."""
+_LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class FuzzyMatch:
+    source: str
+    target: str
+    quality: float
+    """100 where the sources are the same; 100 · (1 − distance / longer length) else."""
+
+
+class Memory:
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].strip() and pair[1].strip()]
+        self._postings: dict[str, array[int]] = {}
+        self._exact: dict[str, list[int]] = {}
+        for number, (src, _) in enumerate(self._pairs):
+            self._exact.setdefault(" ".join(src.split()), []).append(number)
+            for word in set(normalise(src).split()):
+                self._postings.setdefault(word, array("l")).append(number)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def exact(self, text: str) -> str | None:
+        """The first translation of just this text."""
+        found = self._exact.get(" ".join(text.split()))
+        return self._pairs[found[0]][1] if found else None
+
+    def matches(self, text: str, least: float = 70.0, most: int = 5) -> list[FuzzyMatch]:
+        """The most similar, best first. An overlong text matches only itself."""
+        wanted = " ".join(text.split())
+        numbers = list(self._exact.get(wanted, ()))
+        if len(wanted) <= _LONGEST:
+            numbers += [number for number in self._candidates(wanted) if number not in numbers]
+        found = [FuzzyMatch(*self._pairs[n], similarity(wanted, self._pairs[n][0])) for n in numbers]
+        good = [match for match in found if match.quality >= least]
+        return sorted(good, key=lambda match: -match.quality)[:most]
+
+    def _candidates(self, text: str) -> list[int]:
+        """Those that share most words, where a rare word counts more."""
+        points: Counter[int] = Counter()
+        lists = [self._postings[word] for word in set(normalise(text).split()) if word in self._postings]
+        for postings in sorted(lists, key=len):
+            if len(postings) > _MOST_POSTINGS and points:
+                break
+            weight = 1 + 1000 // len(postings)
+            for number in postings[:_MOST_POSTINGS]:
+                points[number] += weight
+        return [number for number, _ in points.most_common(_LOOKED_AT)]
+
+
+def similarity(one: str, other: str) -> float:
+    other = " ".join(other.split())
+    if one == other:
+        return 100.0
+    longer = max(len(one), len(other))
+    shorter = min(len(one), len(other))
+    if shorter * 3 < longer:
+        return 0.0
+    return min(99.0, round(100 * (1 - distance(one, other) / longer), 1))
+
+
+def distance(one: str, other: str) -> int:
+    """How many characters to insert, delete or replace. All rows of a column are the bits of one number."""
+    if not one or not other:
+        return len(one) + len(other)
+    every, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
+    where: dict[str, int] = {}
+    for place, char in enumerate(one):
+        where[char] = where.get(char, 0) | 1 << place
+    up, down, result = every, 0, len(one)
+    for char in other:
+        equal = where.get(char, 0)
+        vertical = equal | down
+        diagonal = (((equal & up) + up) ^ up) | equal
+        more, less = down | ~(diagonal | up) & every, up & diagonal
+        result += bool(more & last) - bool(less & last)
+        more, less = (more << 1 | 1) & every, (less << 1) & every
+        up, down = less | ~(vertical | more) & every, more & vertical
+    return result
+
+
+def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, Memory]:
+    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served."""
+    pairs = list(served)
+    gathered: dict[Pair, list[Pair]] = {}
+    for path in paths:
+        pair, found = _read(path, pairs)
+        gathered.setdefault(pair, []).extend(found)
+    return {pair: Memory(found) for pair, found in gathered.items()}
+
+
+def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
+    source = SourceConfig((str(path),))
+    told = _languages_of_run(path) if path.is_dir() else guess_languages(source)
+    told = told or (served[0] if len(served) == 1 else None)
+    if told is None:
+        raise UserError(f"--memory {path}: it does not say which languages it holds; give a TMX file")
+    for pair in served:
+        for src, tgt in (told, told[::-1]):
+            if (resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair:
+                return pair, _pairs_of(path, source, told, turned=(src, tgt) != told)
+    raise UserError(f"--memory {path}: it holds {told[0]} and {told[1]}, which no run here translates")
+
+
+def _pairs_of(path: Path, source: SourceConfig, told: Pair, turned: bool) -> Iterator[Pair]:
+    read = _trained_on(path) if path.is_dir() else ((one.src, one.tgt) for one in read_pairs(source, *told))
+    return ((tgt, src) for src, tgt in read) if turned else read
+
+
+def _languages_of_run(directory: Path) -> Pair:
+    try:
+        data = yaml.safe_load((directory / "config.yaml").read_text("utf-8"))["data"]
+        return str(data["src_lang"]), str(data["tgt_lang"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        raise UserError(f"--memory {directory}: this is no run directory; give a run or a file") from None
+
+
+def _trained_on(directory: Path) -> Iterator[Pair]:
+    prepared = Prepared.open(directory / "data")
+    store = prepared.train
+    for number in range(len(store)):
+        yield (
+            prepared.src_tokenizer.decode(store.src(number).tolist()),
+            prepared.tgt_tokenizer.decode(store.tgt(number).tolist()),
+        )

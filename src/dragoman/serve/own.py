@@ -1,0 +1,296 @@
+"""Our own dialect: `/api/v1`, described by `/openapi.json`."""
+
+import asyncio
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Response, UploadFile
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from dragoman.errors import UserError
+from dragoman.serve.documents import Documents, name_with_suffix, supported
+from dragoman.serve.languages import name_of
+from dragoman.serve.memory import FuzzyMatch
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Pair, Service, Translated, Wish
+from dragoman.text.glossary import Entry, Glossary
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class TranslateRequest(_Closed):
+    texts: Annotated[list[str], Field(min_length=1, description="Texts of any number of sentences.")]
+    source: Annotated[str, Field(description="Code of a language, or `auto`.")] = "auto"
+    target: Annotated[str | None, Field(description="May be left out where there is only one.")] = None
+    format: Literal["text", "html"] = "text"
+    split: Annotated[
+        Literal["sentences", "no_lines", "none"],
+        Field(description="`no_lines`: a line's end ends no sentence."),
+    ] = "sentences"
+    alternatives: Annotated[int, Field(ge=0, le=16, description="Further translations of each text.")] = 0
+    details: Annotated[bool, Field(description="Sentences with scores and word alignments.")] = False
+    memory: Annotated[bool, Field(description="Exact matches of the memory first, similar ones beside.")] = (
+        False
+    )
+    glossary: Annotated[
+        dict[str, str], Field(description="Terms and what they are to be called.", max_length=1000)
+    ] = {}
+
+
+class Match(BaseModel):
+    source: str
+    target: str
+    quality: Annotated[float, Field(description="0 to 100: how similar the source is.")]
+
+
+class Sentence(BaseModel):
+    source: str
+    text: str
+    score: float | None
+    alignment: Annotated[list[tuple[int, int]] | None, Field(description="Words of source and text.")]
+
+
+class Translation(BaseModel):
+    text: str
+    source: str
+    target: str
+    from_memory: bool = False
+    alternatives: list[str] = []
+    sentences: list[Sentence] = []
+    matches: list[Match] = []
+
+
+class TranslateResponse(BaseModel):
+    translations: list[Translation]
+
+
+class LanguagePair(BaseModel):
+    source: str
+    target: str
+    source_name: str
+    target_name: str
+    via: str | None
+    memory: Annotated[int, Field(description="Sentences in the translation memory.")]
+
+
+class Info(BaseModel):
+    pairs: list[LanguagePair]
+    characters: int
+    texts: int
+    document_bytes: int
+    document_suffixes: list[str]
+
+
+class DetectRequest(_Closed):
+    text: str
+
+
+class Detected(BaseModel):
+    language: str
+    confidence: float
+
+
+class Status(BaseModel):
+    status: Literal["ok"]
+
+
+class Error(BaseModel):
+    error: str
+
+
+_ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500, 503)}
+
+
+def router_of(service: Service, documents: Documents) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", responses={**_ERRORS}, tags=["dragoman"])
+
+    @router.get("/health")
+    async def health() -> Status:
+        """The server is there."""
+        return Status(status="ok")
+
+    @router.get("/ready")
+    async def ready() -> Status:
+        """It takes requests; 503 while the queue is full."""
+        if service.waiting >= service.limits.queue:
+            raise Refusal(503, "the queue is full", {"Retry-After": "1"})
+        return Status(status="ok")
+
+    @router.get("/languages")
+    async def languages() -> Info:
+        """Which languages are served, and how much may be asked for."""
+        return _info(service)
+
+    @router.post("/detect")
+    async def detect(asked: DetectRequest) -> list[Detected]:
+        """Which of the served source languages a text is in, best first."""
+        service.check([asked.text])
+        return [Detected(language=code, confidence=sure) for code, sure in service.detect(asked.text)]
+
+    @router.post("/translate")
+    async def translate(asked: TranslateRequest) -> TranslateResponse:
+        """Translate texts. Tags, placeholders and addresses come out as they went in."""
+        service.check(asked.texts)
+        limit = service.limits.alternatives
+        if asked.alternatives > limit:
+            raise Refusal(400, f"alternatives: expected at most {limit}, found {asked.alternatives}")
+        wish = Wish(
+            n_best=asked.alternatives + 1,
+            align=asked.details,
+            glossary=_glossary(asked.glossary),
+            split=asked.split,
+        )
+        found: list[Translation] = []
+        for pair, texts in _by_pair(service, asked):
+            found += await _translate(service, documents, asked, pair, texts, wish)
+        return TranslateResponse(translations=found)
+
+    @router.get("/memory")
+    async def memory(source: str, target: str, text: str, least: float = 70, most: int = 5) -> list[Match]:
+        """Similar sentences of the translation memory, best first."""
+        service.check([text])
+        return [_match(one) for one in await matches(service, source, target, text, least, most)]
+
+    _add_documents(router, service, documents)
+    return router
+
+
+def _add_documents(router: APIRouter, service: Service, documents: Documents) -> None:
+    @router.post("/documents", response_class=Response, responses={200: {"content": {"*/*": {}}}})
+    async def translate_document(
+        file: UploadFile, source: Annotated[str, Form()], target: Annotated[str, Form()]
+    ) -> Response:
+        """Translate a document in place. `X-Units-Translated` and `X-Units-Left` count its units."""
+        data = await file.read()
+        name = name_with_suffix(file.filename or "", data)
+        written, outcome = await documents.translate(data, name, service.pair(source, target))
+        headers = {
+            "Content-Disposition": attachment(name),
+            "X-Units-Translated": str(len(outcome.texts)),
+            "X-Units-Left": str(len(outcome.left)),
+        }
+        return Response(written, media_type="application/octet-stream", headers=headers)
+
+
+def metrics_router_of(service: Service) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/metrics")
+    async def metrics() -> PlainTextResponse:
+        gauges = {"dragoman_waiting_sentences": float(service.waiting)}
+        return PlainTextResponse(service.metrics.exposition(gauges))
+
+    return router
+
+
+def attachment(name: str) -> str:
+    """A header for a file to save, whatever characters its name has."""
+    return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+
+
+async def matches(
+    service: Service, source: str, target: str, text: str, least: float, most: int
+) -> list[FuzzyMatch]:
+    found = service.memories.get(service.pair(source, target))
+    if found is None:
+        return []
+    return await asyncio.to_thread(found.matches, text, least, max(0, min(most, 100)))
+
+
+def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[Pair, list[str]]]:
+    """Texts that follow each other and are in the same language go together; the order stays."""
+    groups: list[tuple[Pair, list[str]]] = []
+    for text in asked.texts:
+        source = service.detect(text, asked.target)[0][0] if asked.source == "auto" else asked.source
+        target = asked.target
+        if target is None:
+            targets = [tgt for src, tgt in service.routes if src == source]
+            if len(targets) != 1:
+                raise Refusal(400, f"target: expected one of {', '.join(targets or service.targets)}")
+            target = targets[0]
+        pair = service.pair(source, target)
+        if groups and groups[-1][0] == pair:
+            groups[-1][1].append(text)
+        else:
+            groups.append((pair, [text]))
+    return groups
+
+
+async def _translate(
+    service: Service,
+    documents: Documents,
+    asked: TranslateRequest,
+    pair: Pair,
+    texts: list[str],
+    wish: Wish,
+) -> list[Translation]:
+    if asked.format == "html":
+        translated = [await documents.html(text, pair, wish) for text in texts]
+    else:
+        translated = await service.translate(texts, pair, wish)
+    found = [_translation(one, pair, asked.details) for one in translated]
+    memory = service.memories.get(pair) if asked.memory else None
+    if memory is not None:
+        for text, one in zip(texts, found, strict=True):
+            one.matches = [_match(match) for match in await asyncio.to_thread(memory.matches, text)]
+            exact = memory.exact(text)
+            if exact is not None:
+                one.text, one.from_memory, one.sentences, one.alternatives = exact, True, [], []
+    return found
+
+
+def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
+    sentences = [
+        Sentence(
+            source=source,
+            text=answer.texts[0],
+            score=answer.scores[0] if answer.scores else None,
+            alignment=None if answer.alignment is None else list(answer.alignment),
+        )
+        for source, answer in (one.sentences if details else ())
+    ]
+    return Translation(
+        text=one.text,
+        source=pair[0],
+        target=pair[1],
+        alternatives=list(one.alternatives),
+        sentences=sentences,
+    )
+
+
+def _match(one: FuzzyMatch) -> Match:
+    return Match(source=one.source, target=one.target, quality=one.quality)
+
+
+def _glossary(terms: dict[str, str]) -> Glossary | None:
+    if not terms:
+        return None
+    try:
+        return Glossary([Entry(term, (name,) if name else ()) for term, name in terms.items()])
+    except UserError as error:
+        raise Refusal(400, str(error)) from None
+
+
+def _info(service: Service) -> Info:
+    pairs = [
+        LanguagePair(
+            source=src,
+            target=tgt,
+            source_name=name_of(src),
+            target_name=name_of(tgt),
+            via=None if len(route) == 1 else route[0][1],
+            memory=len(service.memories.get((src, tgt), ())),
+        )
+        for (src, tgt), route in service.routes.items()
+    ]
+    limits = service.limits
+    return Info(
+        pairs=pairs,
+        characters=limits.characters,
+        texts=limits.texts,
+        document_bytes=limits.document_bytes,
+        document_suffixes=supported(),
+    )

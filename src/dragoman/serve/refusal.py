@@ -1,0 +1,50 @@
+"""What a client is told that did not get what it asked for, in the words of its dialect."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Literal
+
+Dialect = Literal["own", "libretranslate", "deepl", "apertium", "tmserver"]
+
+
+class Refusal(Exception):
+    """Ends a request with this status. The message may not hold text that was to be translated."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, dict(headers or {})
+
+
+def busy(message: str, status: int = 429, seconds: int = 1) -> Refusal:
+    """Too much at once; the client is told when to come again."""
+    return Refusal(status, message, {"Retry-After": str(seconds)})
+
+
+def dialect_of(method: str, path: str) -> Dialect:
+    if path.startswith(("/v2/", "/v3/")):
+        return "deepl"
+    if path.startswith("/tm/"):
+        return "tmserver"
+    if path == "/" or path.startswith("/api/") or path in ("/metrics", "/openapi.json", "/favicon.ico"):
+        return "own"
+    if path in ("/listPairs", "/listLanguageNames", "/identifyLang"):
+        return "apertium"
+    return "apertium" if path == "/translate" and method == "GET" else "libretranslate"
+
+
+def shape(dialect: Dialect, status: int, message: str) -> dict[str, Any]:
+    """The body of an error. Clients crash on any other: `deepl` on a list, `libretranslatepy` on none."""
+    if dialect == "deepl":
+        return {"message": message}
+    if dialect == "apertium":
+        phrase = HTTPStatus(status).phrase
+        return {
+            "status": "error",
+            "code": status,
+            "message": phrase,
+            "explanation": message,
+            "responseData": {"translatedText": None},
+            "responseDetails": message,
+            "responseStatus": status,
+        }
+    return {"error": message}

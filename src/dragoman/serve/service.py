@@ -1,0 +1,218 @@
+"""Texts in, translations out, between any two languages that are served: split, routed, joined again."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from dragoman.data.documents.translate import with_spaces
+from dragoman.errors import UserError
+from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
+from dragoman.serve.detect import detect
+from dragoman.serve.languages import name_of, resolve
+from dragoman.serve.limits import Limits
+from dragoman.serve.masks import mask
+from dragoman.serve.memory import Memory
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.refusal import Refusal
+from dragoman.text.glossary import Glossary
+from dragoman.text.markup import well_formed
+from dragoman.text.sentences import split_sentences
+from dragoman.text.spans import find
+
+Pair = tuple[str, str]
+Split = Literal["sentences", "no_lines", "none"]
+"""`no_lines`: the end of a line is white space like any other."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A translator of a pair of languages; `insists` where it takes glossaries itself."""
+
+    languages: Pair
+    translator: Translates
+    insists: bool = False
+    name: str = ""
+    workers: int = 1
+    """Batches that it can translate at once, in threads."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a client wants its texts translated."""
+
+    n_best: int = 1
+    align: bool = False
+    glossary: Glossary | None = None
+    ignored: tuple[str, ...] = ()
+    """Elements of XML or HTML that stay as they are."""
+    split: Split = "sentences"
+    patient: bool = False
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A translation; where sentences have several, the second of all are the second of the text."""
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+    sentences: tuple[tuple[str, Answer], ...] = field(default=(), repr=False)
+
+
+class Service:
+    def __init__(
+        self,
+        served: Sequence[Served],
+        *,
+        pivot: str | None = None,
+        memories: Mapping[Pair, Memory] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.served: dict[Pair, Served] = {}
+        for one in served:
+            if one.languages in self.served:
+                pair = "→".join(one.languages)
+                raise UserError(f"{one.name}: {pair} is served already by {self.served[one.languages].name}")
+            self.served[one.languages] = one
+        if not self.served:
+            raise UserError("expected at least one run to serve, found none")
+        self.batchers = {
+            pair: Batcher(one.translator, self.limits, self.metrics, one.workers)
+            for pair, one in self.served.items()
+        }
+        self.memories = dict(memories or {})
+        self.pivot = self._checked(pivot)
+        self.routes = self._routes()
+
+    def _checked(self, pivot: str | None) -> str | None:
+        if pivot is None:
+            return None
+        sources = {src for src, _ in self.served}
+        found = resolve(pivot, [tgt for _, tgt in self.served if tgt in sources])
+        if found is None:
+            raise UserError(f"--pivot {pivot}: no two of the runs meet in this language")
+        return found
+
+    def _routes(self) -> dict[Pair, tuple[Pair, ...]]:
+        routes: dict[Pair, tuple[Pair, ...]] = {pair: (pair,) for pair in self.served}
+        if self.pivot is not None:
+            for src in [src for src, tgt in self.served if tgt == self.pivot]:
+                for tgt in [tgt for src_, tgt in self.served if src_ == self.pivot]:
+                    if src != tgt:
+                        routes.setdefault((src, tgt), ((src, self.pivot), (self.pivot, tgt)))
+        return routes
+
+    @property
+    def sources(self) -> list[str]:
+        return list(dict.fromkeys(src for src, _ in self.routes))
+
+    @property
+    def targets(self) -> list[str]:
+        return list(dict.fromkeys(tgt for _, tgt in self.routes))
+
+    @property
+    def waiting(self) -> int:
+        return sum(batcher.waiting for batcher in self.batchers.values())
+
+    def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
+        """Among the languages that are translated at all, or into this one."""
+        tgt = None if target is None else resolve(target, self.targets)
+        sources = [src for src, own in self.routes if own == tgt]
+        return detect(text, list(dict.fromkeys(sources)) or self.sources)
+
+    def pair(self, source: str, target: str) -> Pair:
+        """The served pair that a client means, or a refusal in LibreTranslate's words."""
+        src, tgt = resolve(source, self.sources), resolve(target, self.targets)
+        for code, found in ((source, src), (target, tgt)):
+            if found is None and resolve(code, [*self.sources, *self.targets]) is None:
+                raise Refusal(400, f"{code} is not supported")
+        if src is None or tgt is None or (src, tgt) not in self.routes:
+            told = f"{name_of(target)} ({target}) is not available as a target language from"
+            raise Refusal(400, f"{told} {name_of(source)} ({source})")
+        return src, tgt
+
+    def check(self, texts: Sequence[str]) -> None:
+        """Refuse more than is allowed, and what is no text."""
+        if len(texts) > self.limits.texts:
+            raise Refusal(413, f"Invalid request: {len(texts)} texts exceed the limit ({self.limits.texts})")
+        for text in texts:
+            if len(text) > self.limits.characters:
+                told = f"request ({len(text)}) exceeds text limit ({self.limits.characters})"
+                raise Refusal(413, f"Invalid request: {told}")
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                raise Refusal(400, "Invalid request: half a surrogate pair is no text")
+            if "\0" in text:
+                raise Refusal(400, "Invalid request: NUL in the text")
+        self.metrics.count("dragoman_characters_total", sum(map(len, texts)))
+
+    async def translate(self, texts: Sequence[str], pair: Pair, wish: Wish | None = None) -> list[Translated]:
+        wish = wish or Wish()
+        route = self.routes[pair]
+        direct = len(route) == 1
+        native = wish.glossary if direct and self.served[pair].insists else None
+        masked = [mask(text, None if native else wish.glossary, wish.ignored) for text in texts]
+        current = [one.text for one in masked]
+        for leg in route[:-1]:
+            kindred = Kindred()
+            current = [one.text for one in await self._leg(current, leg, kindred, wish)]
+        kindred = Kindred(wish.n_best, native, wish.align and direct)
+        found = await self._leg(current, route[-1], kindred, wish)
+        return [
+            replace(one, text=own.unmask(one.text), alternatives=tuple(map(own.unmask, one.alternatives)))
+            for own, one in zip(masked, found, strict=True)
+        ]
+
+    async def _leg(self, texts: Sequence[str], pair: Pair, kindred: Kindred, wish: Wish) -> list[Translated]:
+        """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
+        pieces = [_pieces(text, wish.split) for text in texts]
+        found = await self._join(pieces, pair, kindred, wish.patient)
+        broken = [
+            number
+            for number, (text, one) in enumerate(zip(texts, found, strict=True))
+            if len(pieces[number]) > 1 and "<" in text and _tags_broken(text, one.text)
+        ]
+        if broken:
+            whole = [[texts[number]] for number in broken]
+            again = await self._join(whole, pair, kindred, wish.patient)
+            for number, one in zip(broken, again, strict=True):
+                found[number] = one
+        return found
+
+    async def _join(
+        self, pieces: Sequence[Sequence[str]], pair: Pair, kindred: Kindred, patient: bool
+    ) -> list[Translated]:
+        cores = list(dict.fromkeys(piece.strip() for row in pieces for piece in row))
+        wanted = [core for core in cores if any(map(str.isalnum, core))]
+        answers = await self.batchers[pair].ask(wanted, kindred, patient)
+        known = {core: Answer((core,)) for core in cores} | dict(zip(wanted, answers, strict=True))
+        return [_joined(row, known, kindred.n_best) for row in pieces]
+
+    def close(self) -> None:
+        for batcher in self.batchers.values():
+            batcher.close()
+
+
+def _pieces(text: str, split: Split) -> list[str]:
+    if split == "none":
+        return [text]
+    return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text)
+
+
+def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Translated:
+    answers = [known[piece.strip()] for piece in row]
+    texts = [
+        "".join(
+            with_spaces(piece, answer.texts[min(place, len(answer.texts) - 1)])
+            for piece, answer in zip(row, answers, strict=True)
+        )
+        for place in range(n_best)
+    ]
+    others = tuple(text for text in dict.fromkeys(texts) if text != texts[0])
+    sentences = tuple((piece.strip(), answer) for piece, answer in zip(row, answers, strict=True))
+    return Translated(texts[0], others, tuple(one for one in sentences if one[0]))
+
+
+def _tags_broken(source: str, target: str) -> bool:
+    kinds: Collection[Literal["tag"]] = ("tag",)
+    return well_formed(find(source, kinds)) and not well_formed(find(target, kinds))

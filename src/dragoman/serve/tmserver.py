@@ -1,0 +1,33 @@
+"""The dialect of the Translate Toolkit's tmserver, below `/tm`: similar sentences of the memory."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from dragoman.serve.fields import read_fields
+from dragoman.serve.own import matches
+from dragoman.serve.service import Service
+
+
+def router_of(service: Service) -> APIRouter:
+    router = APIRouter(prefix="/tm", include_in_schema=False)
+
+    @router.get("/languages/")
+    @router.get("/languages")
+    async def languages() -> dict[str, list[str]]:
+        pairs = list(service.memories)
+        return {
+            "sourceLanguages": list(dict.fromkeys(src for src, _ in pairs)),
+            "targetLanguages": list(dict.fromkeys(tgt for _, tgt in pairs)),
+        }
+
+    @router.get("/{source}/{target}/unit/{text:path}")
+    async def unit(request: Request, source: str, target: str, text: str) -> list[dict[str, Any]]:
+        fields = await read_fields(request)
+        service.check([text])
+        least = fields.number("min_similarity", 75, 0, 100)
+        most = fields.number("max_candidates", 3, 0, 100)
+        found = await matches(service, source, target, text, least, most)
+        return [{"source": one.source, "target": one.target, "quality": one.quality} for one in found]
+
+    return router

@@ -1,0 +1,95 @@
+"""A translator that shouts: it writes capitals, keeps what is protected, and remembers what it was asked."""
+
+import threading
+from collections.abc import Collection, Sequence
+
+from starlette.testclient import TestClient
+
+from dragoman.decode.config import SearchConfig
+from dragoman.decode.hypothesis import Hypothesis
+from dragoman.serve.app import Options, build
+from dragoman.serve.limits import Limits
+from dragoman.serve.memory import Memory
+from dragoman.serve.service import Served, Service
+from dragoman.text.glossary import Glossary
+from dragoman.text.spans import Kind, find
+
+ADDRESS = "http://127.0.0.1"
+MEMORY = Memory([
+    ("The cat sat on the mat.", "Die Katze saß auf der Matte."),
+    ("The dog sat on the mat.", "Der Hund saß auf der Matte."),
+    ("Completely different words here", "Ganz andere Wörter hier"),
+])  # fmt: skip
+
+
+class Shouter:
+    def __init__(self, mark: str = "") -> None:
+        self.search = SearchConfig()
+        self.batches: list[list[str]] = []
+        self.mark = mark
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.error: Exception | None = None
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        batch_tokens: int | None = None,
+        protect: Collection[Kind] = (),
+    ) -> list[str]:
+        del search, batch_tokens
+        assert self.go_on.wait(10)
+        self.batches.append(list(texts))
+        if self.error is not None and "bad" in " ".join(texts):
+            raise self.error
+        return [self._shout(text, protect) for text in texts]
+
+    def hypotheses(
+        self,
+        texts: Sequence[str],
+        *,
+        search: SearchConfig | None = None,
+        glossary: Glossary | None = None,
+        protect: Collection[Kind] = (),
+        align: bool = False,
+    ) -> list[list[Hypothesis]]:
+        count = (search or self.search).n_best
+        links = ((0, 0),) if align else None
+        rows = []
+        for text, best in zip(texts, self.translate(texts, protect=protect), strict=True):
+            for match in glossary.matches(text) if glossary else ():
+                best = best.replace(text[match.start : match.end].upper(), match.targets[0])
+            ways = [best, *(f"{best} #{number}" for number in range(2, count + 1))]
+            rows.append([Hypothesis(w, -1.0, -1.0, (), (), (), "stop", alignment=links) for w in ways])
+        return rows
+
+    def _shout(self, text: str, kinds: Collection[Kind]) -> str:
+        parts, at = [], 0
+        for span in find(text, kinds):
+            parts += [text[at : span.start].upper(), span.text]
+            at = span.end
+        return "".join([*parts, text[at:].upper()]) + self.mark
+
+
+def service_of(
+    *pairs: tuple[str, str],
+    limits: Limits | None = None,
+    pivot: str | None = None,
+    insists: bool = False,
+    workers: int = 1,
+) -> Service:
+    served = [Served(pair, Shouter(), insists, "-".join(pair), workers) for pair in pairs or [("en", "de")]]
+    memories = {("en", "de"): MEMORY} if ("en", "de") in (one.languages for one in served) else {}
+    return Service(served, pivot=pivot, memories=memories, limits=limits)
+
+
+def client_of(service: Service, options: Options | None = None) -> TestClient:
+    return TestClient(build(service, options), base_url=ADDRESS, raise_server_exceptions=False)
+
+
+def shouter(service: Service, pair: tuple[str, str] = ("en", "de")) -> Shouter:
+    translator = service.served[pair].translator
+    assert isinstance(translator, Shouter)
+    return translator

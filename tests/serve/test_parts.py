@@ -1,0 +1,122 @@
+"""The parts by themselves: distances, memories, keys, languages, masks, routes."""
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import UserError
+from dragoman.serve.detect import detect
+from dragoman.serve.keys import Keys
+from dragoman.serve.languages import base, name_of, resolve
+from dragoman.serve.limits import Limits
+from dragoman.serve.masks import mask
+from dragoman.serve.memory import Memory, distance, open_memories
+from dragoman.serve.service import Served, Service
+from dragoman.text.glossary import Entry, Glossary
+from serve.standin import Shouter, service_of
+
+
+def table_distance(one: str, other: str) -> int:
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(other, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    return row[-1]
+
+
+def test_the_distance_is_that_of_the_table() -> None:
+    chance = random.Random(3)
+    for _ in range(300):
+        one, other = ("".join(chance.choices("abc ", k=chance.randint(0, 90))) for _ in range(2))
+        assert distance(one, other) == table_distance(one, other)
+
+
+def test_a_memory_ranks_by_similarity() -> None:
+    memory = Memory(
+        [(f"Sentence number {n} of the book", str(n)) for n in range(500)] + [("", "x"), ("y", " ")]
+    )
+    assert len(memory) == 500
+    found = memory.matches("Sentence number 77 of the book", least=90)
+    assert (found[0].target, found[0].quality) == ("77", 100.0)
+    assert all(one.quality >= two.quality for one, two in itertools.pairwise(found))
+    assert memory.matches("quite another thing") == [] and memory.matches("") == []
+
+
+def test_memories_find_their_pair(tmp_path: Path) -> None:
+    unit = "<tu><tuv xml:lang='{}'><seg>{}</seg></tuv><tuv xml:lang='{}'><seg>{}</seg></tuv></tu>"
+    head = "<tmx version='1.4'><header srclang='en-US'/><body>"
+    path = tmp_path / "a.tmx"
+    path.write_text(f"{head}{unit.format('en-US', 'A cat', 'de-DE', 'Eine Katze')}</body></tmx>", "utf-8")
+    for pair, exact in ((("en", "de"), ("A cat", "Eine Katze")), (("de", "en"), ("Eine Katze", "A cat"))):
+        memories = open_memories([path], [("fr", "en"), pair])
+        assert memories[pair].exact(exact[0]) == exact[1]
+    with pytest.raises(UserError, match=r"a\.tmx: it holds en and de, which no run here"):
+        open_memories([path], [("fr", "en")])
+
+
+def test_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("# ours\nfirst-secret\n\n  second-secret\r\n")
+    keys = Keys.load(path)
+    assert "first-secret" in keys and "second-secret" in keys
+    assert "# ours" not in keys and "" not in keys and None not in keys and ["first-secret"] not in keys
+    for text, said in (("short\n", ":1: a key has at least 8"), ("#\n", "there is no key"), ("é", "ASCII")):
+        path.write_text(text, "utf-8")
+        with pytest.raises(UserError, match=said):
+            Keys.load(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        Keys.load(tmp_path / "nothing")
+
+
+def test_codes_of_languages() -> None:
+    served = ["en", "de-DE", "zh", "nb"]
+    asked = ["EN", "en_US", "EN-GB", "de", "deu", "ZH-HANS", "no", "fr", ""]
+    assert [resolve(code, served) for code in asked] == [
+        *("en", "en", "en", "de-DE", "de-DE", "zh", "nb"),
+        *(None, None),
+    ]
+    assert (base("PT-BR"), name_of("pt-br"), name_of("src")) == ("pt", "Portuguese (Brazilian)", "src")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The book is on the table.", "en"),
+        ("Das Buch ist nicht auf dem Tisch.", "de"),
+        ("El libro no está en la mesa.", "es"),
+        ("Книга не на столе, он это знает.", "ru"),
+        ("この本は机の上にあります。", "ja"),
+        ("这本书在桌子上。", "zh"),
+        ("Το βιβλίο είναι στο τραπέζι.", "el"),
+    ],
+)
+def test_languages_are_told_apart(text: str, language: str) -> None:
+    found = detect(text, ["fr", "de", "en", "es", "ru", "ja", "zh", "el"])
+    assert found[0][0] == language and found[0][1] > 40
+    assert detect("123", ["de", "en"]) == [("de", 0.0), ("en", 0.0)]
+
+
+def test_masks() -> None:
+    glossary = Glossary([Entry("heart attack", ("Herzinfarkt",)), Entry("x", ("y",))])
+    masked = mask("A heart attack <x>heart attack</x> {k1} https://x.example/x", glossary, ["X"])
+    assert masked.text == "A {kk1} {kk2} {k1} https://x.example/x"
+    assert masked.unmask("{kk2} B {kk1} {k1}") == "<x>heart attack</x> B Herzinfarkt {k1}"
+    for unclosed in ("a <x> b", "a </x> b", "<x>"):
+        assert mask(unclosed, None, ["x"]).text == unclosed
+    assert mask("a <x/> b", None, ["x"]).unmask("{k1}") == "<x/>"
+
+
+def test_routes() -> None:
+    service = service_of(("en", "de"), ("de", "en"), ("fr", "en"), ("en", "fr"), pivot="EN-US")
+    assert service.routes["fr", "de"] == (("fr", "en"), ("en", "de")) and ("fr", "fr") not in service.routes
+    assert ("fr", "de") not in service_of(("en", "de"), ("fr", "en")).routes
+    with pytest.raises(UserError, match="--pivot de: no two of the runs meet"):
+        service_of(("en", "de"), ("fr", "en"), pivot="de")
+    twice = [Served(("en", "de"), Shouter(), name=name) for name in ("runs/a", "runs/b")]
+    with pytest.raises(UserError, match=r"runs/b: en→de is served already by runs/a"):
+        Service(twice)
+    with pytest.raises(UserError, match="queue: expected a number above 0, found 0"):
+        Limits(queue=0)

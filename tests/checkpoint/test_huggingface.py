@@ -11,8 +11,10 @@ from checkpoint.published import save
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import load_model, model_tensors
 from dragoman.decode.config import SearchConfig
+from dragoman.decode.constraints import constraints_for
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
+from dragoman.decode.translate import Translator
 from dragoman.train.imports import import_run
 
 PAD, BOS, EOS = 0, 1, 2
@@ -131,6 +133,14 @@ def test_texts_have_the_ids_of_the_published_tokenizer(pair: Pair) -> None:
         assert not {PAD, BOS, EOS} & set(ids)
     assert ours.decode([*ours.encode("abc d"), EOS]) == "abc d"
     assert not {PAD, BOS, EOS} & set(ours.encode("a</s>b <pad> <s>"))
+
+
+def test_a_given_beginning_comes_after_the_opening(pair: Pair) -> None:
+    tokenizer = pair.ours.tgt_tokenizer
+    assert constraints_for(tokenizer, prefix="abc d").head == tuple(tokenizer.encode("abc d"))
+    translator = Translator([pair.ours.model], pair.ours.src_tokenizer, tokenizer, SearchConfig(beam=2))
+    (found,) = translator.hypotheses(["abc"], prefixes=["abc d"])
+    assert found[0].text.startswith("abc d")
 
 
 def test_weights_in_several_files(pair: Pair, tmp_path) -> None:

@@ -89,7 +89,7 @@ class PublishedTokenizer(Tokenizer):
         self.published = published
         self.kind = "published"
         self.config = TokenizerConfig(vocab_size=max(512, published.size), joint=published.joint)
-        self.size = published.size
+        self.size, self.opening = published.size, published.before
         self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
         refuse_unknown_parts(published.library)
         self._library = _runtime(published.library)
@@ -113,7 +113,7 @@ class PublishedTokenizer(Tokenizer):
         for text in texts:
             nfc(text)  # it refuses what no UTF-8 can hold
         whole = [self.published.prefix + text for text in texts]
-        return [[*self.published.before, *ids] for ids in self._segment(whole)]
+        return [[*self.opening, *ids] for ids in self._segment(whole)]
 
     def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:  # noqa: ARG002
         return self.encode(text)

@@ -37,6 +37,8 @@ class Tokenizer:
     pad_id = PAD_ID
     bos_id = BOS_ID
     eos_id = EOS_ID
+    opening: tuple[int, ...] = ()
+    """Pieces that every encoded text begins with; only published tokenizers have some."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary

@@ -25,7 +25,7 @@ from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import transformer_base
 from dragoman.models.transformer import TransformerConfig
-from peers import marian_like
+from peers import published_like
 
 VOCAB, LENGTH, BEAMS = 32_000, 28, 4
 HALF = torch.bfloat16
@@ -86,7 +86,7 @@ class Contenders:
         torch.manual_seed(1)
         self.config = replace(transformer_base(), position_layout="halves", dropout=0.0)
         ours = build("transformer", self.config, Vocab(VOCAB, VOCAB, shared=True)).eval()
-        self.marian = marian_like(ours, self.config).eval().to("cuda", HALF)
+        self.marian = published_like(ours, self.config).eval().to("cuda", HALF)
         self.scorer = Scorer([ours.requires_grad_(False).to("cuda", HALF)])
 
     def batch(self, sentences: int) -> None:

@@ -16,7 +16,7 @@ from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.models.transformer import TransformerConfig
 from dragoman.train.run import Run
-from peers import marian_like
+from peers import published_like
 
 MAX_LENGTH = 100
 BATCHES = ((32, "examples"), (64, "examples"), (128, "examples"), (1024, "tokens"), (2048, "tokens"))
@@ -35,7 +35,7 @@ class Model:
         self.loaded: LoadedModel = load_model(run)
         self.loaded.model.requires_grad_(False)  # as in a translator: what is frozen is packed
         self.config = from_dict(TransformerConfig, self.loaded.state["model"]["config"])
-        self.marian = marian_like(self.loaded.model, self.config).eval()
+        self.marian = published_like(self.loaded.model, self.config).eval()
         self.marian_directory = directory / "marian"
         self.marian.save_pretrained(self.marian_directory)
         self.exports: dict[Quantization, Path] = {}

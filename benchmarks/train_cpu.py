@@ -29,7 +29,7 @@ from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
 from dragoman.objectives import CrossEntropy
-from peers import TorchTransformer, marian_like
+from peers import TorchTransformer, published_like
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     kind, config = preset(args.model)
     config = replace(config, position_layout="halves", dropout=0.1)
     ours = build(kind, config, Vocab(tokenizer.size, tokenizer.size, shared=True)).train()
-    marian = marian_like(ours, config).train()
+    marian = published_like(ours, config).train()
     plain = TorchTransformer(config, tokenizer.size).train()
     objective = CrossEntropy(SMOOTHING)
 

@@ -34,7 +34,9 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
     # 6 places and distances of 4 are fewer than the battery's sentences have
     "transformer-learned": (
         "transformer",
-        TransformerConfig(**_SMALL, positions="learned", max_positions=6),
+        TransformerConfig(
+            **_SMALL, positions="learned", max_positions=6, norm_embeddings=True, silent_bos=True
+        ),
         VOCAB,
     ),
     "transformer-t5": (
@@ -50,6 +52,8 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
             gated=True,
             bias=False,
             scale_attention=False,
+            tie_embeddings="inputs",
+            scale_output=True,
         ),
         VOCAB,
     ),

@@ -79,7 +79,7 @@ def test_places_of_any_number_find_what_the_plain_search_finds(config: SearchCon
 @pytest.mark.parametrize(
     "options",
     [
-        {"positions": "learned", "max_positions": 7},
+        {"positions": "learned", "max_positions": 7, "norm_embeddings": True, "scale_output": True},
         {"positions": "none", "norm": "pre"},
         {"head_dim": 3, "value_dim": 5, "num_decoder_layers": 1, "gated": True, "scale_attention": False},
         {"norm": "pre", "norm_kind": "rms", "bias": False, "output_bias": True, "tie_embeddings": False},

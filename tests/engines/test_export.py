@@ -66,7 +66,7 @@ def test_the_commands(run: Run, ours: Translator, unseen: list[str], tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "onnx"], "--to: expected ctranslate2, found 'onnx'"),
+        (["--to", "onnx"], "--to: expected ctranslate2 or huggingface, found 'onnx'"),
         (
             ["--quantize", "int4"],
             "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",

@@ -11,7 +11,7 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.objectives import CrossEntropy
-from peers import marian_like
+from peers import published_like
 
 SIZE = 97
 PAD, BOS, EOS = 0, 1, 2
@@ -52,7 +52,7 @@ def teach_lengths(model: EncoderDecoder) -> None:
 
 @pytest.fixture(scope="module")
 def marian(ours: EncoderDecoder):
-    return marian_like(ours, CONFIG).eval()
+    return published_like(ours, CONFIG).eval()
 
 
 def sentences(count: int) -> tuple[torch.Tensor, torch.Tensor]:

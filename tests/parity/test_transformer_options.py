@@ -20,7 +20,7 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.mask import CAUSAL, padding
 from dragoman.nn.relative import ClippedDistances, DistanceVectors, distance_buckets
-from peers import marian_layer
+from peers import published_like
 
 SIZE, DIM, HEADS, FF, LAYERS = 61, 32, 4, 48, 2
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -69,69 +69,6 @@ def step_by_step(model: EncoderDecoder, src: Tensor, mask: Tensor, tgt: Tensor) 
 # T5 ---------------------------------------------------------------------------------------------------------
 
 
-def t5_attention(name: str, layer: nn.Module) -> dict[str, Tensor]:
-    if isinstance(layer, SelfAttention):
-        query, key, value = layer.query_key_value.weight.chunk(3)
-    else:
-        (key, value), query = layer.key_value.weight.chunk(2), layer.query.weight
-    return {
-        f"{name}.q.weight": query,
-        f"{name}.k.weight": key,
-        f"{name}.v.weight": value,
-        f"{name}.o.weight": layer.out.weight,
-    }
-
-
-def t5_stack(side: str, half: nn.Module, gated: bool) -> dict[str, Tensor]:
-    first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-    named = {f"{side}.final_layer_norm.weight": half.final_norm.weight, first: half.relations.weight}
-    for number, layer in enumerate(half.layers):
-        block = f"{side}.block.{number}.layer"
-        named |= t5_attention(f"{block}.0.SelfAttention", layer.self_attention)
-        norms = [layer.self_residual.norm, layer.ff_residual.norm]
-        if side == "decoder":
-            named |= t5_attention(f"{block}.1.EncDecAttention", layer.cross_attention)
-            norms.insert(1, layer.cross_residual.norm)
-        named |= {f"{block}.{i}.layer_norm.weight": norm.weight for i, norm in enumerate(norms)}
-        inner, widen = f"{block}.{len(norms) - 1}.DenseReluDense", layer.feedforward.widen.weight
-        wide = zip(("wi_0", "wi_1"), widen.chunk(2), strict=True) if gated else [("wi", widen)]
-        named |= {f"{inner}.{name}.weight": weight for name, weight in wide}
-        named[f"{inner}.wo.weight"] = layer.feedforward.narrow.weight
-    return named
-
-
-def t5_like(ours: EncoderDecoder, config: TransformerConfig) -> nn.Module:
-    theirs = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(
-            vocab_size=SIZE,
-            d_model=DIM,
-            d_kv=config.heads[1],
-            d_ff=FF,
-            num_layers=LAYERS,
-            num_heads=HEADS,
-            relative_attention_num_buckets=config.relative_buckets,
-            relative_attention_max_distance=config.relative_max_distance,
-            feed_forward_proj="gated-gelu" if config.gated else "relu",
-            layer_norm_epsilon=config.norm_eps,
-            tie_word_embeddings=False,
-            decoder_start_token_id=1,
-        )
-    )
-    weights = t5_stack("encoder", ours.encoder, config.gated) | t5_stack(
-        "decoder", ours.decoder, config.gated
-    )
-    names = [name for name, _ in theirs.named_parameters()]
-    one_matrix = (
-        "shared.weight",
-        "encoder.embed_tokens.weight",
-        "decoder.embed_tokens.weight",
-        "lm_head.weight",
-    )
-    weights |= {name: ours.projection.weight for name in one_matrix if name in names}  # tied there or not
-    load(theirs, weights)
-    return theirs
-
-
 def exact_norms(model: nn.Module) -> nn.Module:
     """Theirs computes the mean square in float32 always; torch's norm computes it in what it is given."""
     for module in list(model.modules()):
@@ -144,8 +81,9 @@ def exact_norms(model: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("gated", [False, True], ids=["relu", "gated-gelu"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["v1.1", "v1"])
 @pytest.mark.parametrize("buckets", [(32, 128), (8, 12)])
-def test_t5(gated: bool, buckets: tuple[int, int], dtype: torch.dtype) -> None:
+def test_t5(gated: bool, scaled: bool, buckets: tuple[int, int], dtype: torch.dtype) -> None:
     config = TransformerConfig(
         **SHAPE,
         head_dim=10,  # as in T5's own largest models, heads × width is not the model's width
@@ -160,9 +98,10 @@ def test_t5(gated: bool, buckets: tuple[int, int], dtype: torch.dtype) -> None:
         relative_max_distance=buckets[1],
         scale_attention=False,
         scale_embeddings=False,
+        scale_output=scaled,
     )
     ours = make(config, dtype)
-    theirs = t5_like(ours, config).to(dtype).eval()
+    theirs = published_like(ours, config).to(dtype).eval()
     if dtype == torch.float64:
         theirs = exact_norms(theirs)
     src, mask, tgt = sentences()
@@ -280,45 +219,21 @@ def test_roformer() -> None:
 # Learned positions ------------------------------------------------------------------------------------------
 
 
-def test_bart(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("scaled", [False, True])
+def test_bart(dtype: torch.dtype, scaled: bool) -> None:
     config = TransformerConfig(
-        **SHAPE, positions="learned", max_positions=50, activation="gelu", output_bias=True
+        **SHAPE,
+        positions="learned",
+        max_positions=50,
+        activation="gelu",
+        output_bias=True,
+        norm_embeddings=True,
+        scale_embeddings=scaled,
     )
     ours = make(config, dtype)
-    theirs = transformers.BartForConditionalGeneration(
-        transformers.BartConfig(
-            vocab_size=SIZE,
-            d_model=DIM,
-            encoder_layers=LAYERS,
-            decoder_layers=LAYERS,
-            encoder_attention_heads=HEADS,
-            decoder_attention_heads=HEADS,
-            encoder_ffn_dim=FF,
-            decoder_ffn_dim=FF,
-            activation_function="gelu",
-            scale_embedding=True,
-            max_position_embeddings=50,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-            decoder_start_token_id=1,
-            forced_eos_token_id=None,
-        )
-    )
-    theirs = theirs.to(dtype).eval()
-    weights: dict[str, Tensor] = {"model.shared.weight": ours.projection.weight}
-    for side, half in (("encoder", ours.encoder), ("decoder", ours.decoder)):
-        stack = getattr(theirs.model, side)
-        stack.layernorm_embedding = nn.Identity()  # theirs has one more norm
-        unused = stack.embed_positions.weight[:2]  # and begins at the third row
-        weights[f"model.{side}.embed_positions.weight"] = torch.cat([unused, half.positions.weight])
-        for number, layer in enumerate(half.layers):
-            named = marian_layer(layer)
-            weights |= {f"model.{side}.layers.{number}.{name}": part for name, part in named.items()}
-    load(theirs, weights)
+    theirs = published_like(ours, config).to(dtype).eval()
+    src, mask, tgt = sentences()
     with torch.no_grad():
-        theirs.final_logits_bias.copy_(ours.projection.bias[None])
-        src, mask, tgt = sentences()
         expected = theirs(
             input_ids=src, attention_mask=mask.long(), decoder_input_ids=tgt, use_cache=False
         ).logits

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,13 +51,13 @@ def from_bytes(data: bytes) -> Content:
     return Content(len(data), (data,))
 
 
-def from_tensors(tensors: Mapping[str, Tensor]) -> Content:
+def from_tensors(tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> Content:
     """The safetensors layout: length of the header, the header as JSON, the tensors one after the other.
 
     Written here rather than by the library so that size and hash are known without a second pass, and no
-    second copy of the weights is held in memory.
+    second copy of the weights is held in memory. `about` are words that other readers look for.
     """
-    header: dict[str, object] = {}
+    header: dict[str, object] = {} if about is None else {"__metadata__": dict(about)}
     offset = 0
     for name, tensor in tensors.items():
         end = offset + tensor.numel() * tensor.element_size()
@@ -112,6 +112,30 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_directory(out: Path, fill: Callable[[Path], None]) -> Path:
+    """Fill a directory under another name, wait for the disk, and give it its name."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: there is something here; choose another directory with --out")
+    temporary = out.with_name(f".{out.name}.exporting")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        fill(temporary)
+        for path in temporary.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        sync_directory(temporary)
+        os.rename(temporary, out)  # noqa: PTH104 (an empty directory may stand there)
+        sync_directory(out.parent)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return out
 
 
 def space_for(contents: Iterable[Content]) -> int:

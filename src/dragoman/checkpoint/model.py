@@ -73,6 +73,16 @@ def describe(kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Token
     }
 
 
+def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two descriptions mean one model; an older one does not name the options that came later."""
+    return _completed(described) == _completed(other)
+
+
+def _completed(described: Mapping[str, Any]) -> dict[str, Any]:
+    config = from_dict(config_class(str(described["kind"])), described["config"], "model")
+    return {**described, "config": to_dict(config)}
+
+
 def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:
     return Vocab(src.size, tgt.size, src.config.joint, src.pad_id, src.bos_id, src.eos_id)
 
@@ -84,7 +94,7 @@ def tokenizer_files(run: Path) -> list[Path]:
 
 
 def save_tokenizers(run: Path, src: Tokenizer, tgt: Tokenizer) -> None:
-    if src.config.joint:
+    if src.config.joint and src.sha256 == tgt.sha256:
         src.save(run / _JOINT)
     else:
         src.save(run / _SRC)
@@ -126,20 +136,7 @@ def write_best(run: Path, best: Mapping[str, Any]) -> None:
 
 def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
     """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
-    root = run / CHECKPOINTS
-    if not root.is_dir():
-        raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
-    best = read_best(run) if which == "best" else None
-    if best is not None:
-        found = checkpoint.load(root / Path(best["name"]).name)
-        _refuse_other_best(run, best, found)
-    elif which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
-        found = checkpoint.newest(root)
-    else:
-        if Path(which).name != which or not (root / which).is_dir():
-            known = ", ".join(checkpoint.names(root)) or "none"
-            raise UserError(f"{run}: there is no checkpoint '{which}'; there are {known}")
-        found = checkpoint.load(root / which)
+    found = find_checkpoint(run, which)
     src, tgt = load_tokenizers(run)
     try:
         check_tokenizers(run, found.state, src, tgt)
@@ -149,6 +146,24 @@ def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best
         raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
     load_into(model, weights, found.path)
     return LoadedModel(model.to(device).eval(), src, tgt, found.name, found.state)
+
+
+def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
+    """The best, the last, or that of a name."""
+    root = run / CHECKPOINTS
+    if not root.is_dir():
+        raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
+    best = read_best(run) if which == "best" else None
+    if best is not None:
+        found = checkpoint.load(root / Path(best["name"]).name)
+        _refuse_other_best(run, best, found)
+        return found
+    if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
+        return checkpoint.newest(root)
+    if Path(which).name != which or not (root / which).is_dir():
+        known = ", ".join(checkpoint.names(root)) or "none"
+        raise UserError(f"{run}: there is no checkpoint '{which}'; there are {known}")
+    return checkpoint.load(root / which)
 
 
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:

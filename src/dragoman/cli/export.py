@@ -10,9 +10,10 @@ from dragoman.errors import UserError
 
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory.")],
-    to: Annotated[str, typer.Option(help="The engine: ctranslate2.")] = "ctranslate2",
+    to: Annotated[str, typer.Option(help="ctranslate2, or huggingface.")] = "ctranslate2",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Directory to write; by default RUN/ctranslate2-…")
+        Path | None,
+        typer.Option("--out", "-o", help="Directory to write; by default RUN/NAME-OF-THE-ENGINE…"),
     ] = None,
     quantize: Annotated[
         str, typer.Option(help="Numbers of the weights: float32, int8, int8_float32 or int16.")
@@ -25,9 +26,15 @@ def export(
     ] = 1024,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
 ) -> None:
-    """Write a model that translates on a CPU without torch: dragoman translate OUT …"""
+    """Write a model that translates on a CPU without torch: dragoman translate OUT …
+
+    With `--to huggingface`, one that the library transformers loads.
+    """
+    if to == "huggingface":
+        _to_huggingface(run, out, checkpoint, quantize != "float32" or shortlist)
+        return
     if to != "ctranslate2":
-        raise UserError(f"--to: expected ctranslate2, found '{to}'")
+        raise UserError(f"--to: expected ctranslate2 or huggingface, found '{to}'")
     from dataclasses import replace
     from typing import cast
 
@@ -51,3 +58,17 @@ def export(
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
+
+
+def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> None:
+    if further:
+        raise UserError("--to: huggingface takes the weights as they are, without --quantize and --shortlist")
+    from dragoman.checkpoint.huggingface import export_huggingface
+    from dragoman.checkpoint.model import load_model
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    loaded = load_model(opened.directory, which=which)
+    search = opened.config.search
+    written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha)
+    typer.echo(f"checkpoint {loaded.name} written to {written}")

@@ -21,6 +21,7 @@ from dragoman.cli.demo import demo
 from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.export import export
+from dragoman.cli.import_model import import_model
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
@@ -56,6 +57,7 @@ for command in (
     *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
+app.command("import")(import_model)
 
 
 def _print_version(asked: bool) -> None:

@@ -68,9 +68,11 @@ class DataConfig:
     valid_size: int = 1000
     """Pairs that are split off from `train` where there is no `valid`; never more than a tenth of it."""
     clean: CleanConfig = field(default_factory=CleanConfig)
+    imported: str | None = None
+    """The directory that a model was imported from. Such a run has no corpora, and is not trained itself."""
 
     def __post_init__(self) -> None:
-        if not self.train:
+        if not self.train and self.imported is None:
             raise UserError("train: expected at least one corpus, found none")
         if not (math.isfinite(self.temperature) and self.temperature > 0):
             raise UserError(f"temperature: expected a number above 0, found {self.temperature}")

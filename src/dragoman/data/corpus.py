@@ -12,7 +12,7 @@ Every pass is a stream; peak memory does not grow with the corpus.
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -61,13 +61,15 @@ def prepare(
     seed: int,
     cache: Path,
     progress: Progress | None = None,
+    given: Sequence[Tokenizer] = (),
 ) -> Prepared:
-    """The encoded corpus in `cache/<fingerprint>`, made unless the same contents were prepared before.
+    """The encoded corpus in `cache/<fingerprint>`, made unless the same contents were prepared before. With
+    `given` tokenizers, one or one a side, none is learnt.
 
     Any number of processes may prepare the same corpus at the same time, and be killed at any moment.
     """
     report = progress or _say_nothing
-    name, stamps = fingerprint(data, tokenizer, seed, report)
+    name, stamps = fingerprint(data, tokenizer, seed, report, [each.sha256 for each in given])
     target = cache / name
     if target.is_dir():
         try:
@@ -79,7 +81,7 @@ def prepare(
             scratch, result = work / "scratch", work / "result"
             scratch.mkdir()
             result.mkdir()
-            _Preparation(data, seed, scratch, result, report).run(tokenizer, name)
+            _Preparation(data, seed, scratch, result, report).run(tokenizer, name, given)
             check_unchanged(stamps)
             publish(result, target)
     except OSError as error:
@@ -94,14 +96,17 @@ class _Preparation:
         self.data, self.seed = data, seed
         self.scratch, self.result, self.report = scratch, result, report
 
-    def run(self, config: TokenizerConfig, fingerprint: str) -> None:
+    def run(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> None:
         scanned = scan(self.data, self.scratch, self.report)
         if not self.data.valid:
             hold_out(scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed)
         if not (scanned.codes == KEPT).any():
             raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
-        tokenizers = self._learn(scanned, config)
-        files = [self.result / name for name in ((JOINT_TOKENIZER,) if config.joint else TOKENIZERS)]
+        tokenizers = list(given) or self._learn(scanned, config)
+        names = (JOINT_TOKENIZER,) if len(tokenizers) == 1 else TOKENIZERS
+        files = [self.result / name for name in names]
+        for file, tokenizer in zip(files, tokenizers, strict=True):
+            tokenizer.save(file)
         with open_workers(files, scanned.pairs) as workers:
             encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.clean, workers)
             train, held_out, dropped = self._encode_train(scanned, encoders)
@@ -121,14 +126,10 @@ class _Preparation:
             return sample(scanned, self.data, self.seed, self.report)
 
         if config.joint:
-            both = (text for pair in pairs() for text in (pair.src, pair.tgt))
-            names, texts = (JOINT_TOKENIZER,), [both]
+            texts = [(text for pair in pairs() for text in (pair.src, pair.tgt))]
         else:
-            names, texts = TOKENIZERS, [(pair.src for pair in pairs()), (pair.tgt for pair in pairs())]
-        tokenizers = [Tokenizer.train(side, config) for side in texts]
-        for name, trained in zip(names, tokenizers, strict=True):
-            trained.save(self.result / name)
-        return tokenizers
+            texts = [(pair.src for pair in pairs()), (pair.tgt for pair in pairs())]
+        return [Tokenizer.train(side, config) for side in texts]
 
     def _encode_train(
         self, scanned: Scan, encoders: Encoders

@@ -32,9 +32,10 @@ class Stamp:
 
 
 def fingerprint(
-    data: DataConfig, tokenizer: TokenizerConfig, seed: int, progress: Progress
+    data: DataConfig, tokenizer: TokenizerConfig, seed: int, progress: Progress, given: Sequence[str] = ()
 ) -> tuple[str, list[Stamp]]:
-    """The fingerprint, and the stamps of the files that it stands for."""
+    """The fingerprint, and the stamps of the files that it stands for. `given` are the SHA-256 of tokenizers
+    that are not learnt."""
     sources = (*data.train, *data.valid)
     files = [file for source in sources for file in source.files]
     files += [source.alignment for source in sources if source.alignment is not None]
@@ -60,6 +61,9 @@ def fingerprint(
         "seed": seed,
         "version": FORMAT_VERSION,
     }
+    if given:
+        made_from["given"] = list(given)
+    del made_from["imported"]  # that is about models
     del made_from["temperature"]  # it is about the order in which the same prepared pairs are drawn
     text = json.dumps(made_from, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest(), stamps

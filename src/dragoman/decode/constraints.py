@@ -74,7 +74,7 @@ def constraints_for(
             )
     head, tail = _prefix(tokenizer, prefix, prefix_open)
     return Constraints(
-        head=head,
+        head=(*tokenizer.opening, *head) if prefix else (),
         tail=tail,
         ends_word=bool(prefix) and not prefix_open and is_word_character(prefix[-1]),
         # Decoding drops the mark at the very end, so a prefix that ends in one needs something behind it.

@@ -1,12 +1,10 @@
 """A trained model as a directory that runs without torch. `engines/manifest.py` says what lies in it."""
 
-import os
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.checkpoint.files import from_bytes, sync_directory, write
+from dragoman.checkpoint.files import from_bytes, write, write_directory
 from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
 from dragoman.config import from_dict
 from dragoman.decode.align import Pair, choose
@@ -72,27 +70,4 @@ def export_ctranslate2(
         )
         write(directory / MANIFEST, from_bytes(serialise(export)))
 
-    return _write_directory(out, fill)
-
-
-def _write_directory(out: Path, fill: Callable[[Path], None]) -> Path:
-    """Fill a directory under another name, wait for the disk, and give it its name."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out}: there is something here; choose another directory with --out")
-    temporary = out.with_name(f".{out.name}.exporting")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        fill(temporary)
-        for path in temporary.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        sync_directory(temporary)
-        os.rename(temporary, out)  # noqa: PTH104 (an empty directory may stand there)
-        sync_directory(out.parent)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return out
+    return write_directory(out, fill)

@@ -63,6 +63,7 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
         "rms_norm": config.norm_kind == "rms",
         "relative_position": config.positions == "shaw",
         "relative_attention_bias": config.positions == "t5",
+        "layernorm_embedding": config.norm_embeddings,
     }
     if config.positions == "rotary":
         interleaved = config.position_layout == "interleaved"
@@ -74,7 +75,7 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
     if heads * head_dim != config.model_dim:
         options["head_dim"] = head_dim
     decoder_layers = config.num_decoder_layers or config.num_layers
-    spec = specs.TransformerSpec(
+    spec: Any = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.num_layers, heads, **options),
         specs.TransformerDecoderSpec(
             decoder_layers,
@@ -88,6 +89,8 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
     _fill_half(spec.encoder, spec.encoder.embeddings[0], encoder, config, rows)
     _fill_half(spec.decoder, spec.decoder.embeddings, decoder, config, rows)
     _fill_linear(spec.decoder.projection, _module(model.projection))
+    if config.scale_output:
+        spec.decoder.scale_outputs = np.float32(config.model_dim**-0.5)
     _name_pieces(spec, model, config)
     spec.validate()
     return spec
@@ -117,6 +120,8 @@ def _fill_half(spec: Any, embedding: Any, ours: Any, config: TransformerConfig, 
     spec.scale_embeddings = config.scale_embeddings
     if rows is not None:
         spec.position_encodings.encodings = _position_table(ours.positions, rows, config.model_dim)
+    if config.norm_embeddings:
+        _fill_norm(spec.layernorm_embedding, ours.embedding_norm)
     if config.norm == "pre":
         _fill_norm(spec.layer_norm, ours.final_norm)
     for layer, own in zip(spec.layer, ours.layers, strict=True):

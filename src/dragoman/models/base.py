@@ -12,7 +12,7 @@ Training, search, scoring and looking inside use these five and never ask which 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -23,6 +23,9 @@ from dragoman.nn.init import embedding_weight
 from dragoman.nn.mask import lengths
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
+
+Tying = bool | Literal["inputs"]
+"""Which embeddings are one matrix: none, all with the projection, or source and target alone."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class HalfConfig(Protocol):
     @property
     def scale_embeddings(self) -> bool: ...
     @property
-    def tie_embeddings(self) -> bool: ...
+    def tie_embeddings(self) -> Tying: ...
     @property
     def output_bias(self) -> bool: ...
 
@@ -163,12 +166,15 @@ def join(
     decoder_config: HalfConfig,
 ) -> EncoderDecoder:
     """An encoder and a decoder with their embeddings and the output projection. Tied, one matrix serves
-    target and projection and, with a joint vocabulary and one width, the source too (Press & Wolf 2017)."""
+    target and projection and, with a joint vocabulary and one width, the source too (Press & Wolf 2017);
+    with `inputs` the projection has a matrix of its own."""
     here, there = encoder_config, decoder_config
     src = TokenEmbedding(vocab.src_size, here.model_dim, vocab.pad_id, here.scale_embeddings)
     tgt = TokenEmbedding(vocab.tgt_size, there.model_dim, vocab.pad_id, there.scale_embeddings)
     if vocab.shared and here.tie_embeddings and there.tie_embeddings and here.model_dim == there.model_dim:
         src.weight = tgt.weight
-    weight = tgt.weight if there.tie_embeddings else embedding_weight(vocab.tgt_size, there.model_dim)
-    projection = Projection(weight, there.output_bias)
+    tied = there.tie_embeddings is True
+    weight = tgt.weight if tied else embedding_weight(vocab.tgt_size, there.model_dim)
+    silent = vocab.bos_id if getattr(there, "silent_bos", False) else None
+    projection = Projection(weight, there.output_bias, silent)
     return EncoderDecoder(vocab, encoder(here, src), decoder(there, tgt, here.model_dim), projection)

@@ -164,9 +164,10 @@ class TransformerSlots:
             x = embedding(last) + self.places[position][:, None]
             view.past = _added(self._visible(position, ancestors[:, :, :used]), x)[:, None]
             view.memory = _added(self.memory < self.lengths[:, None], x)[:, None, None]
+        x = self.decoder.embedding_norm(x)
         for layer in self.layers:
             x = layer.step(x, view)
-        return self.decoder.final_norm(x)
+        return self.decoder.finish(x)
 
     def _visible(self, position: Int[Tensor, "B"], ancestors: Int[Tensor, "B K U"]) -> Bool[Tensor, "B K M"]:
         """Every beam sees one slot at each position up to its own."""

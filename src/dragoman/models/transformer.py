@@ -18,7 +18,7 @@ from torch import nn
 
 from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
@@ -63,8 +63,11 @@ class TransformerConfig:
     relative_max_distance: int = 128  # t5
     relative_window: int = 16  # shaw
     scale_embeddings: bool = True
-    tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
+    norm_embeddings: bool = False  # a norm on what the first layer reads, as BART has it
+    tie_embeddings: Tying = True  # one matrix for projection, target and, with a joint vocabulary, source
+    scale_output: bool = False  # what is projected, by 1/√D, as the first T5 has it
     output_bias: bool = False
+    silent_bos: bool = False  # <s> takes no part in the softmax
 
     def __post_init__(self) -> None:
         positive = ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions", "relative_window")
@@ -120,11 +123,12 @@ class TransformerEncoder(nn.Module):
         layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
-        self.final_norm = _final_norm(config)
+        self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
-        x = F.dropout(self.positions(self.embedding(src_ids)), self.dropout, self.training)
+        x = self.embedding_norm(self.positions(self.embedding(src_ids)))
+        x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(src_mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
             x = layer(x, mask, relation)
@@ -140,15 +144,22 @@ class TransformerDecoder(nn.Module):
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(num_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
-        self.final_norm = _final_norm(config)
+        self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
+        self.output_scale = config.model_dim**-0.5 if config.scale_output else None
         self.dropout = config.dropout
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
-        x = F.dropout(self.positions(self.embedding(tgt_in)), self.dropout, self.training)
+        x = self.embedding_norm(self.positions(self.embedding(tgt_in)))
+        x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
             x = layer(x, memory.hidden, mask, relation)
-        return self.final_norm(x)
+        return self.finish(x)
+
+    def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """What is projected, of what the last layer gave."""
+        x = self.final_norm(x)
+        return x if self.output_scale is None else x * self.output_scale
 
     def start(self, memory: Memory) -> "TransformerState":
         layers = tuple(layer.start(memory.hidden) for layer in self.layers)
@@ -158,13 +169,13 @@ class TransformerDecoder(nn.Module):
         self, last_ids: Int[Tensor, "N"], state: "TransformerState"
     ) -> tuple[Float[Tensor, "N D"], "TransformerState"]:
         x = self.positions(self.embedding(last_ids[:, None]), start=state.position)  # N 1 D
-        x = F.dropout(x, self.dropout, self.training)
+        x = F.dropout(self.embedding_norm(x), self.dropout, self.training)
         mask, relation = padding(state.memory_mask), self.relations(1, state.position + 1, like=x)
         layers = []
         for layer, layer_state in zip(self.layers, state.layers, strict=True):
             x, layer_state = layer.step(x, layer_state, mask, state.beams, relation)
             layers.append(layer_state)
-        hidden = self.final_norm(x)[:, 0]
+        hidden = self.finish(x)[:, 0]
         return hidden, replace(state, layers=tuple(layers), position=state.position + 1)
 
 
@@ -260,8 +271,14 @@ def _residual(config: TransformerConfig) -> Residual:
     return Residual(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
 
 
+def _embedding_norm(config: TransformerConfig) -> nn.Module:
+    return _norm(config) if config.norm_embeddings else nn.Identity()
+
+
 def _final_norm(config: TransformerConfig) -> nn.Module:
     """Post-norm ends every sublayer with a norm; pre-norm leaves the sum bare and needs one at the end."""
-    if config.norm == "pre":
-        return make_norm(config.model_dim, config.norm_kind, config.norm_eps)
-    return nn.Identity()
+    return _norm(config) if config.norm == "pre" else nn.Identity()
+
+
+def _norm(config: TransformerConfig) -> nn.Module:
+    return make_norm(config.model_dim, config.norm_kind, config.norm_eps)

@@ -10,6 +10,9 @@ from dragoman.nn import packed
 from dragoman.nn.init import embedding_weight
 from dragoman.shapes import Float, Int, Tensor
 
+SILENCE = -1e4
+"""Added to a score: nothing of it is left in a softmax, and every number type can hold it."""
+
 
 class TokenEmbedding(nn.Module):
     """One row of a matrix for every id, times √D where `scale` is set. Padding is the zero vector."""
@@ -29,12 +32,20 @@ class Projection(nn.Module):
     """Scores for every piece of the vocabulary; the matrix may be an embedding's (Press & Wolf 2017).
 
     On a GPU, half-precision weights give float32 scores outside training: rounded to 8 bits, the best pieces
-    of a step would be hard to tell apart."""
+    of a step would be hard to tell apart. A `silent` piece is never said, and has no part in a softmax."""
 
-    def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
+    bias: Tensor | None
+
+    def __init__(self, weight: nn.Parameter, bias: bool = False, silent: int | None = None) -> None:
         super().__init__()
         self.weight = weight
-        self.bias = nn.Parameter(torch.zeros(len(weight))) if bias else None
+        values = torch.zeros(len(weight))
+        if silent is not None:
+            values[silent] = SILENCE
+        if bias:
+            self.bias = nn.Parameter(values)
+        else:
+            self.register_buffer("bias", None if silent is None else values, persistent=False)
 
     def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         weight = self.weight

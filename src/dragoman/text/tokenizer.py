@@ -37,6 +37,8 @@ class Tokenizer:
     pad_id = PAD_ID
     bos_id = BOS_ID
     eos_id = EOS_ID
+    opening: tuple[int, ...] = ()
+    """Pieces that every encoded text begins with; only published tokenizers have some."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -49,7 +51,7 @@ class Tokenizer:
         self._segments = segmenter(self.config)
         self._spelling = _spelling(vocabulary)
         self._known: dict[str, list[int]] = {}
-        self._library = _library(vocabulary, self._first_byte)
+        self._library = tokenizers.Tokenizer(_model(vocabulary, self._first_byte))
 
     @classmethod
     def train(cls, texts: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
@@ -146,13 +148,20 @@ class Tokenizer:
             last_rank = rank
         return steps
 
+    def library_model(self) -> models.BPE:
+        """The library's model of one segment."""
+        return _model(self._vocabulary, self._first_byte)
+
     def save(self, path: Path) -> None:
         write(self._vocabulary, Path(path))
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Read a saved tokenizer; a file that is damaged or contradicts itself is refused by name."""
-        return cls(read(Path(path)))
+        from dragoman.text.published import PublishedTokenizer, is_published  # it is made of this class
+
+        path = Path(path)
+        return PublishedTokenizer.load(path) if is_published(path) else cls(read(path))
 
     def _prepare(self, text: str) -> str:
         return with_mark(nfc(text), self.config)
@@ -200,7 +209,7 @@ def _spelling(vocabulary: Vocabulary) -> list[bytes]:
     )
 
 
-def _library(vocabulary: Vocabulary, first_byte: int) -> tokenizers.Tokenizer:
+def _model(vocabulary: Vocabulary, first_byte: int) -> models.BPE:
     """The library's model of one segment, built from our tables.
 
     Control pieces are left out, so that text cannot reach them, and nothing is an added token.
@@ -208,10 +217,9 @@ def _library(vocabulary: Vocabulary, first_byte: int) -> tokenizers.Tokenizer:
     """
     config = vocabulary.config
     ids = {piece.replace(MARK, " "): i for i, piece in enumerate(vocabulary.pieces) if i >= first_byte}
-    model = models.BPE(
+    return models.BPE(
         vocab=ids,
         merges=[(left.replace(MARK, " "), right.replace(MARK, " ")) for left, right in vocabulary.merges],
         byte_fallback=True,
         ignore_merges=config.kind == "word",
     )
-    return tokenizers.Tokenizer(model)

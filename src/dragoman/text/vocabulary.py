@@ -48,17 +48,25 @@ def serialise(vocabulary: Vocabulary) -> bytes:
         "pieces": list(vocabulary.pieces),
         "merges": [f"{left} {right}" for left, right in vocabulary.merges],
     }
-    content["checksum"] = hashlib.sha256(_dump(content)).hexdigest()
-    return _dump(content)
+    return sealed(content)
+
+
+def sealed(content: dict[str, Any]) -> bytes:
+    """Plain data as the bytes of a file, with their checksum as the last field."""
+    return _dump(content | {"checksum": hashlib.sha256(_dump(content)).hexdigest()})
 
 
 def write(vocabulary: Vocabulary, path: Path) -> None:
+    write_bytes(serialise(vocabulary), path)
+
+
+def write_bytes(data: bytes, path: Path) -> None:
     """Write the file so that a crash leaves either the old one or the new one, never half of one."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         try:
             with unfinished.open("wb") as file:
-                file.write(serialise(vocabulary))
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
@@ -75,11 +83,7 @@ def write(vocabulary: Vocabulary, path: Path) -> None:
 
 def read(path: Path) -> Vocabulary:
     """Read and check a file; anything that dragoman would not have written is refused by name."""
-    data = _read_bytes(path)
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        raise UserError(f"{path}: not a tokenizer file (it is not valid JSON)") from None
+    data, content = read_json(path)
     try:
         vocabulary = _check(content)
         if serialise(vocabulary) != data:
@@ -87,6 +91,15 @@ def read(path: Path) -> Vocabulary:
     except UserError as error:
         raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
     return vocabulary
+
+
+def read_json(path: Path) -> tuple[bytes, Any]:
+    """The bytes of a file, and what they say."""
+    data = _read_bytes(path)
+    try:
+        return data, json.loads(data)
+    except (ValueError, RecursionError):
+        raise UserError(f"{path}: not a tokenizer file (it is not valid JSON)") from None
 
 
 def _dump(content: dict[str, Any]) -> bytes:

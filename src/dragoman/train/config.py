@@ -137,6 +137,8 @@ class RunConfig:
     """Everything that a run is made from. `model` holds the kind and all fields of its config."""
 
     seed: int = 1
+    start: str | None = None
+    """A run to begin with: its tokenizers, its model and its weights."""
     data: DataConfig
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: dict[str, Any]

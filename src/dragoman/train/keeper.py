@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from dragoman import checkpoint
-from dragoman.checkpoint.model import write_best
+from dragoman.checkpoint.model import find_checkpoint, write_best
 from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.shapes import Tensor
@@ -26,7 +27,11 @@ class Keeper:
     def restore(self) -> None:
         """Go on from the newest checkpoint that verifies; without any, from the beginning."""
         name = self.crew.decide(self._newest)
-        if name is not None:
+        start = self.run.config.start
+        if name is None and start is not None:
+            self.training.begin_with(find_checkpoint(Path(start)))
+            self.log.say(f"beginning with the weights of {start}")
+        elif name is not None:
             changed = self.training.restore(checkpoint.load(self.root / name))
             if changed:
                 self.log.warn(f"the run goes on, but not bit for bit as before: {', '.join(changed)}")

@@ -26,6 +26,8 @@ Source = str | Path | Mapping[str, Any]
 CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
 """Sections that are chosen from the data and the machine where they are not given at all."""
 _CACHE = ".prepared"
+_FINE_TUNING_RATE = 5e-5
+"""Where a run begins with the weights of another and nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,12 @@ def make_plan(
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
     prepared = prepare(
-        config.data, config.tokenizer, seed=config.seed, cache=out.parent / _CACHE, progress=display.stage
+        config.data,
+        config.tokenizer,
+        seed=config.seed,
+        cache=out.parent / _CACHE,
+        progress=display.stage,
+        given=Run.open(config.start).distinct_tokenizers() if config.start else (),
     )
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
@@ -127,6 +134,8 @@ def make_config(
         raise UserError("data: this section is required")
     data = from_dict(DataConfig, plain["data"], "data")
     given = _plain_config(sources, valid)
+    if plain.get("start") is not None:
+        given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
     if missing:
         display.stage("reading the corpus", 0, None)
@@ -135,8 +144,20 @@ def make_config(
         updates = asked.get("max_updates")
         known = updates if isinstance(updates, int) and updates > 0 else None
         chosen = choose(_stats(data, display), this_machine(str(asked.get("device", "auto"))), known)
+        if plain.get("start") is not None:
+            chosen["optim"]["rate"] = _FINE_TUNING_RATE
         given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
     return resolve(given, assignments)
+
+
+def _as_begun(start: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """With the vocabulary and the model of the run that is begun with. What is said of the model beside that
+    counts, as far as the weights fit it."""
+    model = given.get("model", {})
+    if not isinstance(model, Mapping):
+        raise UserError(f"model: expected a mapping of fields, found {model!r}")
+    own = {"tokenizer": to_dict(start.config.tokenizer), "model": {**start.config.model, **model}}
+    return {**given, **own}
 
 
 def _stats(data: DataConfig, display: Display) -> CorpusStats:

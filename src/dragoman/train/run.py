@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,8 +99,18 @@ class Run:
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         return load_tokenizers(self.directory)
 
+    def distinct_tokenizers(self) -> list[Tokenizer]:
+        """One where both sides have the same."""
+        src, tgt = self.tokenizers()
+        return [src] if src.sha256 == tgt.sha256 else [src, tgt]
+
     def prepared(self) -> Prepared:
         """The training data of the run."""
+        if self.config.data.imported is not None:
+            raise UserError(
+                f"{self.directory}: this model was imported and has no training data; train it further in a "
+                f"new run:  dragoman train FILES start={self.directory}"
+            )
         if not (self.directory / DATA).is_dir():
             raise UserError(f"{self.directory / DATA}: the training data are gone, so the run cannot go on")
         prepared = Prepared.open(self.directory / DATA)
@@ -147,21 +157,32 @@ class Run:
     @classmethod
     def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":
         """A new run directory, there as a whole or not at all."""
+
+        def fill(temporary: Path) -> None:
+            prepared.link_into(temporary / DATA)
+            save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
+            (temporary / CHECKPOINTS).mkdir()
+
+        return cls.create_with(directory, config, prepared.fingerprint, fill)
+
+    @classmethod
+    def create_with(
+        cls, directory: Path, config: RunConfig, fingerprint: str, fill: Callable[[Path], None]
+    ) -> "Run":
+        """A new run directory; `fill` writes tokenizers, checkpoints and, where there are any, data."""
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             raise UserError(f"{directory}: there is something here; choose another directory with --out")
         directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = directory.with_name(f".{directory.name}.creating")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        prepared.link_into(temporary / DATA)
-        save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
+        fill(temporary)
         write_atomically(temporary / CONFIG, to_yaml(config).encode())
-        _write_manifest(temporary, prepared.fingerprint, [hash_file(temporary / CONFIG)])
-        (temporary / CHECKPOINTS).mkdir()
+        _write_manifest(temporary, fingerprint, [hash_file(temporary / CONFIG)])
         sync_directory(temporary)
         os.rename(temporary, directory)  # noqa: PTH104 (an empty directory may stand there)
         sync_directory(directory.parent)
-        return cls(directory, config, prepared.fingerprint)
+        return cls(directory, config, fingerprint)
 
     @classmethod
     def exists(cls, directory: Path) -> bool:

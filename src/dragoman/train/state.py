@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint import Checkpoint
-from dragoman.checkpoint.model import build_described, describe, load_into, model_tensors, vocab_of
+from dragoman.checkpoint.model import (
+    build_described,
+    describe,
+    load_into,
+    model_tensors,
+    same_model,
+    vocab_of,
+)
 from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared
@@ -157,6 +164,13 @@ class Fitting:
         now, then = self.environment(), {"processes": 1, **state["environment"]}
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
 
+    def begin_with(self, found: Checkpoint) -> None:
+        """The weights of another run's checkpoint; nothing else of it."""
+        part = str(found.state["weights"])
+        load_into(self.model, self._read(found, part, model_tensors(self.model)), found.path)
+        if self.average:
+            self.average.load(self._read(found, part, self.average.tensors), found.path)
+
     def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The tensors of a part, or this process's share of them."""
         if self.sharded:
@@ -177,7 +191,7 @@ class Fitting:
             raise UserError(
                 f"{found.path}: seed and train.batch_tokens cannot change: they fix the order of the data"
             )
-        if state["model"] != self.description:
+        if not same_model(state["model"], self.description):
             raise UserError(f"{found.path}: it holds another model or tokenizer than the run's configuration")
 
 

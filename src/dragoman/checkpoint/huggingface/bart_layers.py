@@ -1,0 +1,108 @@
+"""What Marian and BART share: in transformers, MarianMT is BART without the norm of its embeddings."""
+
+from typing import Any
+
+from dragoman.checkpoint.huggingface.family import (
+    Fields,
+    Weight,
+    activation_name,
+    modules,
+    read_activation,
+    refuse_unequal,
+)
+from dragoman.models.transformer import TransformerConfig
+
+BIAS = "final_logits_bias"
+SHARED = "model.shared.weight"
+WIRING = {
+    "norm": "post",
+    "norm_kind": "layer",
+    "norm_eps": 1e-5,
+    "gated": False,
+    "bias": True,
+    "decoder_self": "attention",
+    "scale_attention": True,
+    "head_dim": None,
+    "value_dim": None,
+    "tie_embeddings": True,
+    "scale_output": False,
+}
+"""All that cannot be chosen in either of them."""
+
+
+def layer_weights(theirs: str, cross: bool) -> dict[str, Weight]:
+    """One layer: `theirs` is where it stands in the published file."""
+
+    def attention(name: str, *parts: str) -> tuple[str, ...]:
+        return tuple(f"{theirs}.{name}.{part}_proj" for part in parts)
+
+    named = {
+        "self_attention.query_key_value": attention("self_attn", "q", "k", "v"),
+        "self_attention.out": attention("self_attn", "out"),
+        "self_residual.norm": (f"{theirs}.self_attn_layer_norm",),
+        "feedforward.widen": (f"{theirs}.fc1",),
+        "feedforward.narrow": (f"{theirs}.fc2",),
+        "ff_residual.norm": (f"{theirs}.final_layer_norm",),
+    }
+    if cross:
+        named |= {
+            "cross_attention.query": attention("encoder_attn", "q"),
+            "cross_attention.key_value": attention("encoder_attn", "k", "v"),
+            "cross_attention.out": attention("encoder_attn", "out"),
+            "cross_residual.norm": (f"{theirs}.encoder_attn_layer_norm",),
+        }
+    return modules(named)
+
+
+def body_weights(config: TransformerConfig) -> dict[str, Weight]:
+    """All layers and the bias of the projection."""
+    depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers or config.num_layers}
+    named = {
+        f"{side}.layers.{number}.{ours}": weight
+        for side, depth in depths.items()
+        for number in range(depth)
+        for ours, weight in layer_weights(f"model.{side}.layers.{number}", side == "decoder").items()
+    }
+    if config.output_bias:
+        named["projection.bias"] = Weight((BIAS,), rows="tgt", flat=True)
+    return named
+
+
+def read_shape(fields: Fields) -> dict[str, Any]:
+    """The fields of ours that both have."""
+    refuse_unequal(fields, "encoder_attention_heads", "decoder_attention_heads")
+    refuse_unequal(fields, "encoder_ffn_dim", "decoder_ffn_dim")
+    encoder, decoder = fields["encoder_layers"], fields["decoder_layers"]
+    return {
+        "num_layers": encoder,
+        "num_decoder_layers": None if decoder == encoder else decoder,
+        "model_dim": fields["d_model"],
+        "num_heads": fields["encoder_attention_heads"],
+        "ff_dim": fields["encoder_ffn_dim"],
+        "dropout": fields.get("dropout", 0.1),
+        "attention_dropout": fields.get("attention_dropout", 0.0),
+        "ff_dropout": fields.get("activation_dropout", 0.0),
+        "activation": read_activation(fields.get("activation_function", "gelu")),
+        "scale_embeddings": fields.get("scale_embedding", False),
+    }
+
+
+def write_shape(config: TransformerConfig) -> dict[str, Any]:
+    sides = {
+        "layers": (config.num_layers, config.num_decoder_layers or config.num_layers),
+        "attention_heads": (config.num_heads, config.num_heads),
+        "ffn_dim": (config.ff_dim, config.ff_dim),
+    }
+    shape = {f"{side}_{name}": pair[n] for name, pair in sides.items() for n, side in enumerate(_SIDES)}
+    return shape | {
+        "d_model": config.model_dim,
+        "num_hidden_layers": config.num_layers,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.ff_dropout,
+        "activation_function": activation_name(config),
+        "scale_embedding": config.scale_embeddings,
+    }
+
+
+_SIDES = ("encoder", "decoder")

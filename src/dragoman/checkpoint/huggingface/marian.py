@@ -1,0 +1,58 @@
+"""Marian (Junczys-Dowmunt et al. 2018): the Transformer of the paper, with all sines before all cosines."""
+
+from typing import Any
+
+from dragoman.checkpoint.huggingface.bart_layers import (
+    BIAS,
+    SHARED,
+    WIRING,
+    body_weights,
+    read_shape,
+    write_shape,
+)
+from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, refuse_unless
+from dragoman.errors import UserError
+from dragoman.models.transformer import TransformerConfig
+
+_POSITIONS = 1024
+"""What is written as the longest sentence: transformers computes a table of so many."""
+_SEPARATE = {"src": "model.encoder.embed_tokens.weight", "tgt": "model.decoder.embed_tokens.weight"}
+
+
+def _read_config(fields: Fields) -> dict[str, Any]:
+    for name, only in (("normalize_before", False), ("normalize_embedding", False)):
+        if fields.get(name, only) != only:
+            raise UserError(f"{name}: transformers' own Marian ignores it, and so its meaning is not known")
+    return read_shape(fields) | {"positions": "sinusoidal", "position_layout": "halves"}
+
+
+def _write_config(config: TransformerConfig) -> dict[str, Any]:
+    expected = {"position_layout": "halves", "position_base": 10000.0, "norm_embeddings": False}
+    refuse_unless("Marian", config, WIRING | expected)
+    return write_shape(config) | {"max_position_embeddings": _POSITIONS}
+
+
+def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
+    if shared:
+        embeddings = {"encoder.embedding.weight": Weight((SHARED,), rows="src")}
+    else:
+        embeddings = {
+            "encoder.embedding.weight": Weight((_SEPARATE["src"],), rows="src"),
+            "decoder.embedding.weight": Weight((_SEPARATE["tgt"],), rows="tgt"),
+        }
+    return embeddings | body_weights(config)
+
+
+MARIAN = Family(
+    model_type="marian",
+    architecture="MarianMTModel",
+    read_config=_read_config,
+    write_config=_write_config,
+    weights=_weights,
+    output_bias=BIAS,
+    copies={
+        SHARED: (*_SEPARATE.values(), "lm_head.weight"),
+        _SEPARATE["tgt"]: ("lm_head.weight",),
+    },
+    computed=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
+)

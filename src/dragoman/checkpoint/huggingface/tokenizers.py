@@ -1,0 +1,80 @@
+"""The tokenizers of a Hugging Face directory, with our numbers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dragoman.checkpoint.huggingface.files import read_fields
+from dragoman.checkpoint.model import load_tokenizers
+from dragoman.errors import UserError
+from dragoman.text.published import Published, PublishedTokenizer
+from dragoman.text.renumber import renumbered
+from dragoman.text.sentencepiece import library_of, marian_library
+from dragoman.text.tokenizer import Tokenizer
+
+OWN = "dragoman"
+"""A folder with our own tokenizer files, and a field of config.json: only our exports have them."""
+_LIBRARY, _T5 = "tokenizer.json", "spiece.model"
+_MARIAN = ("source.spm", "target.spm", "vocab.json")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Their ids of our control pieces, and the sizes of their vocabularies."""
+
+    pad: int
+    start: int
+    eos: int
+    src_size: int
+    tgt_size: int
+    silent: bool
+    """`<s>` has no part in the softmax."""
+    opening: tuple[int, ...] = ()
+    """Their ids of what every text begins with."""
+
+    def order(self, side: Literal["src", "tgt"]) -> list[int]:
+        """Their id for each of ours: the three control pieces first. A decoder that begins with its padding
+        or its end has that number twice."""
+        first = [self.pad, self.start, self.eos]
+        size = self.src_size if side == "src" else self.tgt_size
+        return first + [number for number in range(size) if number not in first]
+
+
+def read_tokenizers(
+    directory: Path, numbers: Numbers, shared: bool, prefix: str
+) -> tuple[Tokenizer, Tokenizer]:
+    if (directory / OWN).is_dir():
+        if prefix:
+            raise UserError("--prefix: this is an export of dragoman, which has its own tokenizer")
+        return load_tokenizers(directory / OWN)
+    src, tgt = _libraries(directory)
+    made = []
+    for library, side, text in ((src, "src", prefix), (tgt, "tgt", "")):
+        order = numbers.order("src" if side == "src" else "tgt")
+        before = tuple(order.index(number) for number in numbers.opening)
+        try:
+            own = renumbered(library, order, before)
+            made.append(PublishedTokenizer(Published(own, len(order), shared, before, text)))
+        except UserError as error:
+            raise UserError(f"{directory}: its tokenizer cannot be used: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise UserError(f"{directory}: its tokenizer contradicts itself ({error!r})") from None
+    return made[0], made[1]
+
+
+def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As tokenizer.json has them: of the source and of the target."""
+    if (directory / _LIBRARY).is_file():
+        both = read_fields(directory, _LIBRARY)
+        return both, both
+    if all((directory / name).is_file() for name in _MARIAN):
+        vocabulary = read_fields(directory, _MARIAN[2])
+        src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])
+        return src, tgt
+    if (directory / _T5).is_file():
+        both = library_of(directory / _T5)
+        return both, both
+    raise UserError(
+        f"{directory}: there is no tokenizer here (expected {_LIBRARY}, {_T5}, or {', '.join(_MARIAN)}); "
+        "write one with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+    )

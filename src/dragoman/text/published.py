@@ -1,0 +1,233 @@
+"""A tokenizer that came with a published model, behind the surface of our own.
+
+The segmentation is the library's, from the model's tokenizer.json or SentencePiece file; the numbers are
+ours: `<pad>`, `<s>` and `</s>` are 0, 1 and 2, and all other pieces follow in their old order. Unlike our own
+kinds it may be lossy: a model's normalisation and its unknown piece are its own.
+
+Text never becomes one of the three. A piece whose stored name begins with U+0000 is one that text cannot
+spell: a row of the model without a piece, or a piece of the other language.
+"""
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from dragoman.errors import UserError
+from dragoman.text.normalize import nfc
+from dragoman.text.options import BYTE_PIECES, CONTROL_PIECES, TokenizerConfig
+from dragoman.text.segment import MARK
+from dragoman.text.spelling import Spelling
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabulary import read_json, sealed, write_bytes
+
+FORMAT = "dragoman published tokenizer"
+VERSION = 1
+HIDDEN = "\0"
+UNUSED = f"{HIDDEN}<unused "
+_CONTROLS = range(len(CONTROL_PIECES))
+_FIELDS = ("format", "version", "size", "joint", "before", "prefix", "library", "checksum")
+_ALLOWED = {
+    "normalizer": {"Sequence", "Precompiled", "NFC", "NFKC", "NFD", "NFKD", "Lowercase", "Strip", "Replace"},
+    "pre_tokenizer": {"Sequence", "Metaspace", "ByteLevel", "WhitespaceSplit"},
+    "model": {"Unigram", "BPE"},
+}
+_HARMLESS = (" {2,}",)
+"""Patterns that may come from a file: whatever else it says could take for ever on some text."""
+_WORDS = re.compile(r" ?[^ ]+| ")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A whole published tokenizer as data."""
+
+    library: dict[str, Any]
+    """As tokenizer.json has it, with our numbers."""
+    size: int
+    """Rows of the model, of which some may have no piece."""
+    joint: bool = True
+    """Source and target have one embedding; the two tokenizers may still differ."""
+    before: tuple[int, ...] = ()
+    """Pieces that every text begins with."""
+    prefix: str = ""
+    """Text that is put before every text, such as a task's name."""
+
+
+def serialise(published: Published) -> bytes:
+    """The bytes of the file. Equal tokenizers give equal bytes."""
+    return sealed(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "size": published.size,
+            "joint": published.joint,
+            "before": list(published.before),
+            "prefix": published.prefix,
+            "library": published.library,
+        }
+    )
+
+
+def is_published(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return f'"{FORMAT}"'.encode() in file.read(64)
+    except OSError:
+        return False  # whoever reads it says why
+
+
+class PublishedTokenizer(Tokenizer):
+    """It has no merges to drop and learns nothing; all else is as with our own."""
+
+    def __init__(self, published: Published) -> None:
+        self.published = published
+        self.kind = "published"
+        self.config = TokenizerConfig(vocab_size=max(512, published.size), joint=published.joint)
+        self.size, self.opening = published.size, published.before
+        self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
+        refuse_unknown_parts(published.library)
+        self._library = _runtime(published.library)
+        model = published.library["model"]
+        names = {number: name for name, number in self._library.get_vocab().items()}
+        stored = [names[number] for number in range(self.size)]
+        self._names = [name.removeprefix(HIDDEN) for name in stored]
+        silent = {*_CONTROLS, *published.before}
+        silent |= {token["id"] for token in published.library["added_tokens"] if token["special"]}
+        silent |= {number for number, name in enumerate(stored) if name.startswith(UNUSED)}
+        spell = _byte_level if _is_byte_level(published.library) else _marked
+        self._spelling = [b"" if n in silent else spell(name) for n, name in enumerate(self._names)]
+        self._unknown = self._unknown_id(model)
+
+    def _unknown_id(self, model: dict[str, Any]) -> int | None:
+        if model["type"] == "Unigram":
+            return model.get("unk_id")
+        return self._library.token_to_id(model["unk_token"]) if model.get("unk_token") else None
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        for text in texts:
+            nfc(text)  # it refuses what no UTF-8 can hold
+        whole = [self.published.prefix + text for text in texts]
+        return [[*self.opening, *ids] for ids in self._segment(whole)]
+
+    def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:  # noqa: ARG002
+        return self.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text = b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
+        return text.removeprefix(" ")
+
+    def spell(self, text: str) -> list[int]:
+        return self._segment([text])[0]
+
+    def segments(self, text: str) -> list[str]:
+        return _WORDS.findall(text)
+
+    @functools.cached_property
+    def spelling(self) -> Spelling:
+        if b" " not in self._spelling:
+            raise UserError("constraints: this model's vocabulary has no piece for a single space")
+        return Spelling(self._spelling)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._names[i] if 0 <= i < self.size else "\ufffd" for i in ids]
+
+    def merge_steps(self, text: str) -> list[list[str]]:
+        return [self.pieces(self.encode(text))]
+
+    def exported(self) -> dict[str, Any]:
+        """tokenizer.json, without the pieces that the model has no row for."""
+        library = self.published.library
+        if library["model"]["type"] != "Unigram":
+            return library
+        return {**library, "model": {**library["model"], "vocab": library["model"]["vocab"][: self.size]}}
+
+    def save(self, path: Path) -> None:
+        write_bytes(serialise(self.published), Path(path))
+
+    @classmethod
+    def load(cls, path: Path) -> "PublishedTokenizer":
+        data, content = read_json(path)
+        try:
+            if tuple(content) != _FIELDS or content["version"] != VERSION:
+                raise UserError(f"expected version {VERSION} with the fields {', '.join(_FIELDS)}")
+            values = {name: content[name] for name in ("library", "size", "joint", "prefix")}
+            published = Published(**values, before=tuple(content["before"]))
+            if serialise(published) != data:
+                raise UserError("its contents do not match its checksum")
+            return cls(published)
+        except (UserError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
+
+    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
+        rows = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
+        if self._library.get_vocab_size() <= self.size:
+            return [row.ids for row in rows]
+        unknown = 0 if self._unknown is None else self._unknown
+        return [[i if i < self.size else unknown for i in row.ids] for row in rows]
+
+
+def refuse_unknown_parts(library: Any) -> None:
+    """Only parts whose meaning is known, and no pattern but a harmless one: files may come from strangers."""
+    if not isinstance(library, dict) or not isinstance(library.get("model"), dict):
+        raise UserError("this is not what the library tokenizers writes")
+    for section, allowed in _ALLOWED.items():
+        for part in _parts(library.get(section)):
+            if part.get("type") not in allowed:
+                known = ", ".join(sorted(allowed))
+                raise UserError(f"{section}: expected one of {known}, found {part.get('type')!r}")
+            pattern = part.get("pattern")
+            if isinstance(pattern, dict) and "Regex" in pattern and pattern["Regex"] not in _HARMLESS:
+                raise UserError(
+                    f"{section}: it has the pattern {pattern['Regex']!r}, and none is run from a file"
+                )
+
+
+def _parts(section: Any) -> list[dict[str, Any]]:
+    if not isinstance(section, dict):
+        return []
+    inner = section.get("normalizers") or section.get("pretokenizers") or []
+    return [section, *(part for each in inner for part in _parts(each))]
+
+
+def _runtime(library: dict[str, Any]) -> tokenizers.Tokenizer:
+    """The library's tokenizer, in which no text can spell a control piece."""
+    own = {**library, "post_processor": None, "truncation": None, "padding": None}
+    own["added_tokens"] = [token for token in library["added_tokens"] if token["id"] not in _CONTROLS]
+    if library["model"]["type"] == "Unigram":
+        pieces = [list(entry) for entry in library["model"]["vocab"]]
+        for number in _CONTROLS:
+            pieces[number][0] = HIDDEN + pieces[number][0].removeprefix(HIDDEN)
+        own["model"] = {**library["model"], "vocab": pieces}
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(own))
+    except Exception as error:  # the library raises nothing more special
+        raise UserError(f"the library tokenizers does not take it ({error})") from None
+
+
+def _is_byte_level(library: dict[str, Any]) -> bool:
+    return any(part.get("type") == "ByteLevel" for part in _parts(library.get("pre_tokenizer")))
+
+
+def _marked(name: str) -> bytes:
+    if name in BYTE_PIECES:
+        return bytes([BYTE_PIECES.index(name)])
+    return name.replace(MARK, " ").encode("utf-8")
+
+
+def _byte_level(name: str) -> bytes:
+    table = _byte_alphabet()
+    return b"".join(bytes([table[c]]) if c in table else c.encode("utf-8") for c in name)
+
+
+@functools.cache
+def _byte_alphabet() -> dict[str, int]:
+    """How byte-level vocabularies write bytes: visible Latin-1 as itself, all others from U+0100 on."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [value for value in range(256) if value not in visible]
+    return {chr(v): v for v in visible} | {chr(0x100 + n): v for n, v in enumerate(others)}

@@ -1,0 +1,77 @@
+"""A published tokenizer with other numbers: `order[new] = old`, for every row of a model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.errors import UserError
+from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.published import UNUSED, refuse_unknown_parts
+
+_START_NAMES = ("<s>", "<start>", "<dragoman-start>")
+
+
+def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -> dict[str, Any]:
+    """tokenizer.json with our numbers. `order` may name an old number twice: then `<s>` is a new piece.
+
+    Every row of the model gets a name; one without a piece gets one that no text can spell.
+    """
+    refuse_unknown_parts(library)
+    model, added = library["model"], library.get("added_tokens") or []
+    scores = dict(enumerate(model["vocab"])) if model["type"] == "Unigram" else {}
+    names = {old: entry[0] for old, entry in scores.items()}
+    if not scores:
+        names = {old: piece for piece, old in model["vocab"].items()}
+    names |= {token["id"]: token["content"] for token in added}
+    rows = set(order)
+    lost = [name for old, name in names.items() if old not in rows and old not in scores]
+    if lost:
+        raise UserError(f"for its piece {lost[0]!r} the model has no row")
+    ours = [names.get(old, f"{UNUSED}{new}>") for new, old in enumerate(order)]
+    if order[BOS_ID] in (order[PAD_ID], order[EOS_ID]):
+        ours[BOS_ID] = next(name for name in _START_NAMES if name not in names.values())
+    if len(set(ours)) < len(ours):
+        raise UserError("two of its pieces have one name")
+    new_ids = {old: new for new, old in enumerate(order) if new != BOS_ID or order.count(old) == 1}
+    if scores:
+        vocab: Any = [
+            [name, scores[old][1] if old in scores else 0.0] for name, old in zip(ours, order, strict=True)
+        ]
+        rest = [entry for old, entry in scores.items() if old not in new_ids]
+        unknown = None if model.get("unk_id") is None else new_ids[model["unk_id"]]
+        model = {**model, "vocab": vocab + rest, "unk_id": unknown}
+    else:
+        model = {**model, "vocab": {name: new for new, name in enumerate(ours)}}
+    tokens = [{**token, "id": new_ids[token["id"]]} for token in added if token["id"] in new_ids]
+    known = {token["id"] for token in tokens}
+    tokens += [
+        added_token(number, ours[number]) for number in (PAD_ID, BOS_ID, EOS_ID) if number not in known
+    ]
+    return {
+        **library,
+        "truncation": None,
+        "padding": None,
+        "added_tokens": sorted(tokens, key=lambda token: token["id"]),
+        "model": model,
+        "post_processor": template([*(ours[n] for n in before), None, ours[EOS_ID]], ours),
+    }
+
+
+def added_token(number: int, name: str) -> dict[str, Any]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {"id": number, "content": name, **flags, "special": True}
+
+
+def template(parts: Sequence[str | None], names: Sequence[str]) -> dict[str, Any]:
+    """The library's way of saying: these pieces around the text, which stands for None."""
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        text = {"Sequence": {"id": kind, "type_id": 0}}
+        return [text if name is None else {"SpecialToken": {"id": name, "type_id": 0}} for name in parts]
+
+    special = {name: {"id": name, "ids": [names.index(name)], "tokens": [name]} for name in parts if name}
+    return {
+        "type": "TemplateProcessing",
+        "single": of("A"),
+        "pair": [*of("A"), *of("B")],
+        "special_tokens": special,
+    }

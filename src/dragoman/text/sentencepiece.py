@@ -1,0 +1,147 @@
+"""SentencePiece files (Kudo & Richardson 2018) as the library tokenizers describes them; read, never run.
+
+A file is a protocol buffer: a row of (field, kind, value). Of all that it holds, these fields are needed:
+
+    ModelProto        1 pieces    2 trainer    3 normaliser
+    SentencePiece     1 text      2 score      3 type (1 normal, 2 unknown, 3 control, 4 user's, 6 byte)
+    TrainerSpec       3 model type (1 unigram, 2 bpe)
+    NormalizerSpec    2 compiled character map    3 a space in front    4 without further spaces
+"""
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import UserError
+from dragoman.text.published import HIDDEN
+from dragoman.text.segment import MARK
+
+_UNKNOWN, _CONTROL, _BYTE = 2, 3, 6
+_UNIGRAM = 1
+_SENTINELS = 100
+_LARGEST_FILE = 256 << 20
+Piece = tuple[str, float, int]
+
+
+def library_of(path: Path) -> dict[str, Any]:
+    """A model of its own, with T5's hundred sentinels after its pieces, the last one first."""
+    pieces, charsmap = read_pieces(path)
+    vocab = [[text, score] for text, score, _ in pieces]
+    names = [f"<extra_id_{number}>" for number in reversed(range(_SENTINELS))]
+    special = [
+        (number, text) for number, (text, _, kind) in enumerate(pieces) if kind in (_UNKNOWN, _CONTROL)
+    ]
+    special += list(enumerate(names, len(pieces)))
+    return _library(vocab + [[name, 0.0] for name in names], _unknown(path, pieces), charsmap, special)
+
+
+def marian_library(path: Path, vocabulary: Mapping[str, Any]) -> dict[str, Any]:
+    """Cut by the pieces of a file, numbered by a vocabulary. A piece that the vocabulary lacks is unknown;
+    one that only the vocabulary has cannot be spelt."""
+    pieces, charsmap = read_pieces(path)
+    numbers = {text: number for text, number in vocabulary.items() if isinstance(number, int)}
+    if sorted(numbers.values()) != list(range(len(vocabulary))):
+        raise UserError(f"{path.parent}: the vocabulary does not number its pieces from 0 on")
+    if "<unk>" not in numbers:
+        raise UserError(f"{path.parent}: the vocabulary has no piece <unk>")
+    scores = {text: score for text, score, kind in pieces if kind not in (_UNKNOWN, _CONTROL)}
+    special = [(number, text) for text, number in numbers.items() if text in ("<unk>", "<pad>", "</s>")]
+    special += [(n, text) for text, n in numbers.items() if text.startswith(">>") and text.endswith("<<")]
+    names = dict(special)
+    in_order = sorted(numbers, key=numbers.__getitem__)
+    vocab = [
+        [text if text in scores or numbers[text] in names else HIDDEN + text, scores.get(text, 0.0)]
+        for text in in_order
+    ]
+    vocab += [[text, score] for text, score in scores.items() if text not in numbers]
+    return _library(vocab, numbers["<unk>"], charsmap, special)
+
+
+def _library(
+    vocab: list[list[Any]], unknown: int, charsmap: bytes, special: list[tuple[int, str]]
+) -> dict[str, Any]:
+    mark = {"type": "Metaspace", "replacement": MARK, "prepend_scheme": "always", "split": True}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    compiled = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode("ascii")}
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": number, "content": text, **flags} for number, text in sorted(special)],
+        "normalizer": compiled if charsmap else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, mark]},
+        "decoder": mark,
+        "model": {"type": "Unigram", "unk_id": unknown, "vocab": vocab, "byte_fallback": False},
+    }
+
+
+def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
+    """The pieces in their order, and the compiled map of its normalisation."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise UserError(f"{path}: too large for a SentencePiece file (limit {_LARGEST_FILE} bytes)")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    pieces: list[Piece] = []
+    charsmap, kind = b"", _UNIGRAM
+    try:
+        for field, value in _fields(data):
+            if field == 1:
+                own = dict(_fields(value))
+                score = struct.unpack("<f", own[2])[0] if 2 in own else 0.0
+                pieces.append((own[1].decode("utf-8"), score, own.get(3, 1)))
+            elif field == 2:
+                kind = dict(_fields(value)).get(3, _UNIGRAM)
+            elif field == 3:
+                charsmap = dict(_fields(value)).get(2, b"")
+    except (IndexError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        raise UserError(f"{path}: not a SentencePiece file") from None
+    if not pieces:
+        raise UserError(f"{path}: not a SentencePiece file")
+    if kind != _UNIGRAM or any(own == _BYTE for _, _, own in pieces):
+        raise UserError(
+            f"{path}: only unigram models without bytes are read; write a tokenizer.json with transformers: "
+            "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+        )
+    return pieces, charsmap
+
+
+def _unknown(path: Path, pieces: list[Piece]) -> int:
+    found = [number for number, (_, _, kind) in enumerate(pieces) if kind == _UNKNOWN]
+    if not found:
+        raise UserError(f"{path}: it has no unknown piece")
+    return found[0]
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Number and value of each field: a whole number, or bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind in (1, 5):
+            width = 8 if kind == 1 else 4
+            value, at = data[at : at + width], at + width
+        elif kind == 2:
+            width, at = _varint(data, at)
+            value, at = data[at : at + width], at + width
+        else:
+            raise ValueError(kind)
+        if at > len(data):
+            raise IndexError(at)
+        yield tag >> 3, value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+        if shift > 63:
+            raise ValueError(shift)

@@ -44,6 +44,8 @@ def test_a_heatmap_with_its_words_and_numbers() -> None:
     texts = svg_texts(drawn["svg"])
     for text in ("▁un $x$", "_b", "▁a", "<b>", ".75", "1.00", "target", "source", "a note"):
         assert text in texts, texts
+    large = View(np.array([[10.17, -0.5]]), ("a",), ("b", "c"), np.zeros((1, 2), dtype=bool), "")
+    assert {"10.17", "-.50"} <= set(svg_texts(draw_heatmap(large, ("svg",), signed=True)["svg"]))
     assert ".25" not in texts and ".00" not in texts  # hidden, and too small to be told
     assert drawn["png"].startswith(b"\x89PNG")
     again = [draw_heatmap(example(hidden=True), ("pdf",))["pdf"] for _ in range(2)]

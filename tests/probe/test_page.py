@@ -85,8 +85,8 @@ def test_what_the_page_holds(tokenizer: Tokenizer) -> None:
         (each.kind, each.layer, each.kind == "decoder") for each in seen.attentions
     ]
     for own, each in zip(data["attentions"], seen.attentions, strict=True):
-        weights = np.frombuffer(base64.b64decode(own["weights"]), "<f4").reshape(each.weights.shape)
-        assert weights == pytest.approx(each.weights.numpy(), abs=1e-7)
+        weights = np.frombuffer(base64.b64decode(own["weights"]), "<u2").reshape(each.weights.shape)
+        assert weights / 65535 == pytest.approx(each.weights.numpy(), abs=1e-5)
         assert (len(own["rows"]), len(own["columns"])) == each.weights.shape[1:]
     assert data["scores"] == pytest.approx(seen.token_scores, abs=1e-5)
     assert data["attentions"][3]["rows"][1] == "8 › 3"

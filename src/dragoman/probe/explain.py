@@ -187,7 +187,8 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
         if own is None:
             raise UserError("--figure norms: this attention has no values whose size could be taken")
         tokenizers = explained.tokenizers(words)
-        return view(seen, own, explained.head, explained.when_read, tokenizers), "‖weight × value‖"
+        shown = view(seen, own, explained.head, explained.when_read, tokenizers)
+        return replace(shown, title=f"{shown.title}: size of what is written"), "‖weight × value‖"
     if figure == "rollout":
         through = rollout(seen).source
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))

@@ -6,6 +6,12 @@ function numbersOf(text) {
   return new Float32Array(bytes.buffer);
 }
 
+/* Weights lie between 0 and 1, and come in 65535 steps. */
+function weightsOf(text) {
+  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  return Float32Array.from(new Uint16Array(bytes.buffer), (step) => step / 65535);
+}
+
 /* One head of an attention: vectors H Q E, H M E and H (1 or Q) M W, all in one row. */
 function sixSteps(own, head, query) {
   const { size, memory, width, outWidth, queries } = own;
@@ -39,4 +45,4 @@ function meanOfHeads(weights, heads, cells) {
   return mean;
 }
 
-if (typeof module !== "undefined") module.exports = { numbersOf, sixSteps, meanOfHeads };
+if (typeof module !== "undefined") module.exports = { numbersOf, weightsOf, sixSteps, meanOfHeads };

@@ -57,7 +57,7 @@
   let weights = null;
   const box = { left: 0, top: 0, cell: 0 };
   data.attentions.forEach((own, n) => {
-    own.weights = numbersOf(own.weights);
+    own.weights = weightsOf(own.weights);
     if (own.vectors) for (const name of ["query", "key", "value", "bias"])
       if (own.vectors[name] !== null) own.vectors[name] = numbersOf(own.vectors[name]);
     option(at("which"), n, `${own.kind}, layer ${own.layer}`);

@@ -1,5 +1,6 @@
 """Heat-maps of weights: one with its words, or all heads of a kind side by side."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -84,9 +85,14 @@ def _draw(axes: "Axes", view: View, signed: bool) -> "AxesImage":
     from matplotlib import colormaps
 
     colours = colormaps["PuOr" if signed else "Blues"].with_extremes(bad=HIDDEN)
-    most = float(np.abs(view.weights).max(initial=1e-12)) if signed else max(1.0, float(view.weights.max()))
+    most = _most(view, signed)
     shown = np.ma.masked_array(view.weights, view.hidden)
     return axes.imshow(shown, cmap=colours, vmin=-most if signed else 0.0, vmax=most, aspect="equal")
+
+
+def _most(view: View, signed: bool) -> float:
+    """Where the colours end. Weights always have the whole scale from 0 to 1."""
+    return float(np.abs(view.weights).max(initial=1e-12 if signed else 1.0))
 
 
 def _label(axes: "Axes", view: View, size: float) -> None:
@@ -100,16 +106,17 @@ def _label(axes: "Axes", view: View, size: float) -> None:
 def _number(axes: "Axes", view: View, signed: bool) -> None:
     if max(view.weights.shape) > _NUMBERED:
         return
-    most = float(np.abs(view.weights).max(initial=1e-12))
+    most = _most(view, signed)
     for (row, column), value in np.ndenumerate(view.weights):
         if view.hidden[row, column] or abs(value) < 0.005:
             continue
-        dark = abs(value) > 0.6 * (most if signed else 1.0)
-        text = f"{value:.2f}".replace("0.", ".", 1)
+        dark = abs(value) > 0.6 * most
+        text = re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}")
         axes.text(column, row, text, ha="center", va="center", fontsize=6, color="white" if dark else "0.2")
 
 
 def _caption(figure: "Figure", title: str, note: str) -> None:
+    figure.set_layout_engine("constrained", h_pad=0.1)  # words below the title do not touch it
     figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     if note:
         figure.supxlabel(note, fontsize=8, color="0.35")

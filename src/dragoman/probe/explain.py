@@ -32,6 +32,14 @@ from dragoman.probe.words import View, view
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
+_SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross": ("target", "source"),
+    "joint": ("target", "source, then target"),
+}
+"""What the rows and the columns of each kind of attention are."""
+
 
 @dataclass(frozen=True)
 class Explained:
@@ -171,7 +179,8 @@ def draw(
         return _importance(explained, endings)[ending]
     signed = figure == "integrated"
     shown, note = _map(figure, explained, words)
-    return draw_heatmap(shown, endings, "target", "source", signed, note)[ending]
+    kind = explained.attention().kind if figure in ("alignment", "norms") else "cross"
+    return draw_heatmap(shown, endings, *_SIDES[kind], signed, note)[ending]
 
 
 def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:

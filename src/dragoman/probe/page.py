@@ -24,7 +24,7 @@ from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
 _MOST_NUMBERS = 3_000_000  # of queries, keys and values in a page: some 16 MB
-_SCORED = "This attention has no queries, keys and values of the Transformer's kind: choose another one."
+_SCORED = "This attention has no queries, keys and values of the Transformer's kind, and no six steps."
 _TOO_MANY = "The vectors of this attention were left out: the sentence is too long for one page."
 
 

@@ -267,10 +267,14 @@
     });
     const legend = at("beam-legend");
     make("span", "Below each piece the sum of its log-probabilities, best on top. ", legend);
-    const key = (text, colour) => { make("span", `${text}   `, legend).style.color = `var(${colour})`; };
+    const key = (text, colour) => {
+      make("span", text, legend).style.color = `var(${colour})`;
+      make("span", " · ", legend);
+    };
     if (path.length) key("the translation", "--best");
     const fates = new Set(steps.flat().map((found) => found.fate));
     for (const fate of Object.keys(names)) if (fates.has(fate)) key(names[fate], colours[fate]);
+    legend.lastChild.remove();
   }
 
   /* The place of a view is in the address: attention, head, row, column. */

@@ -130,6 +130,14 @@ def test_attentions_that_are_not_there(short: Explained) -> None:
         short.looking_at("decoder", 1, 9)
 
 
+def test_a_search_that_cannot_be_recorded_has_no_tree(translator: Translator) -> None:
+    grouped = replace(translator.search, beam=2, groups=2, diversity=0.5)
+    found = explain_sentence(translator, "the red", search=grouped)
+    assert '"beam": null' in found.page("run")
+    with pytest.raises(UserError, match="only a beam search in one group"):
+        draw("beam", "svg", found, None, [])
+
+
 def test_without_matplotlib_there_are_text_and_page_and_no_picture(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

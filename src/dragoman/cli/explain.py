@@ -74,7 +74,9 @@ def explain(
     explained: Explained | None = None
     if translator is not None and sentence is not None:
         numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
-        search = with_changes(translator.search, "beam", [], **numbers, record=True)
+        # What cannot be recorded is explained all the same, without its tree.
+        recorded = {"record": translator.search.groups == 1, "shortlist": False}
+        search = with_changes(translator.search, "beam", [], **numbers, **recorded)
         explained = explain_sentence(translator, sentence, target, search)
         explained = explained.looking_at(None if attention is None else attention.value, layer, head)
         _print(explained)

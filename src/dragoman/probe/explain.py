@@ -241,7 +241,7 @@ def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes
 def _beam(explained: Explained, endings: Sequence[str]) -> dict[str, bytes]:
     trace = explained.found[0].trace if explained.found else None
     if trace is None:
-        raise UserError("--figure beam: this search was not recorded; only beam search is")
+        raise UserError("--figure beam: this search was not recorded; only a beam search in one group is")
     title = f"{explained.source} → {explained.translation}"
     return draw_beam(trace, explained.seen.tgt_ids, endings, title)
 

@@ -86,6 +86,7 @@ def test_beams_of_a_sentence_share_its_memory() -> None:
 def test_the_encoders_gradient_is_divided_by_the_number_of_attentions() -> None:
     """That of the source embedding inside the values is not (Gehring et al. 2017, section 3.4)."""
     model = make("convs2s")
+    model.decoder.training, model.decoder.dropout = True, 0.0  # its layers stay as they are
     _, mask, tgt = random_batch(model.vocab, [7, 4], 5)
     z, e = (torch.randn(2, 7, 16, dtype=torch.float64, requires_grad=True) for _ in range(2))
     weights = torch.randn(2, 5, 16, dtype=torch.float64)

@@ -20,6 +20,7 @@ from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.import_model import import_model
 from dragoman.cli.resume import resume
@@ -53,7 +54,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
+    *(demo, train, resume, translate, score, align, evaluate, explain, compare, search_report),
     *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)

@@ -5,7 +5,7 @@ the same bytes: no date, no random ids, and none of the user's own matplotlib se
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,11 @@ _SETTINGS = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+_METADATA = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 
 
 @contextmanager
@@ -48,12 +52,12 @@ def canvas() -> "Iterator[type[Figure]]":
         yield Figure
 
 
-def save(figure: "Figure") -> dict[str, bytes]:
-    """The bytes of a PNG and of an SVG file."""
+def save(figure: "Figure", endings: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
+    """The bytes of a PNG, SVG or PDF file."""
     saved: dict[str, bytes] = {}
-    for ending, metadata in _METADATA.items():
+    for ending in endings:
         stream = io.BytesIO()
-        figure.savefig(stream, format=ending, metadata=metadata)
+        figure.savefig(stream, format=ending, metadata=_METADATA[ending])
         saved[ending] = stream.getvalue()
     return saved
 

@@ -14,9 +14,10 @@ convolutions (`conv_dim`). `nn/convolution.py` draws the block. With `dilation_b
 stand b^l apart, so that what a layer sees grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
 
 The encoder's gradient is divided by the number of attentions, that of the source embedding inside the values
-is not (section 3.4). Weights begin as in section 3.5, but for token embeddings (standard deviation 1/√D, as
-in every model here, not 0.1). Sums that the paper writes plainly, d, z + e and h + c, are not scaled. What
-the paper has and this does not: weight normalisation, and widths that change from layer to layer.
+is not (section 3.4): in training only, so that attributions see the true one. Weights begin as in section
+3.5, but for token embeddings (standard deviation 1/√D, as in every model here, not 0.1). Sums that the paper
+writes plainly, d, z + e and h + c, are not scaled. What the paper has and this does not: weight
+normalisation, and widths that change from layer to layer.
 """
 
 from collections.abc import Sequence
@@ -198,9 +199,11 @@ class ConvDecoder(nn.Module):
     def _prepare(self, memory: Memory) -> tuple[PreparedMemory, ...]:
         """What every layer looks at. The values are common to all, and have their factor √m already."""
         hidden = memory.hidden
-        # Zero, except for its gradient, which leaves the encoder 1/L of what L attentions send back.
-        fewer = (1 / len(self.layers) - 1) * (hidden - hidden.detach())
-        keys, values = hidden + fewer, (hidden if memory.values is None else memory.values) + fewer
+        keys, values = hidden, hidden if memory.values is None else memory.values
+        if self.training:
+            # Zero, except for its gradient, which leaves the encoder 1/L of what L attentions send back.
+            fewer = (1 / len(self.layers) - 1) * (hidden - hidden.detach())
+            keys, values = keys + fewer, values + fewer
         values = values * lengths(memory.mask).to(values.dtype).sqrt()[:, None, None]
         return tuple(layer.attention.prepare(keys, memory.mask, values) for layer in self.layers)
 

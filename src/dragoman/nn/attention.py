@@ -149,7 +149,7 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation = UNRELATED
     ) -> Float[Tensor, "B T D"]:
-        query, key, value = self._project(x, relation)
+        query, key, value = self.project(x, relation)
         return self.out(join_heads(self._attend(query, key, value, mask, relation)))
 
     def start(self, rows: int, like: Tensor) -> KeyValueCache:
@@ -159,7 +159,7 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "N 1 D"], past: KeyValueCache, relation: Relation = UNRELATED
     ) -> tuple[Float[Tensor, "N 1 D"], KeyValueCache]:
         """One further position: its key and value join the cache, and it looks at all of them."""
-        query, key, value = self._project(x, relation)
+        query, key, value = self.project(x, relation)
         past = past.append(key, value)
         return self.out(join_heads(self._attend(query, past.key, past.value, EVERYTHING, relation))), past
 
@@ -181,9 +181,10 @@ class SelfAttention(nn.Module):
         weights = attention_weights(self, scores, mask, dropout)
         return weights @ value + self.distances.read(weights, relation.clipped)
 
-    def _project(
-        self, x: Float[Tensor, "B T D"], relation: Relation
+    def project(
+        self, x: Float[Tensor, "B T D"], relation: Relation = UNRELATED
     ) -> tuple[Float[Tensor, "B H T E"], Float[Tensor, "B H T E"], Float[Tensor, "B H T W"]]:
+        """Queries, keys and values; turned, where positions are rotary."""
         key_width, value_width = self.num_heads * self.head_dim, self.num_heads * self.value_dim
         query, key, value = self.query_key_value(x).split([key_width, key_width, value_width], dim=-1)
         query, key = split_heads(query, self.num_heads), split_heads(key, self.num_heads)

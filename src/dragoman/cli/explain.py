@@ -1,0 +1,131 @@
+"""`dragoman explain`: what a model looked at for one sentence, in numbers, as a picture, or as a page."""
+
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.errors import UserError, missing_extra
+
+if TYPE_CHECKING:
+    from dragoman.probe.explain import Explained
+
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+class Picture(StrEnum):
+    alignment = "alignment"
+    heads = "heads"
+    norms = "norms"
+    rollout = "rollout"
+    gradient = "gradient"
+    integrated = "integrated"
+    importance = "importance"
+    beam = "beam"
+    positions = "positions"
+    curves = "curves"
+
+
+class Looking(StrEnum):
+    encoder = "encoder"
+    decoder = "decoder"
+    cross = "cross"
+
+
+WITHOUT_SENTENCE = (Picture.positions, Picture.curves)
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    sentence: Annotated[
+        str | None, typer.Argument(help="Source text; the figures positions and curves need none.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="A given translation; without it, the model translates.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Page to write: one file, to be opened in a browser.")
+    ] = None,
+    figure: Annotated[Picture, typer.Option(help="What the picture shows.")] = Picture.alignment,
+    attention: Annotated[
+        Looking | None, typer.Option(help="encoder, decoder or cross; cross by default.")
+    ] = None,
+    layer: Annotated[int | None, typer.Option(min=1, help="From 1; by default what aligns best.")] = None,
+    head: Annotated[int | None, typer.Option(min=0, help="From 0; by default the mean of all.")] = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge pieces into words.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Translations that the page lists.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Show what a model looked at: scores and links as text, a picture, or a page to look into."""
+    ending = _check(sentence, target, out, html, figure)
+    from dragoman.cli.searching import with_changes
+    from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
+    from dragoman.train.run import Run
+
+    opened = Run.open(run)
+    needs_model = figure is not Picture.curves or sentence is not None
+    translator = opened.translator(checkpoint, device) if needs_model else None
+    explained: Explained | None = None
+    if translator is not None and sentence is not None:
+        numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
+        # What cannot be recorded is explained all the same, without its tree.
+        recorded = {"record": translator.search.groups == 1, "shortlist": False}
+        search = with_changes(translator.search, "beam", [], **numbers, **recorded)
+        explained = explain_sentence(translator, sentence, target, search)
+        explained = explained.looking_at(None if attention is None else attention.value, layer, head)
+        _print(explained)
+    if html is not None:
+        assert explained is not None
+        _write(html, explained.page(opened.directory.name).encode())
+    if out is not None:
+        model = None if translator is None else translator.model
+        with with_readable_fonts() as missing:
+            picture = draw(figure.value, ending, explained, model, opened.metrics, words)
+        if missing:
+            signs = "".join(sorted(missing))
+            typer.echo(f"warning: no font here has {signs}; an SVG keeps them as text", err=True)
+        _write(out, picture)
+
+
+def _check(
+    sentence: str | None, target: str | None, out: Path | None, html: Path | None, figure: Picture
+) -> str:
+    """What can be told before a model is loaded. Returns the ending of the picture."""
+    for name, path in (("--out", out), ("--html", html)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise UserError(f"{name} {path}: expected the name of a file in a directory that exists")
+    if out is not None and out.suffix not in ENDINGS:
+        raise UserError(f"--out {out}: expected a name that ends in .png, .svg or .pdf")
+    if out is not None and find_spec("matplotlib") is None:
+        raise missing_extra("matplotlib", "plots", "drawing a picture")
+    if sentence is None and (html is not None or figure not in WITHOUT_SENTENCE):
+        raise UserError(
+            "explain: give a sentence after the run; only --figure positions and curves need none"
+        )
+    if sentence is None and out is None:
+        raise UserError(f"--figure {figure.value}: give --out with the name of a picture")
+    if sentence is not None and not sentence.strip():
+        raise UserError("explain: the sentence is blank, and no model is asked about it")
+    if target is not None and figure is Picture.beam:
+        raise UserError("--figure beam: a given translation was not searched for; leave out --target")
+    return "" if out is None else out.suffix[1:]
+
+
+def _print(explained: "Explained") -> None:
+    """Each target piece with its probability, and where the chosen attention looked most."""
+    typer.echo(explained.translation)
+    for line in explained.table():
+        typer.echo(f"  {line}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    from dragoman.cli.output import write_file
+
+    write_file(path, content)
+    typer.echo(f"  written to {path}", err=True)

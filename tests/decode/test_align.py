@@ -123,7 +123,7 @@ def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Token
     pairs = [(text, " ".join(text.split()[::-1]).upper()) for text in texts]
     sources, targets = (tokenizer.encode_batch(side) for side in zip(*pairs, strict=True))
     examples = list(zip(sources, targets, strict=True))
-    aligner = ModelModelAligner(model, tokenizer, tokenizer, torch.device("cpu"))
+    aligner = ModelAligner(model, tokenizer, tokenizer, torch.device("cpu"))
     aligner.examples = lambda: examples[:200]
 
     def right(look: Look) -> float:

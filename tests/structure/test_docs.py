@@ -105,6 +105,7 @@ def test_the_presets_are_documented() -> None:
         "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
         "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
         "markov": ("order", "skips", "mask", "smoothing"),
+        "gpt": ("num_layers", "model_dim", "num_heads", "ff_dim", "norm", "max_positions"),
     }
     for name, (kind, make) in PRESETS.items():
         numbers = to_dict(make())

@@ -21,6 +21,7 @@ from dragoman.cli.demo import demo
 from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.export import export
+from dragoman.cli.generate import generate
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
@@ -50,7 +51,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, score, align, evaluate, compare, search_report),
+    *(demo, train, resume, translate, generate, score, align, evaluate, compare, search_report),
     *(average, tune, distill, back_translate, export, corpus, align_corpus, tokenize),
 ):
     app.command()(command)

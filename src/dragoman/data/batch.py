@@ -87,17 +87,29 @@ def pad_sources(
     sources: Sequence[IdSequence], device: Device = None
 ) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"]]:
     """Ids followed by `</s>`, padded at the end; and the mask that is True on the tokens."""
-    lengths = np.fromiter(map(len, sources), dtype=np.int64, count=len(sources))
-    width = int(lengths.max(initial=0)) + 1
-    ends = np.arange(width)[None, :] - lengths[:, None]  # B S; negative inside the sentence, 0 at its </s>
-    ids = np.full(ends.shape, PAD_ID, dtype=np.int64)
-    if lengths.any():
-        ids[ends < 0] = np.concatenate([np.asarray(source, dtype=np.int64) for source in sources])
+    ids, ends = _filled(sources, room=1)
     ids[ends == 0] = EOS_ID
     padded, mask = torch.from_numpy(ids), torch.from_numpy(ends <= 0)
     if device is None:
         return padded, mask
     return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)
+
+
+def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """The same as they are, without `</s>`."""
+    ids, ends = _filled(sequences, room=0)
+    return torch.from_numpy(ids), torch.from_numpy(ends < 0)
+
+
+def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarray]:
+    """B T: the ids with padding, `room` more places than the longest row has; and how far each place is from
+    the end of its row, negative inside."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ends = np.arange(int(lengths.max(initial=0)) + room)[None, :] - lengths[:, None]
+    ids = np.full(ends.shape, PAD_ID, dtype=np.int64)
+    if lengths.any():
+        ids[ends < 0] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return ids, ends
 
 
 def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

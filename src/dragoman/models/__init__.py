@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig, convs2s
+from dragoman.models.gpt import GptConfig, gpt
 from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
@@ -17,6 +18,7 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "mixed": (MixedConfig, mixed),
     "convs2s": (ConvS2SConfig, convs2s),
     "markov": (MarkovConfig, markov),
+    "gpt": (GptConfig, gpt),
 }
 
 

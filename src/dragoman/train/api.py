@@ -19,7 +19,7 @@ from dragoman.train.session import train_run
 if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
-_FIXED = ("seed", "data", "tokenizer", "model", "train.batch_tokens")
+_FIXED = ("seed", "data", "tokenizer", "model", "train.batch_tokens", "objective.name", "objective.block")
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
 
 

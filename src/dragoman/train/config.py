@@ -12,6 +12,7 @@ from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS
 from dragoman.models.base import CountedConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.presets import chosen_config
 from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
@@ -23,9 +24,18 @@ LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
+ObjectiveName = Literal["translate", "causal"]
+TEXT_METRICS = ("loss", "perplexity", "accuracy")
+
+
 @dataclass(frozen=True)
 class ObjectiveConfig:
+    name: ObjectiveName = "translate"
+    """`translate` learns from pairs, all others from text."""
+    block: int = 128
+    """Pieces of text in an example."""
     label_smoothing: float = 0.1
+    """Where nothing is said, none with text."""
     teacher_forcing: float = 1.0
     """Share of the decoder's inputs that come from the data; the others are its own words."""
     teacher_forcing_end: float | None = None
@@ -38,6 +48,8 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
+        if self.block < 2:
+            raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
         check_not_negative(self, "r_drop")
         guided = self.guided_alignment.weight
         if self.forcing().samples and self.r_drop:
@@ -167,10 +179,13 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     kind, model = _model_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
+    plain["objective"] = _without_smoothing(plain.get("objective", {}))
     if isinstance(model, CountedConfig):
         plain["train"] = _with_an_end(plain["train"])
-        return from_dict(RunConfig, plain)
     config = from_dict(RunConfig, plain)
+    _check_text(config, model)
+    if isinstance(model, CountedConfig):
+        return config
     if config.objective.guided_alignment.weight and not any(s.alignment for s in config.data.train):
         raise UserError(
             "objective.guided_alignment.weight: no corpus of data.train has an alignment; make one with  "
@@ -189,6 +204,43 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
             )
         schedule = dataclasses.replace(schedule, total=config.train.max_updates)
     return dataclasses.replace(config, optim=optim, schedule=schedule)
+
+
+def _without_smoothing(objective: object) -> object:
+    """A language model is judged by its perplexity, which smoothing makes worse."""
+    if not isinstance(objective, Mapping) or objective.get("name", "translate") == "translate":
+        return objective
+    return {"label_smoothing": 0.0, **objective}
+
+
+def _check_text(config: RunConfig, model: object) -> None:
+    """Text and the objectives that learn from it belong together."""
+    name, tokenizer = config.objective.name, config.tokenizer
+    if not config.data.text:
+        if name == "translate":
+            return
+        raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
+    if name == "translate":
+        raise UserError(
+            "objective.name: translate learns from pairs, and data.train is text; choose causal, or pairs"
+        )
+    if not tokenizer.joint or tokenizer.dropout:
+        field, value = ("joint", tokenizer.joint) if not tokenizer.joint else ("dropout", tokenizer.dropout)
+        raise UserError(
+            f"tokenizer.{field}: text has one side and one segmentation, found {value}; leave it out"
+        )
+    if isinstance(model, CountedConfig):
+        raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")
+    if config.train.metric not in TEXT_METRICS:
+        raise UserError(
+            f"train.metric: text is not translated, so there is no {config.train.metric}; choose one of "
+            f"{', '.join(TEXT_METRICS)}"
+        )
+    if isinstance(model, GptConfig) and config.objective.block >= model.max_positions:
+        raise UserError(
+            f"objective.block: a block of {config.objective.block} pieces and the one before it need more "
+            f"places than model.max_positions, which is {model.max_positions}; lower one or raise the other"
+        )
 
 
 def _with_an_end(train: object) -> object:

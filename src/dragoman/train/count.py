@@ -49,7 +49,8 @@ def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop
 def _validate(run: Run, prepared: Prepared, fitting: Fitting, log: Log) -> None:
     config, progress, model = run.config.train, fitting.progress, fitting.model
     tokens = max(1, min(config.batch_tokens, _SCORES_AT_ONCE // model.vocab.tgt_size))
-    validator = Validator(dataclasses.replace(config, batch_tokens=tokens), prepared, fitting.device)
+    train = dataclasses.replace(config, batch_tokens=tokens)
+    validator = Validator(dataclasses.replace(run.config, train=train), prepared, fitting.device)
     if not len(validator):
         return
     log.display.stage("validating", 0, None)

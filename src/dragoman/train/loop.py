@@ -82,7 +82,7 @@ class Loop:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
         self.config, self.crew = run.config.train, training.crew
         self.batches = Batches(run.config, prepared, training.device, self.crew)
-        self.validator = Validator(self.config, prepared, training.device)
+        self.validator = Validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self._began, self._first = time.monotonic(), training.progress.update
         self._line_began = self._began

@@ -103,7 +103,9 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
         lines.append(
             f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
         )
-    return [*lines, f"translate with:  dragoman translate {run.directory}"]
+    what = "go on from a prompt" if run.config.data.text else "translate"
+    command = "generate" if run.config.data.text else "translate"
+    return [*lines, f"{what} with:  dragoman {command} {run.directory}"]
 
 
 def _cannot_write(run: Run, error: OSError) -> UserError:

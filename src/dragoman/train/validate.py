@@ -1,6 +1,6 @@
 """What a model is worth on the validation set: by its loss, and by what it really translates.
 
-loss          of every pair, the decoder fed with the data
+loss          of every pair, or of every block of text, the decoder fed with the data
 forced_loss   the same for the sentences that are translated too
 free_loss     of those sentences again, the decoder fed with its own words
 
@@ -16,15 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, by_length, collate
+from dragoman.data.batch import PairBatch, by_length
 from dragoman.data.corpus import Prepared
-from dragoman.data.pairs import load_pairs
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models.base import EncoderDecoder
 from dragoman.objectives import decode_own_words
-from dragoman.train.config import TrainConfig
+from dragoman.train.config import RunConfig
+from dragoman.train.examples import validation_examples
 
 _LOGITS_AT_ONCE = 1 << 24
 
@@ -47,12 +47,13 @@ class Validation:
 class Validator:
     """The validation set of a run, chosen and ordered once."""
 
-    def __init__(self, config: TrainConfig, prepared: Prepared, device: torch.device) -> None:
-        self.config, self.prepared, self.device = config, prepared, device
-        store = prepared.valid
-        lengths = np.maximum(store.src_lengths, store.tgt_lengths) + 1
+    def __init__(self, run: RunConfig, prepared: Prepared, device: torch.device) -> None:
+        self.config, self.prepared, self.device = run.train, prepared, device
+        store, config = prepared.valid, run.train
+        self.examples = validation_examples(run, prepared)
+        lengths = np.maximum(self.examples.src_lengths, self.examples.tgt_lengths) + 1
         self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
-        count = min(len(store), config.validate_sentences)
+        count = 0 if run.data.text else min(len(store), config.validate_sentences)
         chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
         of_chosen = by_length([int(lengths[i]) for i in chosen], config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
@@ -61,7 +62,7 @@ class Validator:
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
     def __len__(self) -> int:
-        return len(self.prepared.valid)
+        return len(self.examples)
 
     def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
         """Leaves the model in training mode, as it was."""
@@ -103,7 +104,7 @@ class Validator:
 
     def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[PairBatch]:
         for numbers in batches:
-            yield collate(load_pairs(self.prepared.valid, numbers), self.device)
+            yield self.examples.batch(np.array(numbers), epoch=0).to(self.device)
 
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared

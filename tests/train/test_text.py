@@ -3,16 +3,22 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
+from dragoman.checkpoint.model import load_model, load_network
 from dragoman.cli.main import app
+from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
+from dragoman.models.bert import Bert
 from dragoman.train import loop
 from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve
 from dragoman.train.display import Quiet
+from dragoman.train.examples import training_examples
 from dragoman.train.plan import make_config
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
@@ -81,10 +87,12 @@ def test_lines_that_come_twice_and_long_lines_stay(tmp_path: Path, cache: Path) 
     assert prepared.dropped == {}
 
 
-def test_killed_and_resumed_it_is_bit_identical_and_it_goes_on_from_a_prompt(
-    text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["causal", "masked"])
+def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
+    name: str, text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = resolve(plain(text))
+    model = GPT | {"kind": "gpt" if name == "causal" else "bert"}
+    config = resolve(plain(text, objective={"name": name}) | {"model": model})
     prepared = prepared_for(config, cache)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
     train_run(whole, Quiet())
@@ -104,8 +112,47 @@ def test_killed_and_resumed_it_is_bit_identical_and_it_goes_on_from_a_prompt(
         assert left.read_bytes() == right.read_bytes(), file
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
-    assert set(valid[0]) == {"kind", "update", "loss", "perplexity", "accuracy"}
-    _goes_on(whole)
+    known = {"kind", "update", "loss", "perplexity", "accuracy"}
+    assert set(valid[0]) == known | ({"next_sentence"} if name == "masked" else set())
+    if name == "causal":
+        _goes_on(whole)
+    else:
+        _only_reads(whole)
+
+
+def _only_reads(run: Run) -> None:
+    loaded = load_network(run.directory)
+    assert isinstance(loaded.model, Bert)
+    ids = torch.tensor([[1, *loaded.tgt_tokenizer.encode("ab cd"), 2]])
+    hidden = loaded.model.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
+    assert hidden.shape == (*ids.shape, 16)
+    with pytest.raises(UserError, match="its model reads and does not write"):
+        load_model(run.directory)
+    with pytest.raises(UserError, match="only a causal language model goes on from a prompt"):
+        run.generator()
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"), [("spans", ["infill"]), ("denoise", ["permute", "infill", "rotate"])]
+)
+def test_an_encoder_and_a_decoder_learn_to_undo_noise(
+    name: str, steps: list[str], text: str, cache: Path, tmp_path: Path
+) -> None:
+    objective = {"name": name, "noise": {"steps": steps}}
+    model = {"num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32}
+    config = resolve(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
+    assert resolve(to_dict(config)) == config
+    prepared = prepared_for(config, cache)
+    examples = training_examples(config, prepared)
+    both, alone = examples.batch(np.array([0, 3]), 1), examples.batch(np.array([3]), 1)
+    n = int(alone.src_mask.sum())
+    assert both.src_ids[1, :n].tolist() == alone.src_ids[0].tolist()
+    assert alone.src_ids.tolist() != examples.batch(np.array([3]), 2).src_ids.tolist()
+    hidden = "<mask>" if name == "denoise" else "<extra_id_0>"
+    assert hidden in prepared.tgt_tokenizer.pieces(alone.src_ids[0].tolist())
+    run = Run.create(tmp_path / "run", config, prepared)
+    train_run(run, Quiet())
+    assert [record["kind"] for record in run.metrics] == ["train", "train", "valid"]
 
 
 def test_any_model_is_a_language_model(text: str, cache: Path, tmp_path: Path) -> None:
@@ -153,7 +200,13 @@ def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: st
     ("changes", "message"),
     [
         ({"objective": {"name": "translate"}}, "objective.name: translate learns from pairs"),
-        ({"objective": {"block": 64}}, "objective.block: a block of 64 pieces"),
+        ({"objective": {"block": 64}}, "objective.block: a block of 64 pieces needs 1 more places"),
+        ({"objective": {"name": "masked"}}, "objective.name: masked does not go with model.kind gpt"),
+        ({"objective": {"noise": {"share": 2}}}, "objective.noise.share: expected a share above 0"),
+        (
+            {"objective": {"noise": {"whole_words": True}}, "tokenizer": {"kind": "char"}},
+            "objective.noise.whole_words: words are told by their mark",
+        ),
         ({"objective": {"block": 1}}, "objective.block: expected a whole number of at least 2, found 1"),
         ({"tokenizer": {"joint": False}}, "tokenizer.joint: text has one side"),
         ({"tokenizer": {"dropout": 0.1}}, "tokenizer.dropout: text has one side"),

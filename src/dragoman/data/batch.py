@@ -50,6 +50,10 @@ class PairBatch:
     links: PieceLinks | None = None
     """For guided alignment."""
 
+    @property
+    def shape(self) -> torch.Size:
+        return self.tgt_in.shape
+
     def to(self, device: Device) -> "PairBatch":
         return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
 
@@ -67,6 +71,46 @@ class PairBatch:
             num_tokens=self.num_tokens,
             links=None if self.links is None else self.links.moved(move),
         )
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """A batch of text with pieces to be guessed: `data/masked.py` draws it."""
+
+    ids: Int[Tensor, "B T"]
+    mask: Bool[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    asked: Int[Tensor, "A"]
+    """Places that are asked for, counted through the rows."""
+    targets: Int[Tensor, "A"]
+    follows: Bool[Tensor, "B"] | None
+    """Whether the second text of a row is what comes after the first; None where there is one text."""
+    num_tokens: int
+    """Of places that are asked for: what a summed loss is divided by."""
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.ids.shape
+
+    def to(self, device: Device) -> "TextBatch":
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "TextBatch":
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "TextBatch":
+        return TextBatch(
+            ids=move(self.ids),
+            mask=move(self.mask),
+            segments=move(self.segments),
+            asked=move(self.asked),
+            targets=move(self.targets),
+            follows=None if self.follows is None else move(self.follows),
+            num_tokens=self.num_tokens,
+        )
+
+
+Batch = PairBatch | TextBatch
 
 
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:

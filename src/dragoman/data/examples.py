@@ -2,11 +2,14 @@
 
     pairs     source and target, perhaps segmented anew in every epoch, perhaps with links
     stream    blocks of running text, each piece from those before it      (causal language model)
+    noised    blocks with something done to them, to be undone             (T5, BART)
+
+Pieces to be guessed, as BERT has them, are in `data/masked.py`.
 
 A batch is a pure function of the numbers of its examples and of the epoch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,12 +17,15 @@ import numpy as np
 import torch
 
 from dragoman.data.alignment.spread import LinkSpread
-from dragoman.data.batch import PairBatch, collate, pad
+from dragoman.data.batch import Batch, PairBatch, collate, pad
 from dragoman.data.blocks import Blocks
+from dragoman.data.dice import Dice
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.store import PairStore
 from dragoman.text.tokenizer import BOS_ID, PAD_ID, Tokenizer
+
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class Examples(Protocol):
@@ -31,7 +37,7 @@ class Examples(Protocol):
     def corpora(self) -> Sequence[CorpusRange]: ...
     def __len__(self) -> int: ...
     def origin(self, index: int) -> str: ...
-    def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch: ...
+    def batch(self, numbers: np.ndarray, epoch: int) -> Batch: ...
 
 
 class Pairs:
@@ -91,3 +97,27 @@ class Stream:
             tgt_mask=asked,
             num_tokens=int(asked.sum()),
         )
+
+
+Noise = Callable[[Sequence[np.ndarray], Dice], tuple[np.ndarray, np.ndarray]]
+"""From the lines of a block to a source and a target."""
+
+
+class Noised:
+    """Blocks as pairs: what is left of them, and what has to be said. Lines have no marks between them."""
+
+    def __init__(self, blocks: Blocks, noise: Noise, seed: int) -> None:
+        self.blocks, self.noise, self.seed = blocks, noise, seed
+        self.corpora, self.origin = blocks.corpora, blocks.origin
+        self.src_lengths = blocks.lengths
+        self.tgt_lengths = blocks.lengths + 2  # the sentinels of a text of one piece
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:
+        return collate([self._pair(number, epoch) for number in numbers.tolist()])
+
+    def _pair(self, number: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        lines = self.blocks.sentences(number)
+        return self.noise(lines, Dice(self.seed, epoch, number)) if lines else (_NOTHING, _NOTHING)

@@ -5,13 +5,14 @@ from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
+from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
-ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig
+ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -77,6 +78,16 @@ def gpt_tiny() -> GptConfig:
     return GptConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
 
 
+def bert_base() -> BertConfig:
+    """The smaller model of Devlin et al. 2019."""
+    return BertConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def bert_tiny() -> BertConfig:
+    """For two CPU cores and some minutes."""
+    return BertConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -100,6 +111,8 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "gpt-2": ("gpt", gpt2),
     "gpt-small": ("gpt", gpt_small),
     "gpt-tiny": ("gpt", gpt_tiny),
+    "bert-base": ("bert", bert_base),
+    "bert-tiny": ("bert", bert_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

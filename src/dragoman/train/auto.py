@@ -97,7 +97,7 @@ def this_machine(device: str = "auto") -> Machine:
 
 
 def choose(
-    stats: CorpusStats, machine: Machine, max_updates: int | None = None, text: bool = False
+    stats: CorpusStats, machine: Machine, max_updates: int | None = None, objective: str = "translate"
 ) -> dict[str, Any]:
     """The sections of a configuration that are not given, as plain data.
 
@@ -129,8 +129,10 @@ def choose(
             "patience": 10,
         },
     }
-    if text:
-        chosen["model"] = {"preset": "gpt-small" if machine.gpu_bytes else "gpt-tiny"}
+    if objective != "translate":
+        presets = {"causal": "gpt-small" if machine.gpu_bytes else "gpt-tiny", "masked": "bert-tiny"}
+        if objective in presets:
+            chosen["model"] = {"preset": presets[objective]}
         chosen["objective"] = {}
         chosen["train"]["metric"] = "loss"
     return chosen

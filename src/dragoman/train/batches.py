@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from dragoman.data.batch import PairBatch
+from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
 from dragoman.data.examples import Examples
 from dragoman.data.sampler import BucketSampler, tempered
@@ -30,7 +30,7 @@ _AHEAD = 8
 
 @dataclass(frozen=True)
 class MicroBatch:
-    batch: PairBatch
+    batch: Batch
     pairs: np.ndarray
     """Numbers of the pairs in the training data."""
     epoch: int

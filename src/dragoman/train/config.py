@@ -8,24 +8,24 @@ from typing import Any, Literal
 
 from dragoman.config import apply_overrides, check_not_negative, check_shares, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
+from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
-from dragoman.models import MODELS
+from dragoman.models import MODELS, READERS
 from dragoman.models.base import CountedConfig
-from dragoman.models.gpt import GptConfig
 from dragoman.models.presets import chosen_config
 from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
+from dragoman.train.text import check_text, with_specials, without_smoothing
 
 Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
 LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
-ObjectiveName = Literal["translate", "causal"]
-TEXT_METRICS = ("loss", "perplexity", "accuracy")
+ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class ObjectiveConfig:
     """`translate` learns from pairs, all others from text."""
     block: int = 128
     """Pieces of text in an example."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    next_sentence: bool = True
+    """masked: two texts, and whether the second follows the first."""
     label_smoothing: float = 0.1
     """Where nothing is said, none with text."""
     teacher_forcing: float = 1.0
@@ -179,11 +182,12 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     kind, model = _model_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
-    plain["objective"] = _without_smoothing(plain.get("objective", {}))
+    plain["objective"] = without_smoothing(plain.get("objective", {}))
     if isinstance(model, CountedConfig):
         plain["train"] = _with_an_end(plain["train"])
     config = from_dict(RunConfig, plain)
-    _check_text(config, model)
+    check_text(config, model)
+    config = dataclasses.replace(config, tokenizer=with_specials(config))
     if isinstance(model, CountedConfig):
         return config
     if config.objective.guided_alignment.weight and not any(s.alignment for s in config.data.train):
@@ -206,43 +210,6 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     return dataclasses.replace(config, optim=optim, schedule=schedule)
 
 
-def _without_smoothing(objective: object) -> object:
-    """A language model is judged by its perplexity, which smoothing makes worse."""
-    if not isinstance(objective, Mapping) or objective.get("name", "translate") == "translate":
-        return objective
-    return {"label_smoothing": 0.0, **objective}
-
-
-def _check_text(config: RunConfig, model: object) -> None:
-    """Text and the objectives that learn from it belong together."""
-    name, tokenizer = config.objective.name, config.tokenizer
-    if not config.data.text:
-        if name == "translate":
-            return
-        raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
-    if name == "translate":
-        raise UserError(
-            "objective.name: translate learns from pairs, and data.train is text; choose causal, or pairs"
-        )
-    if not tokenizer.joint or tokenizer.dropout:
-        field, value = ("joint", tokenizer.joint) if not tokenizer.joint else ("dropout", tokenizer.dropout)
-        raise UserError(
-            f"tokenizer.{field}: text has one side and one segmentation, found {value}; leave it out"
-        )
-    if isinstance(model, CountedConfig):
-        raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")
-    if config.train.metric not in TEXT_METRICS:
-        raise UserError(
-            f"train.metric: text is not translated, so there is no {config.train.metric}; choose one of "
-            f"{', '.join(TEXT_METRICS)}"
-        )
-    if isinstance(model, GptConfig) and config.objective.block >= model.max_positions:
-        raise UserError(
-            f"objective.block: a block of {config.objective.block} pieces and the one before it need more "
-            f"places than model.max_positions, which is {model.max_positions}; lower one or raise the other"
-        )
-
-
 def _with_an_end(train: object) -> object:
     """Counting ends by itself, after one pass over the data; nobody has to say so."""
     if not isinstance(train, Mapping) or any(train.get(name) is not None for name in _ENDS):
@@ -255,7 +222,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def _model_config(section: object) -> tuple[str, Any]:
-    return chosen_config(section, {kind: config for kind, (config, _) in MODELS.items()})
+    return chosen_config(section, {kind: config for kind, (config, _) in {**MODELS, **READERS}.items()})
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:

@@ -88,6 +88,7 @@ class _Epoch:
             for micro in update.micro_batches:
                 if self._stop.signal is not None:
                     raise _Stopped
+                assert isinstance(micro.batch, PairBatch), "what is counted are pairs"
                 yield micro.batch
                 done += len(micro.pairs)
                 self.tokens += micro.batch.num_tokens

@@ -139,8 +139,8 @@ class Loop:
         try:
             return learn(self.training, data)
         except torch.OutOfMemoryError:
-            widest = max(data.micro_batches, key=lambda micro: micro.batch.tgt_in.numel())
-            rows, width = widest.batch.tgt_in.shape
+            widest = max(data.micro_batches, key=lambda micro: micro.batch.shape.numel())
+            rows, width = widest.batch.shape
             raise UserError(
                 f"update {self.training.progress.update}: out of memory on {self.training.device} with a "
                 f"batch of {rows} pairs of up to {width} target tokens (the longest pair is "

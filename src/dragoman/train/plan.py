@@ -138,7 +138,7 @@ def make_config(
         updates = asked.get("max_updates")
         known = updates if isinstance(updates, int) and updates > 0 else None
         machine = this_machine(str(asked.get("device", "auto")))
-        chosen = choose(_stats(data, display), machine, known, text=data.text)
+        chosen = choose(_stats(data, display), machine, known, _objective_of(plain))
         given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
     return resolve(given, assignments)
 
@@ -156,6 +156,11 @@ def _without_clashes(section: str, chosen: dict[str, Any], assignments: Sequence
     if section == "model" and any(a.startswith(("model.preset=", "model.kind=")) for a in assignments):
         return {}
     return chosen
+
+
+def _objective_of(plain: Mapping[str, Any]) -> str:
+    section = plain.get("objective")
+    return str(section.get("name", "translate")) if isinstance(section, Mapping) else "translate"
 
 
 def _learns_from_text(assignments: Sequence[str]) -> bool:

@@ -221,8 +221,8 @@ def ensemble(runs: Sequence[Run], which: str = "best", device: str = "auto") -> 
     for run in runs:
         if run.config.data.text:
             raise UserError(
-                f"{run.directory}: this run has learnt from text, and does not translate; it goes on from a "
-                "prompt with  dragoman generate RUN"
+                f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
+                "translate; a causal one goes on from a prompt with  dragoman generate RUN"
             )
     chosen = pick_device(device)
     first, *others = (load_model(run.directory, chosen, which) for run in runs)

@@ -103,9 +103,9 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
         lines.append(
             f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
         )
-    what = "go on from a prompt" if run.config.data.text else "translate"
-    command = "generate" if run.config.data.text else "translate"
-    return [*lines, f"{what} with:  dragoman {command} {run.directory}"]
+    uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
+    use = uses.get(run.config.objective.name)
+    return [*lines, f"{use} {run.directory}"] if use else lines
 
 
 def _cannot_write(run: Run, error: OSError) -> UserError:

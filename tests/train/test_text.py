@@ -1,5 +1,6 @@
 """Runs on text: prepared, trained, killed and resumed, continued from a prompt; and what is refused."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dragoman.train.plan import make_config
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
+from dragoman.train.validate import TextSize, text_size
 from toy import toy_pairs
 
 GPT = {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32, "max_positions": 64}
@@ -113,11 +115,23 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
     known = {"kind", "update", "loss", "perplexity", "accuracy"}
-    assert set(valid[0]) == known | ({"next_sentence"} if name == "masked" else set())
+    own = {"next_sentence"} if name == "masked" else {"word_perplexity", "bits_per_byte"}
+    assert set(valid[0]) == known | own
     if name == "causal":
         _goes_on(whole)
     else:
         _only_reads(whole)
+
+
+def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:
+    size = text_size(prepared_for(resolve(plain(text)), cache))
+    lines = [line for line in Path(text).read_text("utf-8").split("\n") if line][-15:]
+    assert size == TextSize(
+        sum(len(line.split()) + 1 for line in lines), sum(len(line) + 1 for line in lines)
+    )
+    rates = TextSize(words=4, bytes=20).rates(4 * math.log(10))
+    assert rates["word_perplexity"] == pytest.approx(10)
+    assert rates["bits_per_byte"] == pytest.approx(0.2 * math.log2(10))
 
 
 def _only_reads(run: Run) -> None:

@@ -9,6 +9,7 @@ A decoder that has only ever seen right words may not know how to go on after a 
 with one word more has all later words at other positions than the data, and they count as wrong.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,33 @@ class Validation:
     samples: list[Sample]
 
 
+@dataclass(frozen=True)
+class TextSize:
+    """Of a text that a language model has been through: what its loss can be divided by, whatever its pieces
+    are."""
+
+    words: int
+    """Its ends of lines counted, as for the Penn Treebank."""
+    bytes: int
+    """In UTF-8, its ends of lines counted."""
+
+    def rates(self, nll: float) -> dict[str, float]:
+        per_word = nll / self.words
+        bits = nll / self.bytes / math.log(2)
+        return {"word_perplexity": math.exp(min(per_word, 700.0)), "bits_per_byte": bits}
+
+
+def text_size(prepared: Prepared) -> TextSize | None:
+    """Of the validation set; None where there is none."""
+    store, tokenizer = prepared.valid, prepared.tgt_tokenizer
+    words = size = 0
+    for number in range(len(store)):
+        text = tokenizer.decode(store.tgt(number).tolist())
+        words += len(text.split()) + 1
+        size += len(text.encode("utf-8")) + 1
+    return TextSize(words, size) if words else None
+
+
 class Validator:
     """The validation set of a run, chosen and ordered once."""
 
@@ -60,6 +88,7 @@ class Validator:
         of_chosen = by_length([int(lengths[i]) for i in chosen], config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        self._size = text_size(prepared) if run.objective.name == "causal" else None
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
@@ -91,7 +120,7 @@ class Validator:
             assert isinstance(batch, PairBatch)
             sums += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             tokens += batch.num_tokens
-        return _per_token(sums, tokens)
+        return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
     @torch.inference_mode()
     def _guesses(self, model: Bert) -> dict[str, float]:

@@ -118,7 +118,7 @@ def test_generations_are_the_same(both, beam: int) -> None:
     with torch.no_grad():
         for embedding in (theirs.get_input_embeddings().weight, ours.decoder.embedding.weight):
             embedding[2] *= 2
-    prompts = torch.randint(3, SIZE, (40, 5), generator=torch.Generator().manual_seed(4))
+    prompts = torch.randint(3, SIZE, (20, 5), generator=torch.Generator().manual_seed(4))
     config = SearchConfig(beam=beam, max_ratio=0, max_extra=PLACES - 7, alpha=1.0, loop_guard=False)
     found = search(Scorer([ours]), prompts, torch.ones_like(prompts, dtype=torch.bool), config)
     ended = 0
@@ -132,4 +132,4 @@ def test_generations_are_the_same(both, beam: int) -> None:
         if 2 in expected and len(expected) < PLACES - 7:
             assert list(best.tokens) == expected[: expected.index(2) + 1]
             ended += 1
-    assert ended > 15
+    assert ended > 7

@@ -141,9 +141,11 @@ class MaskedLanguageModel:
         asked = model.before_projection(hidden.flatten(0, 1)[batch.asked])  # A D
         weight, bias = model.projection.weight, model.projection.bias
         total, nll = projected_cross_entropy(asked, weight, bias, batch.targets, model.vocab.pad_id, 0.0)
-        if batch.follows is not None:
-            wrong = F.cross_entropy(model.follows(hidden), (~batch.follows).long())
-            total = total + batch.num_tokens * wrong
+        scores = model.follows(hidden)
+        if batch.follows is None:
+            total = total + 0 * scores.sum()  # processes that add gradients up need one for every weight
+        else:
+            total = total + batch.num_tokens * F.cross_entropy(scores, (~batch.follows).long())
         return Loss(total, nll, batch.num_tokens)
 
 

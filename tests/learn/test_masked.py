@@ -1,4 +1,4 @@
-"""A small BERT learns what both sides of a hidden piece say, and which text follows which."""
+"""A small BERT learns what hidden pieces are from those that are seen."""
 
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from dragoman.train.session import train_run
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
 
-def test_it_guesses_hidden_pieces_and_knows_what_follows(tmp_path: Path) -> None:
-    """A stretch of text has one word for everything: what is hidden is what is seen, and another word on the
-    other side is another text."""
+def test_it_guesses_hidden_pieces(tmp_path: Path) -> None:
+    """A stretch of text has one word for everything: what is hidden is what is seen."""
     text = tmp_path / "text.txt"
     stretches = [WORDS[(3 * n + n // 8) % 8] for n in range(75)]
     text.write_text("".join(f"{word} {word} {word} {word}\n" * 16 for word in stretches), "utf-8")
@@ -34,4 +33,3 @@ def test_it_guesses_hidden_pieces_and_knows_what_follows(tmp_path: Path) -> None
     train_run(run, Quiet())
     (valid,) = [record for record in run.metrics if record["kind"] == "valid"]
     assert valid["accuracy"] > 0.9
-    assert valid["next_sentence"] > 0.8

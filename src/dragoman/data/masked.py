@@ -105,5 +105,8 @@ class Masked:
         others = self.blocks.sentences(other) if other != number else []
         if not others:
             return first, second, True
-        random = np.concatenate(others[dice.one_below(len(others)) :])
-        return first, random[: max(1, self.blocks.length - len(first))], False
+        begin = dice.one_below(len(others))
+        if sum(map(len, others[begin:])) < len(second):
+            begin = 0
+        # As long as what it stands for: else its length would tell that it does not belong here.
+        return first, np.concatenate(others[begin:])[: len(second)], False

@@ -7,14 +7,16 @@ update, so that accumulation and several processes give what one large batch giv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from dragoman.data.batch import PairBatch, PieceLinks
+from dragoman.data.batch import PairBatch, PieceLinks, TextBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, source_attentions
+from dragoman.models.bert import Bert
 from dragoman.nn.attention import open_tap
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.r_drop import r_drop
@@ -34,7 +36,9 @@ class Loss:
 
 
 class Objective(Protocol):
-    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int) -> Loss: ...
+    """A model and a batch of the kinds that belong to it."""
+
+    def __call__(self, model: Any, batch: Any, update: int) -> Loss: ...
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,25 @@ class CrossEntropy:
         else:
             weight, bias = model.projection.weight, model.projection.bias
             total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
+        return Loss(total, nll, batch.num_tokens)
+
+
+class MaskedLanguageModel:
+    """−log p of the pieces that are hidden, and where there are two texts, of whether the second follows.
+
+    J = mean over pieces + mean over rows (Devlin et al. 2019, appendix A.2), as a sum over the pieces.
+    """
+
+    def __call__(self, model: Bert, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        hidden = model.read(batch.ids, batch.mask, batch.segments)
+        asked = model.before_projection(hidden.flatten(0, 1)[batch.asked])  # A D
+        weight, bias = model.projection.weight, model.projection.bias
+        total, nll = projected_cross_entropy(asked, weight, bias, batch.targets, model.vocab.pad_id, 0.0)
+        scores = model.follows(hidden)
+        if batch.follows is None:
+            total = total + 0 * scores.sum()  # processes that add gradients up need one for every weight
+        else:
+            total = total + batch.num_tokens * F.cross_entropy(scores, (~batch.follows).long())
         return Loss(total, nll, batch.num_tokens)
 
 

@@ -6,6 +6,7 @@ from dragoman.data.batch import collate
 from dragoman.models import MODELS, build
 from dragoman.models.base import Counted, EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
@@ -176,6 +177,9 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         ),
         SEPARATE,
     ),
+    "gpt": ("gpt", GptConfig(**_SMALL, norm="post", max_positions=32), VOCAB),
+    # 6 places are fewer than source and target have together
+    "gpt-2": ("gpt", GptConfig(**_SMALL, max_positions=6, tie_embeddings=False, output_bias=True), SEPARATE),
     "markov": ("markov", MarkovConfig(order=3), VOCAB),
     "markov-skips": ("markov", MarkovConfig(order=1, skips=True), VOCAB),
     "markov-selective": (

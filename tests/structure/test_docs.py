@@ -11,8 +11,9 @@ import pytest
 
 from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
+from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
-from dragoman.models import MODELS
+from dragoman.models import MODELS, READERS
 from dragoman.models.presets import PRESETS
 from dragoman.objectives import AlignmentGuide
 from dragoman.text.tokenizer import TokenizerConfig
@@ -21,6 +22,7 @@ from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig
 
 ROOT = Path(__file__).parents[2]
+ALL_MODELS = {**MODELS, **READERS}
 PAGES = [
     ROOT / "README.md",
     ROOT / "SECURITY.md",
@@ -77,7 +79,7 @@ def test_every_field_is_documented_with_its_default() -> None:
 
 def test_every_field_of_every_model_is_documented_with_its_default() -> None:
     found = {kind: documented(section) for kind, section in sections_of_models().items()}
-    assert found == {kind: fields_of(config, "model.") for kind, (config, _) in MODELS.items()}
+    assert found == {kind: fields_of(config, "model.") for kind, (config, _) in ALL_MODELS.items()}
 
 
 def test_every_choice_is_documented() -> None:
@@ -87,7 +89,8 @@ def test_every_choice_is_documented() -> None:
     sections += [("search.", SearchConfig, page), ("objective.", ObjectiveConfig, page)]
     sections += [("objective.guided_alignment.", AlignmentGuide, page)]
     models = sections_of_models()
-    sections += [("model.", config, models[kind]) for kind, (config, _) in MODELS.items()]
+    sections += [("objective.noise.", NoiseConfig, page)]
+    sections += [("model.", config, models[kind]) for kind, (config, _) in ALL_MODELS.items()]
     for prefix, config, text in sections:
         for name, hint in get_type_hints(config).items():
             if dataclasses.is_dataclass(hint):
@@ -105,6 +108,8 @@ def test_the_presets_are_documented() -> None:
         "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
         "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
         "markov": ("order", "skips", "mask", "smoothing"),
+        "gpt": ("num_layers", "model_dim", "num_heads", "ff_dim", "norm", "max_positions"),
+        "bert": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
     }
     for name, (kind, make) in PRESETS.items():
         numbers = to_dict(make())

@@ -93,7 +93,7 @@ def test_both_losses_of_a_bigram_model_by_hand(make_config: MakeConfig, prepared
     torch.manual_seed(0)
     table = torch.randn(vocab.tgt_size, vocab.tgt_size) * 3
     model = known_model(lambda _source, _position, last: last, table, vocab)
-    validator = Validator(make_config("train.validate_sentences=6").train, prepared, CPU)
+    validator = Validator(make_config("train.validate_sentences=6"), prepared, CPU)
     found = validator.run(model, NO_AUTOCAST).metrics
 
     logits = table.double().numpy()
@@ -120,7 +120,7 @@ def test_a_model_that_needs_right_words(make_config: MakeConfig, prepared: Prepa
     losses are one; if its first word is wrong, all others are lost, and teacher forcing does not show it."""
     vocab = vocab_of(prepared.src_tokenizer, prepared.tgt_tokenizer)
     size, sharp = vocab.tgt_size, 30.0
-    validator = Validator(make_config("train.validate_sentences=6").train, prepared, CPU)
+    validator = Validator(make_config("train.validate_sentences=6"), prepared, CPU)
     store = prepared.valid
     answers = {(*store.src(i).tolist(), 2): [*store.tgt(i).tolist(), 2] for i in range(len(store))}
     lost, wrong = size, size - 1
@@ -152,12 +152,12 @@ def test_a_model_that_needs_right_words(make_config: MakeConfig, prepared: Prepa
 def test_every_model_has_both_losses(make_config: MakeConfig, prepared: Prepared, model: str) -> None:
     config = make_config(f"model={model}", "train.validate_sentences=16")
     training = Training(config, prepared, CPU)
-    validator = Validator(config.train, prepared, CPU)
+    validator = Validator(config, prepared, CPU)
     found = validator.run(training.model, training.autocast()).metrics
     assert training.model.training
     assert found["forced_loss"] == pytest.approx(found["loss"], rel=1e-6)  # all 16 sentences are chosen
     assert found["free_loss"] > 0
-    none = Validator(make_config("train.validate_sentences=0").train, prepared, CPU)
+    none = Validator(make_config("train.validate_sentences=0"), prepared, CPU)
     assert none.run(training.model, training.autocast()).metrics.keys() == {"loss", "perplexity", "accuracy"}
 
 

@@ -18,7 +18,7 @@ from dragoman import checkpoint
 from dragoman.checkpoint.files import write_atomically
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
-from dragoman.models import build, config_class
+from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.counts import make_room
 from dragoman.text.tokenizer import Tokenizer
@@ -29,13 +29,18 @@ _JOINT, _SRC, _TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    model: EncoderDecoder
+class LoadedNetwork:
+    model: Network
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     name: str
     """Of the checkpoint that the weights are from."""
     state: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LoadedModel(LoadedNetwork):
+    model: EncoderDecoder
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -136,6 +141,16 @@ def write_best(run: Path, best: Mapping[str, Any]) -> None:
 
 def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
     """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
+    loaded = load_network(run, device, which)
+    if not isinstance(loaded.model, EncoderDecoder):
+        raise UserError(f"{run}: its model reads and does not write")
+    return LoadedModel(
+        loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, name=loaded.name, state=loaded.state
+    )
+
+
+def load_network(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedNetwork:
+    """The same of any run, also of one whose model only reads."""
     found = find_checkpoint(run, which)
     src, tgt = load_tokenizers(run)
     try:
@@ -145,7 +160,7 @@ def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best
     except (KeyError, TypeError):
         raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
     load_into(model, weights, found.path)
-    return LoadedModel(model.to(device).eval(), src, tgt, found.name, found.state)
+    return LoadedNetwork(model.to(device).eval(), src, tgt, found.name, found.state)
 
 
 def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
@@ -174,7 +189,7 @@ def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Che
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 
 
-def build_described(described: Mapping[str, Any]) -> EncoderDecoder:
+def build_described(described: Mapping[str, Any]) -> Network:
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
-    return build(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
+    return build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))

@@ -22,6 +22,7 @@ from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.generate import generate
 from dragoman.cli.import_model import import_model
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
@@ -54,7 +55,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, score, align, evaluate, explain, compare, search_report),
+    *(demo, train, resume, translate, generate, score, align, evaluate, explain, compare, search_report),
     *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)

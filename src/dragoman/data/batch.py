@@ -50,6 +50,10 @@ class PairBatch:
     links: PieceLinks | None = None
     """For guided alignment."""
 
+    @property
+    def shape(self) -> torch.Size:
+        return self.tgt_in.shape
+
     def to(self, device: Device) -> "PairBatch":
         return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
 
@@ -67,6 +71,46 @@ class PairBatch:
             num_tokens=self.num_tokens,
             links=None if self.links is None else self.links.moved(move),
         )
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """A batch of text with pieces to be guessed: `data/masked.py` draws it."""
+
+    ids: Int[Tensor, "B T"]
+    mask: Bool[Tensor, "B T"]
+    segments: Int[Tensor, "B T"]
+    asked: Int[Tensor, "A"]
+    """Places that are asked for, counted through the rows."""
+    targets: Int[Tensor, "A"]
+    follows: Bool[Tensor, "B"] | None
+    """Whether the second text of a row is what comes after the first; None where there is one text."""
+    num_tokens: int
+    """Of places that are asked for: what a summed loss is divided by."""
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.ids.shape
+
+    def to(self, device: Device) -> "TextBatch":
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "TextBatch":
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "TextBatch":
+        return TextBatch(
+            ids=move(self.ids),
+            mask=move(self.mask),
+            segments=move(self.segments),
+            asked=move(self.asked),
+            targets=move(self.targets),
+            follows=None if self.follows is None else move(self.follows),
+            num_tokens=self.num_tokens,
+        )
+
+
+Batch = PairBatch | TextBatch
 
 
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:
@@ -87,17 +131,29 @@ def pad_sources(
     sources: Sequence[IdSequence], device: Device = None
 ) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"]]:
     """Ids followed by `</s>`, padded at the end; and the mask that is True on the tokens."""
-    lengths = np.fromiter(map(len, sources), dtype=np.int64, count=len(sources))
-    width = int(lengths.max(initial=0)) + 1
-    ends = np.arange(width)[None, :] - lengths[:, None]  # B S; negative inside the sentence, 0 at its </s>
-    ids = np.full(ends.shape, PAD_ID, dtype=np.int64)
-    if lengths.any():
-        ids[ends < 0] = np.concatenate([np.asarray(source, dtype=np.int64) for source in sources])
+    ids, ends = _filled(sources, room=1)
     ids[ends == 0] = EOS_ID
     padded, mask = torch.from_numpy(ids), torch.from_numpy(ends <= 0)
     if device is None:
         return padded, mask
     return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)
+
+
+def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """The same as they are, without `</s>`."""
+    ids, ends = _filled(sequences, room=0)
+    return torch.from_numpy(ids), torch.from_numpy(ends < 0)
+
+
+def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarray]:
+    """B T: the ids with padding, `room` more places than the longest row has; and how far each place is from
+    the end of its row, negative inside."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ends = np.arange(int(lengths.max(initial=0)) + room)[None, :] - lengths[:, None]
+    ids = np.full(ends.shape, PAD_ID, dtype=np.int64)
+    if lengths.any():
+        ids[ends < 0] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return ids, ends
 
 
 def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

@@ -8,13 +8,15 @@ from dragoman.errors import UserError
 
 FORMATS = (
     *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
-    *("tmx", "xliff", "po", "mo", "zip"),
+    *("tmx", "xliff", "po", "mo", "zip", "text"),
 )
+
+_LONGEST_LINE = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class SourceConfig:
-    """One corpus: two plain files (source, target), or one file that holds both sides."""
+    """One corpus: two plain files (source, target), one file that holds both sides, or one of text alone."""
 
     files: tuple[str, ...]
     format: str = "auto"
@@ -33,6 +35,8 @@ class SourceConfig:
         if self.format not in FORMATS:
             raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{self.format}'")
         check_not_negative(self, "weight")
+        if self.format == "text" and self.alignment is not None:
+            raise UserError(f"alignment: text has one side, found '{self.alignment}'; leave it out")
 
 
 @dataclass(frozen=True)
@@ -85,3 +89,20 @@ class DataConfig:
                     )
         if self.valid_size < 0:
             raise UserError(f"valid_size: expected 0 or more, found {self.valid_size}")
+        for name in ("train", "valid", "test"):
+            for number, source in enumerate(getattr(self, name)):
+                if (source.format == "text") != self.text:
+                    raise UserError(
+                        f"{name}[{number}].format: text and pairs do not go together, found "
+                        f"'{source.format}' beside '{self.train[0].format}'; make two runs"
+                    )
+
+    @property
+    def text(self) -> bool:
+        """Text in one language, not pairs."""
+        return self.train[0].format == "text"
+
+    @property
+    def cleaning(self) -> CleanConfig:
+        """Of text only empty lines are left out: it is read in its order, and blocks have no long lines."""
+        return CleanConfig(_LONGEST_LINE, math.inf, drop_duplicates=False) if self.text else self.clean

@@ -34,8 +34,8 @@ from dragoman.data.prepared import (
     overlap,
     write_meta,
 )
-from dragoman.data.scan import Progress, Scan, each_code, sample, scan, text_code
-from dragoman.data.split import hold_out
+from dragoman.data.scan import Progress, Scan, each_code, sample, scan, sides, text_code
+from dragoman.data.split import hold_out, hold_out_end
 from dragoman.data.store import CorpusRange, PairStore, StoreMeta, StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
@@ -98,7 +98,9 @@ class _Preparation:
 
     def run(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> None:
         scanned = scan(self.data, self.scratch, self.report)
-        if not self.data.valid:
+        if not self.data.valid and self.data.text:
+            hold_out_end(scanned.codes, self.data.valid_size)
+        elif not self.data.valid:
             hold_out(scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed)
         if not (scanned.codes == KEPT).any():
             raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
@@ -108,7 +110,7 @@ class _Preparation:
         for file, tokenizer in zip(files, tokenizers, strict=True):
             tokenizer.save(file)
         with open_workers(files, scanned.pairs) as workers:
-            encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.clean, workers)
+            encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.cleaning, workers)
             train, held_out, dropped = self._encode_train(scanned, encoders)
             valid, valid_dropped = (held_out, {}) if held_out else self._encode_valid(encoders)
         for side, hashes in (("src", scanned.src_hashes), ("tgt", scanned.tgt_hashes)):
@@ -144,7 +146,7 @@ class _Preparation:
             train = stack.enter_context(self._writer("train", encoders, linked))
             valid = None if data.valid else stack.enter_context(self._writer("valid", encoders))
             out = stack.enter_context((self.result / "train.dropped").open("wb"))
-            sink = Sink(train, valid, out, data.clean)
+            sink = Sink(train, valid, out, data.cleaning)
             codes = each_code(scanned.codes)
             done = 0
             for number, source in enumerate(data.train):
@@ -166,12 +168,12 @@ class _Preparation:
         """Write the store of the validation corpora. They are the user's choice: only what no model can
         be given is left out."""
         data = self.data
-        lenient = CleanConfig(max_length=data.clean.max_length, max_ratio=math.inf)
+        lenient = CleanConfig(max_length=data.cleaning.max_length, max_ratio=math.inf)
         with self._writer("valid", encoders) as valid, (self.result / "valid.dropped").open("wb") as out:
             sink = Sink(valid, None, out, lenient)
             for number, source in enumerate(data.valid):
                 read = read_pairs(source, data.src_lang, data.tgt_lang)
-                coded = ((text_code(pair.src, pair.tgt, lenient), pair) for pair in read)
+                coded = ((text_code(*sides(pair, data), lenient), pair) for pair in read)
                 for _ in encode_corpus(number, coded, encoders, sink):
                     self.report("encode valid", int(sink.totals.sum()), None)
             if sink.totals[KEPT] == 0:

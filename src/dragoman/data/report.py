@@ -14,6 +14,7 @@ from dragoman.data.encode import Encoders
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.leak import Leaks, OverlapReport
 from dragoman.data.scan import Progress, Scan, sample, scan
+from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 OVERLAP = "overlap"
@@ -130,6 +131,8 @@ def analyse(
     report = progress or (lambda *_: None)
     # Duplicates are to be found among all pairs, also where they would not be dropped.
     data = DataConfig(tuple(sources), src_lang=src_lang, tgt_lang=tgt_lang)
+    if data.text:
+        raise UserError(f"{sources[0].files[0]}: this is text, and the report is about pairs; give pairs")
     leaks = Leaks(test, src_lang, tgt_lang) if test else None
     with tempfile.TemporaryDirectory() as directory:
         scanned = scan(data, Path(directory), report)

@@ -3,8 +3,7 @@
     corpora ──> blocks ──shuffle──> windows ──shuffle, sort by length──> batches ──shuffle──> out
 
 Memory is bounded by one window whatever the size of the corpus; a corpus that fits into one window is
-shuffled as a whole. Random numbers are raw words of the bit generator and every shuffle is a stable
-argsort of them, so the order does not depend on the version of numpy.
+shuffled as a whole.
 """
 
 import itertools
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.data.dice import random_bits, shuffle
 from dragoman.errors import UserError
 
 _BLOCK = 4096
@@ -86,7 +86,7 @@ class BucketSampler:
         skip = start
         for indices, bits in self._windows(epoch):
             cuts = self._cut(indices, bits)
-            order = _shuffle(bits, len(cuts) - 1)
+            order = shuffle(bits, len(cuts) - 1)
             for batch in order[skip:]:
                 yield indices[cuts[batch] : cuts[batch + 1]]
             skip = max(0, skip - len(order))
@@ -101,13 +101,13 @@ class BucketSampler:
         window_of = (np.cumsum(blocks[:, 2]) - blocks[:, 2]) // self.window
         bounds = np.flatnonzero(np.diff(window_of, prepend=-1, append=-1))
         for number, (first, last) in enumerate(itertools.pairwise(bounds)):
-            bits = _random_bits(self.seed, epoch, number + 1)
+            bits = random_bits(self.seed, epoch, number + 1)
             indices = np.concatenate([_take(bits, *block) for block in blocks[first:last].tolist()])
-            yield indices[_shuffle(bits, len(indices))], bits
+            yield indices[shuffle(bits, len(indices))], bits
 
     def _blocks(self, epoch: int) -> np.ndarray:
         """Rows (start, end, pairs to take) that together are the draws of the epoch, shuffled."""
-        bits = _random_bits(self.seed, epoch, 0)
+        bits = random_bits(self.seed, epoch, 0)
         rows = []
         for corpus in self.corpora:
             size = corpus.end - corpus.start
@@ -125,7 +125,7 @@ class BucketSampler:
             corpus_rows[:, :2] += corpus.start
             rows.append(corpus_rows)
         blocks = np.concatenate(rows)
-        return blocks[_shuffle(bits, len(blocks))]
+        return blocks[shuffle(bits, len(blocks))]
 
     def _cut(self, indices: np.ndarray, bits: np.random.BitGenerator) -> np.ndarray:
         """Sort `indices` in place into neighbours of like length and return where the batches begin."""
@@ -173,12 +173,4 @@ def _by_length(src: np.ndarray, tgt: np.ndarray, bits: np.random.BitGenerator) -
 def _take(bits: np.random.BitGenerator, start: int, end: int, take: int) -> np.ndarray:
     if take == end - start:
         return np.arange(start, end)
-    return start + _shuffle(bits, end - start)[:take]
-
-
-def _random_bits(*key: int) -> np.random.BitGenerator:
-    return np.random.PCG64(np.random.SeedSequence([part % (1 << 64) for part in key]))
-
-
-def _shuffle(bits: np.random.BitGenerator, size: int) -> np.ndarray:
-    return np.argsort(bits.random_raw(size), kind="stable")
+    return start + shuffle(bits, end - start)[:take]

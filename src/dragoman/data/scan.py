@@ -66,13 +66,14 @@ def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
         metered(file for source in data.train for file in source.files) as meter,
     ):
         for number, pair in enumerate(_read_checked(data), start=1):
-            code = text_code(pair.src, pair.tgt, data.clean)
+            src, tgt = sides(pair, data)
+            code = text_code(src, tgt, data.cleaning)
             codes.append(code)
             if code == KEPT:
                 characters += len(pair.src) + len(pair.tgt)
-                pair_hashes.append(hash_pair(pair.src, pair.tgt))
-                src_hashes.append(hash_text(normalise(pair.src)))
-                tgt_hashes.append(hash_text(normalise(pair.tgt)))
+                pair_hashes.append(hash_pair(src, tgt))
+                src_hashes.append(hash_text(normalise(src)))
+                tgt_hashes.append(hash_text(normalise(tgt)))
             else:
                 for file in (pair_hashes, src_hashes, tgt_hashes):
                     file.append(0)
@@ -81,9 +82,14 @@ def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
     progress("read", number, number)
     pairs, src, tgt = (map_numbers(paths[name], np.uint64) for name in names[:3])
     mapped_codes = map_numbers(paths["codes"], np.uint8, writable=True)
-    if data.clean.drop_duplicates:
+    if data.cleaning.drop_duplicates:
         mark_repeats(pairs, mapped_codes, DUPLICATE, scratch)
     return Scan(number, characters, pairs, src, tgt, mapped_codes)
+
+
+def sides(pair: Pair, data: DataConfig) -> tuple[str, str]:
+    """The texts that a pair is judged by: a line of text stands for both."""
+    return (pair.tgt if data.text else pair.src), pair.tgt
 
 
 def text_code(src: str, tgt: str, clean: CleanConfig) -> int:

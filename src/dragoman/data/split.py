@@ -19,7 +19,7 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
 
     `src_hashes` are of normalised sources. A tiny corpus gives one pair, if it has two different sources.
     """
-    usable = sum(int((codes[i : i + _CHUNK] == KEPT).sum()) for i in range(0, len(codes), _CHUNK))
+    usable = _usable(codes)
     wanted = min(valid_size, max(1, usable // 10))
     if wanted == 0 or usable < 2:
         return
@@ -35,6 +35,21 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
     if len(chosen) == 0:
         chosen = _whole_groups(indices, ranks, usable // 2, most=usable // 2, single=True)
     codes[chosen] = HELD_OUT
+
+
+def hold_out_end(codes: np.ndarray, valid_size: int) -> None:
+    """The same of text: its last lines, since lines out of its middle would tear it."""
+    wanted = min(valid_size, _usable(codes) // 10)
+    for end in range(len(codes), 0, -_CHUNK):
+        start = max(0, end - _CHUNK)
+        kept = start + np.flatnonzero(codes[start:end] == KEPT)
+        taken = kept[max(0, len(kept) - wanted) :]
+        codes[taken] = HELD_OUT
+        wanted -= len(taken)
+
+
+def _usable(codes: np.ndarray) -> int:
+    return sum(int((codes[i : i + _CHUNK] == KEPT).sum()) for i in range(0, len(codes), _CHUNK))
 
 
 def _front(

@@ -57,7 +57,8 @@ class PairStore:
             if not whole or offsets[-1] != len(self._ids[side]):
                 raise UserError(f"{directory}: the files {name}.{side}.* do not fit together; prepare again")
             self._offsets[side] = offsets
-        self._lines = map_numbers(directory / f"{name}.lines", np.int64)
+        self.lines = map_numbers(directory / f"{name}.lines", np.int64)
+        """In its corpus, of each pair."""
         self.src_lengths, self.tgt_lengths = lengths["src"], lengths["tgt"]
 
     def __len__(self) -> int:
@@ -69,6 +70,10 @@ class PairStore:
     def tgt(self, index: int) -> np.ndarray:
         return self._side("tgt", index)
 
+    def tgt_begin(self, index: int) -> int:
+        """How many target ids stand before a pair; for the number of pairs, how many there are."""
+        return int(self._offsets["tgt"][index])
+
     def links(self, index: int) -> np.ndarray:
         """L 2: the numbers of source and target words that belong together; none where nothing was said."""
         return self._side(_LINKS, index).reshape(-1, 2)
@@ -76,7 +81,7 @@ class PairStore:
     def origin(self, index: int) -> str:
         """Where the pair was read: `a.en:17`."""
         corpus = bisect_right([corpus.end for corpus in self.corpora], index)
-        return f"{self._names[corpus]}:{self._lines[index]}"
+        return f"{self._names[corpus]}:{self.lines[index]}"
 
     def _side(self, side: str, index: int) -> np.ndarray:
         if not 0 <= index < self._size:

@@ -75,18 +75,23 @@ class Translator(Surface):
         progress: Progress | None = None,
     ) -> list[list[Hypothesis]]:
         sources = self.src_tokenizer.encode_batch(texts)
-        results: list[list[Hypothesis]] = [[EMPTY] for _ in texts]
+        results: dict[int, list[Hypothesis]] = {}
         asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
         done = len(texts) - len(asked)
         for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
             batch = [asked[place] for place in places]
-            ended = self._search([sources[i] for i in batch], settings, [constraints[i] for i in batch])
-            for index, found in zip(batch, ended, strict=True):
-                results[index] = self._ranked(found, settings)
+            found = self.search_ids([sources[i] for i in batch], settings, [constraints[i] for i in batch])
+            results |= dict(zip(batch, found, strict=True))
             done += len(batch)
             if progress:
                 progress(done, len(texts))
-        return results
+        return [results.get(index, [EMPTY]) for index in range(len(texts))]
+
+    def search_ids(
+        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+    ) -> list[list[Hypothesis]]:
+        """The n best of sources that are ids already, all in one batch."""
+        return [self._ranked(found, settings) for found in self._search(sources, settings, constraints)]
 
     def score(
         self,

@@ -5,7 +5,9 @@ from typing import Any
 
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.bert import Bert, BertConfig, bert
 from dragoman.models.convs2s import ConvS2SConfig, convs2s
+from dragoman.models.gpt import GptConfig, gpt
 from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
@@ -17,18 +19,33 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "mixed": (MixedConfig, mixed),
     "convs2s": (ConvS2SConfig, convs2s),
     "markov": (MarkovConfig, markov),
+    "gpt": (GptConfig, gpt),
 }
+
+READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert]]] = {"bert": (BertConfig, bert)}
+"""Models that read and do not write."""
+
+Network = EncoderDecoder | Bert
 
 
 def config_class(kind: str) -> type:
-    if kind not in MODELS:
-        raise UserError(f"model.kind: '{kind}' is not known; models are {', '.join(MODELS)}")
-    return MODELS[kind][0]
+    known = {**MODELS, **READERS}
+    if kind not in known:
+        raise UserError(f"model.kind: '{kind}' is not known; models are {', '.join(known)}")
+    return known[kind][0]
 
 
 def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
     """A fresh model: its weights are random, its tables empty."""
+    model = build_network(kind, config, vocab)
+    if not isinstance(model, EncoderDecoder):
+        raise UserError(f"model.kind: {kind} reads and does not write; choose one of {', '.join(MODELS)}")
+    return model
+
+
+def build_network(kind: str, config: object, vocab: Vocab) -> Network:
+    """The same, also of those that only read."""
     expected = config_class(kind)
     if not isinstance(config, expected):
         raise TypeError(f"model {kind} takes a {expected.__name__}, not a {type(config).__name__}")
-    return MODELS[kind][1](config, vocab)
+    return {**MODELS, **READERS}[kind][1](config, vocab)

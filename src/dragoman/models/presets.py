@@ -5,12 +5,14 @@ from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
+from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 
-ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig
+ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -56,6 +58,36 @@ def convs2s() -> ConvS2SConfig:
     return ConvS2SConfig(num_layers=4, model_dim=256, kernel_width=3, attention="dot", dropout=0.2)
 
 
+def gpt() -> GptConfig:
+    """The model of «Improving Language Understanding by Generative Pre-Training» (Radford et al. 2018)."""
+    return GptConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072, norm="post", max_positions=512)
+
+
+def gpt2() -> GptConfig:
+    """The smallest model of Radford et al. 2019."""
+    return GptConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072, norm="pre")
+
+
+def gpt_small() -> GptConfig:
+    """GPT-2's wiring for a GPU and an hour, or two CPU cores and a night."""
+    return GptConfig(num_layers=6, model_dim=384, num_heads=6, ff_dim=1536, max_positions=512)
+
+
+def gpt_tiny() -> GptConfig:
+    """GPT-2's wiring for two CPU cores and some minutes."""
+    return GptConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
+
+
+def bert_base() -> BertConfig:
+    """The smaller model of Devlin et al. 2019."""
+    return BertConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def bert_tiny() -> BertConfig:
+    """For two CPU cores and some minutes."""
+    return BertConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -75,6 +107,12 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "lstm": ("rnn", lstm),
     "lstm-no-attention": ("rnn", lstm_no_attention),
     "convs2s": ("convs2s", convs2s),
+    "gpt": ("gpt", gpt),
+    "gpt-2": ("gpt", gpt2),
+    "gpt-small": ("gpt", gpt_small),
+    "gpt-tiny": ("gpt", gpt_tiny),
+    "bert-base": ("bert", bert_base),
+    "bert-tiny": ("bert", bert_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

@@ -156,12 +156,17 @@ class SelfAttention(nn.Module):
         return KeyValueCache.empty(rows, self.num_heads, self.head_dim, self.value_dim, like)
 
     def step(
-        self, x: Float[Tensor, "N 1 D"], past: KeyValueCache, relation: Relation = UNRELATED
-    ) -> tuple[Float[Tensor, "N 1 D"], KeyValueCache]:
-        """One further position: its key and value join the cache, and it looks at all of them."""
+        self,
+        x: Float[Tensor, "N Q D"],
+        past: KeyValueCache,
+        relation: Relation = UNRELATED,
+        mask: Mask = EVERYTHING,
+    ) -> tuple[Float[Tensor, "N Q D"], KeyValueCache]:
+        """One further position, or some: their keys and values join the cache, and they look at what the mask
+        shows of it."""
         query, key, value = self.project(x, relation)
         past = past.append(key, value)
-        return self.out(join_heads(self._attend(query, past.key, past.value, EVERYTHING, relation))), past
+        return self.out(join_heads(self._attend(query, past.key, past.value, mask, relation))), past
 
     def _attend(
         self,

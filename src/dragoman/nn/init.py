@@ -38,6 +38,17 @@ def embedding_weight(size: int, dim: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))
 
 
+def gpt_weights(model: nn.Module, num_layers: int | None = None) -> None:
+    """Normal with standard deviation 0.02 throughout (Radford et al. 2018, section 4.1; Devlin et al. 2019).
+    With `num_layers`, what is added to the residual stream, 2·L times in all, begins with 1/√(2·L) of it
+    (Radford et al. 2019, section 2.3). Biases are zero, norms begin at 1."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            added = name.endswith(("self_attention.out.weight", "feedforward.narrow.weight"))
+            shrink = (2 * num_layers) ** -0.5 if added and num_layers else 1.0
+            nn.init.normal_(parameter, std=0.02 * shrink)
+
+
 def position_weight(size: int, dim: int) -> nn.Parameter:
     """Normal with standard deviation 0.1 (Gehring et al. 2017, section 3.5)."""
     return nn.Parameter(torch.empty(size, dim).normal_(std=0.1))

@@ -1,6 +1,6 @@
 """The layers of a Transformer (Vaswani et al. 2017, figure 1), made of sublayers that are given.
 
-    x ─ self-attention ─ feed-forward ─▶                          encoder
+    x ─ self-attention ─ feed-forward ─▶                          encoder, or with a mask a language model
     x ─ masked self-attention ─ cross-attention ─ feed-forward ─▶  decoder
 
 Every sublayer stands in a residual connection with its norm (`nn/norm.py` draws both orders).
@@ -16,7 +16,7 @@ from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.mask import CAUSAL, Mask
 from dragoman.nn.norm import Residual
 from dragoman.nn.relative import Relation
-from dragoman.nn.state import Moves
+from dragoman.nn.state import KeyValueCache, Moves
 from dragoman.shapes import Float, Int, Tensor
 
 
@@ -57,6 +57,14 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
         x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), mask, relation))
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
+
+    def step(
+        self, x: Float[Tensor, "N Q D"], past: KeyValueCache, mask: Mask, relation: Relation
+    ) -> tuple[Float[Tensor, "N Q D"], KeyValueCache]:
+        """Further positions of a layer that looks back: a decoder without a memory."""
+        attended, past = self.self_attention.step(self.self_residual.before(x), past, relation, mask)
+        x = self.self_residual.after(x, attended)
+        return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x))), past
 
 
 @dataclass(frozen=True)

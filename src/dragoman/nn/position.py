@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import position_weight
-from dragoman.shapes import Float, Tensor
+from dragoman.shapes import Float, Int, Tensor
 
 SinusoidLayout = Literal["interleaved", "halves"]
 _TABLE_LENGTH = 512
@@ -84,8 +84,11 @@ class LearnedPositions(nn.Module):
         end = start + x.size(1)
         if end <= len(self.weight):
             return x + self.weight[start:end]
-        places = torch.arange(start, end, device=x.device).clamp(max=len(self.weight) - 1)
-        return x + F.embedding(places, self.weight)
+        return self.at(x, torch.arange(start, end, device=x.device))
+
+    def at(self, x: Float[Tensor, "B T D"], places: Int[Tensor, "*#B T"]) -> Float[Tensor, "B T D"]:
+        """Where the rows stand at places of their own."""
+        return x + F.embedding(places.clamp(max=len(self.weight) - 1), self.weight)
 
 
 class NoPositions(nn.Module):

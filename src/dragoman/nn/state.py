@@ -63,13 +63,13 @@ class KeyValueCache:
     def value(self) -> Float[Tensor, "N H T W"]:
         return self.values[:, : self.length].transpose(1, 2)
 
-    def append(self, key: Float[Tensor, "N H 1 E"], value: Float[Tensor, "N H 1 W"]) -> "KeyValueCache":
-        keys, values = self.keys, self.values
-        if self.length == keys.size(1):
+    def append(self, key: Float[Tensor, "N H Q E"], value: Float[Tensor, "N H Q W"]) -> "KeyValueCache":
+        keys, values, end = self.keys, self.values, self.length + key.size(2)
+        while end > keys.size(1):
             keys, values = (torch.cat([buffer, torch.empty_like(buffer)], dim=1) for buffer in (keys, values))
-        keys[:, self.length] = key[:, :, 0]
-        values[:, self.length] = value[:, :, 0]
-        return KeyValueCache(keys, values, self.length + 1)
+        keys[:, self.length : end] = key.transpose(1, 2)
+        values[:, self.length : end] = value.transpose(1, 2)
+        return KeyValueCache(keys, values, end)
 
     def expand(self, k: int) -> "KeyValueCache":
         rows = torch.arange(len(self.keys), device=self.keys.device)

@@ -19,7 +19,8 @@ from dragoman.train.session import train_run
 if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
-_FIXED = ("seed", "start", "data", "tokenizer", "model", "train.batch_tokens")
+_EXAMPLES = ("objective.name", "objective.block", "objective.noise", "objective.next_sentence")
+_FIXED = ("seed", "start", "data", "tokenizer", "model", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
 
 

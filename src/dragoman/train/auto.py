@@ -96,7 +96,9 @@ def this_machine(device: str = "auto") -> Machine:
     return Machine(cores, torch.cuda.get_device_properties(0).total_memory)
 
 
-def choose(stats: CorpusStats, machine: Machine, max_updates: int | None = None) -> dict[str, Any]:
+def choose(
+    stats: CorpusStats, machine: Machine, max_updates: int | None = None, objective: str = "translate"
+) -> dict[str, Any]:
     """The sections of a configuration that are not given, as plain data.
 
     Where the number of updates is given, what depends on it follows: warm-up, validation, averaging.
@@ -109,7 +111,7 @@ def choose(stats: CorpusStats, machine: Machine, max_updates: int | None = None)
     updates = max_updates or _round(min(most, max(500, epochs * updates_per_epoch)))
     every = _round(min(max(100, updates // 20), 5000, -(-updates // 2)))
     warmup = min(max(100, updates // 10), 4000, updates // 2)
-    return {
+    chosen = {
         "tokenizer": {"vocab_size": _step(_VOCABULARY, stats.pairs, 32_000)},
         "model": {"preset": size.preset, "dropout": _step(_DROPOUT, stats.pairs, 0.1)},
         "objective": {"label_smoothing": 0.1},
@@ -127,6 +129,13 @@ def choose(stats: CorpusStats, machine: Machine, max_updates: int | None = None)
             "patience": 10,
         },
     }
+    if objective != "translate":
+        presets = {"causal": "gpt-small" if machine.gpu_bytes else "gpt-tiny", "masked": "bert-tiny"}
+        if objective in presets:
+            chosen["model"] = {"preset": presets[objective]}
+        chosen["objective"] = {}
+        chosen["train"]["metric"] = "loss"
+    return chosen
 
 
 def _model_size(pairs: int, machine: Machine) -> str:

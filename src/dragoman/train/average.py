@@ -112,7 +112,7 @@ def _validate(
     if not (run.directory / DATA).is_dir():
         return {}
     config = run.config.train
-    validator = Validator(config, run.prepared(), device)
+    validator = Validator(run.config, run.prepared(), device)
     if not len(validator):
         return {}
     model = build_described(state["model"]).to(device)

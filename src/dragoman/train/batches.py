@@ -16,13 +16,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from dragoman.data.alignment.spread import LinkSpread
-from dragoman.data.batch import PairBatch, collate
+from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
-from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
+from dragoman.data.examples import Examples
 from dragoman.data.sampler import BucketSampler, tempered
 from dragoman.train.config import RunConfig
 from dragoman.train.distributed import ALONE, Crew
+from dragoman.train.examples import training_examples
 
 T = TypeVar("T")
 _AHEAD = 8
@@ -30,7 +30,7 @@ _AHEAD = 8
 
 @dataclass(frozen=True)
 class MicroBatch:
-    batch: PairBatch
+    batch: Batch
     pairs: np.ndarray
     """Numbers of the pairs in the training data."""
     epoch: int
@@ -61,15 +61,14 @@ class _Drawn:
     next_batch: int
 
 
-def make_sampler(config: RunConfig, prepared: Prepared) -> BucketSampler:
-    store = prepared.train
+def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler:
     return BucketSampler(
-        store.src_lengths,
-        store.tgt_lengths,
+        examples.src_lengths,
+        examples.tgt_lengths,
         batch_tokens=config.train.batch_tokens,
         seed=config.seed,
-        corpora=tempered(store.corpora, config.data.temperature),
-        origin=store.origin,
+        corpora=tempered(examples.corpora, config.data.temperature),
+        origin=examples.origin,
     )
 
 
@@ -79,11 +78,9 @@ class Batches:
     def __init__(
         self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
     ) -> None:
-        self.config, self.prepared, self.device, self.crew = config, prepared, device, crew
-        self.sampler = make_sampler(config, prepared)
-        self._spread: LinkSpread | None = None
-        if config.objective.guided_alignment.weight:
-            self._spread = LinkSpread(prepared.train, prepared.src_tokenizer, prepared.tgt_tokenizer)
+        self.config, self.device, self.crew = config, device, crew
+        self.examples = training_examples(config, prepared)
+        self.sampler = make_sampler(config, self.examples)
 
     def updates(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
         """Updates from batch number `batch` of epoch number `epoch` on."""
@@ -109,9 +106,9 @@ class Batches:
 
     def origin_of_longest(self, micro: MicroBatch) -> str:
         """File and line of the longest pair of a batch, for the message when memory is too small."""
-        store = self.prepared.train
-        lengths = np.maximum(store.src_lengths[micro.pairs], store.tgt_lengths[micro.pairs])
-        return store.origin(int(micro.pairs[int(np.argmax(lengths))]))
+        examples = self.examples
+        lengths = np.maximum(examples.src_lengths[micro.pairs], examples.tgt_lengths[micro.pairs])
+        return examples.origin(int(micro.pairs[int(np.argmax(lengths))]))
 
     def _shares(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
         """What this process has to do in every update; only its own batches are read."""
@@ -127,16 +124,13 @@ class Batches:
             yield UpdateBatch(own, group[-1].epoch, group[-1].next_batch, last)
 
     def _read(self, drawn: _Drawn, number: int) -> MicroBatch:
-        ids = self._ids(drawn.pairs, drawn.epoch)
-        batch = collate(ids)
-        if self._spread is not None:
-            batch = dataclasses.replace(batch, links=self._spread(drawn.pairs, ids))
+        batch = self.examples.batch(drawn.pairs, drawn.epoch)
         return MicroBatch(batch, drawn.pairs, drawn.epoch, number)
 
     def _cost(self, pairs: np.ndarray) -> int:
         """Positions of a batch, padding counted."""
-        store = self.prepared.train
-        return len(pairs) * int(store.src_lengths[pairs].max() + store.tgt_lengths[pairs].max() + 2)
+        src, tgt = self.examples.src_lengths, self.examples.tgt_lengths
+        return len(pairs) * int(src[pairs].max() + tgt[pairs].max() + 2)
 
     def _drawn(self, first_epoch: int, first_batch: int) -> Iterator[_Drawn]:
         last_epoch = self.config.train.max_epochs
@@ -145,21 +139,6 @@ class Batches:
             start = first_batch if epoch == first_epoch else 0
             for number, pairs in enumerate(self.sampler.batches(epoch, start), start + 1):
                 yield _Drawn(pairs, epoch, number)
-
-    def _ids(self, pairs: np.ndarray, epoch: int) -> list[IdPair]:
-        rate = self.config.tokenizer.dropout
-        if not rate:
-            return load_pairs(self.prepared.train, pairs)
-        return load_pairs_dropout(
-            self.prepared.train,
-            pairs,
-            self.prepared.src_tokenizer,
-            self.prepared.tgt_tokenizer,
-            rate=rate,
-            seed=self.config.seed,
-            epoch=epoch,
-            max_length=self.config.data.clean.max_length,
-        )
 
 
 def deal(costs: Sequence[int], processes: int) -> list[list[int]]:

@@ -8,24 +8,37 @@ from typing import Any, Literal
 
 from dragoman.config import apply_overrides, check_not_negative, check_shares, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
+from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
-from dragoman.models import MODELS
+from dragoman.models import MODELS, READERS
 from dragoman.models.base import CountedConfig
 from dragoman.models.presets import chosen_config
 from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
+from dragoman.train.text import check_text, with_specials, without_smoothing
 
 Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
 LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
+ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise"]
+
+
 @dataclass(frozen=True)
 class ObjectiveConfig:
+    name: ObjectiveName = "translate"
+    """`translate` learns from pairs, all others from text."""
+    block: int = 128
+    """Pieces of text in an example."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    next_sentence: bool = True
+    """masked: two texts, and whether the second follows the first."""
     label_smoothing: float = 0.1
+    """Where nothing is said, none with text."""
     teacher_forcing: float = 1.0
     """Share of the decoder's inputs that come from the data; the others are its own words."""
     teacher_forcing_end: float | None = None
@@ -38,6 +51,8 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
+        if self.block < 2:
+            raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
         check_not_negative(self, "r_drop")
         guided = self.guided_alignment.weight
         if self.forcing().samples and self.r_drop:
@@ -169,10 +184,14 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     kind, model = _model_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
+    plain["objective"] = without_smoothing(plain.get("objective", {}))
     if isinstance(model, CountedConfig):
         plain["train"] = _with_an_end(plain["train"])
-        return from_dict(RunConfig, plain)
     config = from_dict(RunConfig, plain)
+    check_text(config, model)
+    config = dataclasses.replace(config, tokenizer=with_specials(config))
+    if isinstance(model, CountedConfig):
+        return config
     if config.objective.guided_alignment.weight and not any(s.alignment for s in config.data.train):
         raise UserError(
             "objective.guided_alignment.weight: no corpus of data.train has an alignment; make one with  "
@@ -205,7 +224,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def _model_config(section: object) -> tuple[str, Any]:
-    return chosen_config(section, {kind: config for kind, (config, _) in MODELS.items()})
+    return chosen_config(section, {kind: config for kind, (config, _) in {**MODELS, **READERS}.items()})
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:

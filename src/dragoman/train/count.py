@@ -49,7 +49,8 @@ def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop
 def _validate(run: Run, prepared: Prepared, fitting: Fitting, log: Log) -> None:
     config, progress, model = run.config.train, fitting.progress, fitting.model
     tokens = max(1, min(config.batch_tokens, _SCORES_AT_ONCE // model.vocab.tgt_size))
-    validator = Validator(dataclasses.replace(config, batch_tokens=tokens), prepared, fitting.device)
+    train = dataclasses.replace(config, batch_tokens=tokens)
+    validator = Validator(dataclasses.replace(run.config, train=train), prepared, fitting.device)
     if not len(validator):
         return
     log.display.stage("validating", 0, None)
@@ -87,6 +88,7 @@ class _Epoch:
             for micro in update.micro_batches:
                 if self._stop.signal is not None:
                     raise _Stopped
+                assert isinstance(micro.batch, PairBatch), "what is counted are pairs"
                 yield micro.batch
                 done += len(micro.pairs)
                 self.tokens += micro.batch.num_tokens

@@ -184,6 +184,12 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
     shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
     if "free_loss" in metrics:
         shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
+    if "word_perplexity" in metrics:
+        shown.append(
+            f"word ppl {_short(metrics['word_perplexity'])}  bits/byte {metrics['bits_per_byte']:.3f}"
+        )
+    if "next_sentence" in metrics:
+        shown.append(f"next sentence {100 * metrics['next_sentence']:.1f}%")
     shown += [
         f"{name} {metrics[key]:.1f}"
         for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))

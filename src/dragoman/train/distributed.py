@@ -27,9 +27,9 @@ from torch.distributed import GradBucket  # pyright: ignore[reportPrivateImportU
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.data.batch import PairBatch
+from dragoman.data.batch import Batch
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder
+from dragoman.models import Network
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
 from dragoman.objectives import Objective
 
@@ -75,7 +75,7 @@ class Crew:
         numbers = torch.stack([norm, loss, nll]).tolist()
         return numbers[0], numbers[1], numbers[2], tokens
 
-    def wrap(self, model: EncoderDecoder, objective: Objective, shard: bool) -> "Passes | None":  # noqa: ARG002
+    def wrap(self, model: Network, objective: Objective, shard: bool) -> "Passes | None":  # noqa: ARG002
         """Something that computes losses so that their gradients are summed over all processes."""
         return None
 
@@ -87,11 +87,11 @@ class _Loss(nn.Module):
     """Model and loss as one module: what is around a model has to see all uses of its weights, and the loss
     uses those of the projection."""
 
-    def __init__(self, model: EncoderDecoder, objective: Objective) -> None:
+    def __init__(self, model: Network, objective: Objective) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(self, batch: PairBatch, update: int) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, update: int) -> tuple[Tensor, Tensor]:
         loss = self.objective(self.model, batch, update)
         return loss.total, loss.nll
 
@@ -102,7 +102,7 @@ class Passes:
     def __init__(self, module: nn.Module) -> None:
         self.module = module
 
-    def __call__(self, batch: PairBatch, update: int) -> tuple[Tensor, Tensor]:
+    def __call__(self, batch: Batch, update: int) -> tuple[Tensor, Tensor]:
         return self.module(batch, update)
 
     def part(self, last: bool) -> AbstractContextManager[None]:
@@ -186,7 +186,7 @@ class _Member(Crew):
         self._agreed = [count > 0 for count in found[4:]]
         return found[0], found[1], found[2], int(found[3])
 
-    def wrap(self, model: EncoderDecoder, objective: Objective, shard: bool) -> Passes:
+    def wrap(self, model: Network, objective: Objective, shard: bool) -> Passes:
         module = _Loss(model, objective)
         assert self._group is not None, "the processes are connected before a model is wrapped"
         if shard:

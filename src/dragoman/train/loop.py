@@ -82,7 +82,7 @@ class Loop:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
         self.config, self.crew = run.config.train, training.crew
         self.batches = Batches(run.config, prepared, training.device, self.crew)
-        self.validator = Validator(self.config, prepared, training.device)
+        self.validator = Validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self._began, self._first = time.monotonic(), training.progress.update
         self._line_began = self._began
@@ -139,8 +139,8 @@ class Loop:
         try:
             return learn(self.training, data)
         except torch.OutOfMemoryError:
-            widest = max(data.micro_batches, key=lambda micro: micro.batch.tgt_in.numel())
-            rows, width = widest.batch.tgt_in.shape
+            widest = max(data.micro_batches, key=lambda micro: micro.batch.shape.numel())
+            rows, width = widest.batch.shape
             raise UserError(
                 f"update {self.training.progress.update}: out of memory on {self.training.device} with a "
                 f"batch of {rows} pairs of up to {width} target tokens (the longest pair is "

@@ -61,9 +61,10 @@ class Plan:
         if config.counted:
             shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in fields.items())
             limits = ["one pass over the data: this model is fitted by counting"]
+        read = f"to learn from, {len(prepared.valid):,} to validate on"
         rows = [
-            ("languages", f"{data.src_lang} → {data.tgt_lang}"),
-            ("pairs", f"{len(prepared.train):,} to learn from, {len(prepared.valid):,} to validate on"),
+            *([] if data.text else [("languages", f"{data.src_lang} → {data.tgt_lang}")]),
+            ("lines" if data.text else "pairs", f"{len(prepared.train):,} {read}"),
             ("dropped", dropped or "none"),
             ("vocabulary", f"{pieces} {src.kind} pieces"),
             ("model", f"{kind}: {shape}"),
@@ -95,7 +96,8 @@ def make_plan(
     """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
     config = make_config(sources, overrides=overrides, valid=valid, display=display)
     config = _dealt(config, processes)
-    out = out or Path("runs") / f"{config.data.src_lang}-{config.data.tgt_lang}"
+    data = config.data
+    out = out or Path("runs") / (config.objective.name if data.text else f"{data.src_lang}-{data.tgt_lang}")
     if Run.exists(out):
         _refuse_other_config(Run.open(out), config)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -129,11 +131,12 @@ def make_config(
 ) -> RunConfig:
     """The resolved configuration of files, of a YAML recipe, or of a mapping like one."""
     assignments = as_assignments(overrides)
-    plain = apply_overrides(_plain_config(sources, valid), assignments)
+    format = "text" if _learns_from_text(assignments) else "auto"
+    plain = apply_overrides(_plain_config(sources, valid, format), assignments)
     if not isinstance(plain.get("data"), Mapping):
         raise UserError("data: this section is required")
     data = from_dict(DataConfig, plain["data"], "data")
-    given = _plain_config(sources, valid)
+    given = _plain_config(sources, valid, format)
     if plain.get("start") is not None:
         given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
@@ -143,7 +146,8 @@ def make_config(
         asked = train if isinstance(train, Mapping) else {}
         updates = asked.get("max_updates")
         known = updates if isinstance(updates, int) and updates > 0 else None
-        chosen = choose(_stats(data, display), this_machine(str(asked.get("device", "auto"))), known)
+        machine = this_machine(str(asked.get("device", "auto")))
+        chosen = choose(_stats(data, display), machine, known, _objective_of(plain))
         if plain.get("start") is not None:
             chosen["optim"]["rate"] = _FINE_TUNING_RATE
         given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
@@ -175,7 +179,17 @@ def _without_clashes(section: str, chosen: dict[str, Any], assignments: Sequence
     return chosen
 
 
-def _plain_config(sources: Sequence[Source], valid: Sequence[str]) -> dict[str, Any]:
+def _objective_of(plain: Mapping[str, Any]) -> str:
+    section = plain.get("objective")
+    return str(section.get("name", "translate")) if isinstance(section, Mapping) else "translate"
+
+
+def _learns_from_text(assignments: Sequence[str]) -> bool:
+    """Then every file on the command line is text, and files do not come two by two."""
+    return any(a.startswith("objective.name=") and a != "objective.name=translate" for a in assignments)
+
+
+def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -> dict[str, Any]:
     if not sources:
         raise UserError("nothing to train on: give two files, a table of pairs, or a YAML recipe")
     if len(sources) == 1 and isinstance(sources[0], Mapping):
@@ -185,11 +199,11 @@ def _plain_config(sources: Sequence[Source], valid: Sequence[str]) -> dict[str, 
         if valid:
             raise UserError("--valid: a recipe names its own validation files, under data.valid")
         return load_yaml(Path(files[0]))
-    train = group_files(files)
+    train = group_files(files, format)
     languages = guess_languages(train[0]) or ("src", "tgt")
     data: dict[str, Any] = {"train": [to_dict(source) for source in train]}
     if valid:
-        data["valid"] = [to_dict(source) for source in group_files(list(valid))]
+        data["valid"] = [to_dict(source) for source in group_files(list(valid), format)]
     return {"data": {**data, "src_lang": languages[0], "tgt_lang": languages[1]}}
 
 

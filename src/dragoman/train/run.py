@@ -38,6 +38,7 @@ from dragoman.checkpoint.model import (
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
 from dragoman.decode.align import Pair, guided_look
+from dragoman.decode.generate import Generator
 from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
@@ -124,6 +125,18 @@ class Run:
     def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
         return ensemble([self], which, device, precision)
+
+    def generator(self, which: str = "best", device: str = "auto") -> Generator:
+        """The model of a run on text, to go on from prompts."""
+        if self.config.objective.name != "causal":
+            raise UserError(
+                f"{self.directory}: its objective.name is {self.config.objective.name}, and only a causal "
+                "language model goes on from a prompt"
+            )
+        loaded = load_model(self.directory, chosen := pick_device(device), which)
+        model = loaded.model.requires_grad_(False)
+        translator = Translator(model, loaded.src_tokenizer, loaded.tgt_tokenizer, self.config.search, chosen)
+        return Generator(translator, self.config.objective.block)
 
     def shortlist(self) -> Shortlist:
         """Which target pieces the pieces of a source can become: learnt from the training data when it is
@@ -232,6 +245,12 @@ def ensemble(
 ) -> Translator:
     """The models of several runs as one translator, which searches as the first run does. They may be of any
     family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
+    for run in runs:
+        if run.config.data.text:
+            raise UserError(
+                f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
+                "translate; a causal one goes on from a prompt with  dragoman generate RUN"
+            )
     chosen = pick_device(device)
     first, *others = (load_model(run.directory, chosen, which) for run in runs)
     src, tgt = first.src_tokenizer, first.tgt_tokenizer

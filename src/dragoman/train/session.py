@@ -103,7 +103,9 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
         lines.append(
             f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
         )
-    return [*lines, f"translate with:  dragoman translate {run.directory}"]
+    uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
+    use = uses.get(run.config.objective.name)
+    return [*lines, f"{use} {run.directory}"] if use else lines
 
 
 def _cannot_write(run: Run, error: OSError) -> UserError:

@@ -20,12 +20,12 @@ from dragoman.checkpoint.model import (
     vocab_of,
 )
 from dragoman.config import from_dict, to_dict
-from dragoman.data.batch import PairBatch
+from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import Network, build_network
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, Objective, RDrop
+from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
@@ -103,14 +103,14 @@ class Fitting:
         self.description = describe(kind, model_config, vocab, src, tgt)
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
-        self.model = build(kind, model_config, vocab).to(home).train()
+        self.model = build_network(kind, model_config, vocab).to(home).train()
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
 
     @contextmanager
-    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[EncoderDecoder]:
+    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Network]:
         """The model with the weights that will be used: the moving average's, where there is one, or those
         given. Of a model in parts, rank 0 has a whole copy inside; the others have nothing that runs."""
         if not self.sharded:
@@ -216,7 +216,7 @@ class Training(Fitting):
         scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
         return self.config.optim.rate * scale
 
-    def loss(self, batch: PairBatch, update: int) -> Loss:
+    def loss(self, batch: Batch, update: int) -> Loss:
         if self._passes is None:
             return self.objective(self.model, batch, update)
         total, nll = self._passes(batch, update)
@@ -242,7 +242,9 @@ class Training(Fitting):
         return changed
 
 
-def _objective(config: RunConfig, model: EncoderDecoder) -> Objective:
+def _objective(config: RunConfig, model: Network) -> Objective:
+    if not isinstance(model, EncoderDecoder):
+        return MaskedLanguageModel()
     forcing = config.objective.forcing()
     if forcing.samples and not model.differentiable_steps:
         raise UserError(

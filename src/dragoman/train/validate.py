@@ -1,6 +1,6 @@
 """What a model is worth on the validation set: by its loss, and by what it really translates.
 
-loss          of every pair, the decoder fed with the data
+loss          of every pair, or of every block of text, the decoder fed with the data
 forced_loss   the same for the sentences that are translated too
 free_loss     of those sentences again, the decoder fed with its own words
 
@@ -9,6 +9,7 @@ A decoder that has only ever seen right words may not know how to go on after a 
 with one word more has all later words at other positions than the data, and they count as wrong.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,15 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, by_length, collate
+from dragoman.data.batch import Batch, PairBatch, TextBatch, by_length
 from dragoman.data.corpus import Prepared
-from dragoman.data.pairs import load_pairs
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
+from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
+from dragoman.models.bert import Bert
 from dragoman.objectives import decode_own_words
-from dragoman.train.config import TrainConfig
+from dragoman.train.config import RunConfig
+from dragoman.train.examples import validation_examples
 
 _LOGITS_AT_ONCE = 1 << 24
 
@@ -44,31 +47,63 @@ class Validation:
     samples: list[Sample]
 
 
+@dataclass(frozen=True)
+class TextSize:
+    """Of a text that a language model has been through: what its loss can be divided by, whatever its pieces
+    are."""
+
+    words: int
+    """Its ends of lines counted, as for the Penn Treebank."""
+    bytes: int
+    """In UTF-8, its ends of lines counted."""
+
+    def rates(self, nll: float) -> dict[str, float]:
+        per_word = nll / self.words
+        bits = nll / self.bytes / math.log(2)
+        return {"word_perplexity": math.exp(min(per_word, 700.0)), "bits_per_byte": bits}
+
+
+def text_size(prepared: Prepared) -> TextSize | None:
+    """Of the validation set; None where there is none."""
+    store, tokenizer = prepared.valid, prepared.tgt_tokenizer
+    words = size = 0
+    for number in range(len(store)):
+        text = tokenizer.decode(store.tgt(number).tolist())
+        words += len(text.split()) + 1
+        size += len(text.encode("utf-8")) + 1
+    return TextSize(words, size) if words else None
+
+
 class Validator:
     """The validation set of a run, chosen and ordered once."""
 
-    def __init__(self, config: TrainConfig, prepared: Prepared, device: torch.device) -> None:
-        self.config, self.prepared, self.device = config, prepared, device
-        store = prepared.valid
-        lengths = np.maximum(store.src_lengths, store.tgt_lengths) + 1
+    def __init__(self, run: RunConfig, prepared: Prepared, device: torch.device) -> None:
+        self.config, self.prepared, self.device = run.train, prepared, device
+        store, config = prepared.valid, run.train
+        self.examples = validation_examples(run, prepared)
+        lengths = np.maximum(self.examples.src_lengths, self.examples.tgt_lengths) + 1
         self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
-        count = min(len(store), config.validate_sentences)
+        count = 0 if run.data.text else min(len(store), config.validate_sentences)
         chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
         of_chosen = by_length([int(lengths[i]) for i in chosen], config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        self._size = text_size(prepared) if run.objective.name == "causal" else None
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
     def __len__(self) -> int:
-        return len(self.prepared.valid)
+        return len(self.examples)
 
-    def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
+    def run(self, model: Network, autocast: torch.autocast) -> Validation:
         """Leaves the model in training mode, as it was."""
         model.eval()
         with autocast:
-            metrics = self._teacher_forced(model) | self._free_running(model)
-        outputs = self._translate(model) if self.sources else []
+            if isinstance(model, EncoderDecoder):
+                metrics = self._teacher_forced(model) | self._free_running(model)
+            else:
+                metrics = self._guesses(model)
+        outputs = self._translate(model) if self.sources and isinstance(model, EncoderDecoder) else []
         model.train()
         if outputs:
             for name, score in (("bleu", bleu), ("chrf", chrf), ("exact", exact_match)):
@@ -82,10 +117,26 @@ class Validator:
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         tokens = 0
         for batch in self._load(self._batches):
-            sums += _measure(model, model(batch.src_ids, batch.src_mask, batch.tgt_in), batch)
+            assert isinstance(batch, PairBatch)
+            sums += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             tokens += batch.num_tokens
-        loss, accuracy = (sums / tokens).tolist()
-        return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
+        return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
+
+    @torch.inference_mode()
+    def _guesses(self, model: Bert) -> dict[str, float]:
+        """The same for the pieces that are hidden; and how often it is right about whether a text follows."""
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        tokens = rows = right = 0
+        for batch in self._load(self._batches):
+            assert isinstance(batch, TextBatch)
+            hidden = model.read(batch.ids, batch.mask, batch.segments)
+            sums += _measure(model, hidden.flatten(0, 1)[batch.asked], batch.targets)
+            tokens += batch.num_tokens
+            if batch.follows is not None:
+                said = model.follows(hidden).argmax(dim=-1) == 0
+                right += int((said == batch.follows).sum())
+                rows += len(said)
+        return _per_token(sums, tokens) | ({"next_sentence": right / rows} if rows else {})
 
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
@@ -95,15 +146,16 @@ class Validator:
         forced, free = torch.zeros(2, 2, dtype=torch.float64, device=self.device)
         tokens = 0
         for batch in self._load(self._chosen_batches):
-            forced += _measure(model, model(batch.src_ids, batch.src_mask, batch.tgt_in), batch)
+            assert isinstance(batch, PairBatch)
+            forced += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
-            free += _measure(model, own, batch)
+            free += _measure(model, *_said(own, batch))
             tokens += batch.num_tokens
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
-    def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[PairBatch]:
+    def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[Batch]:
         for numbers in batches:
-            yield collate(load_pairs(self.prepared.valid, numbers), self.device)
+            yield self.examples.batch(np.array(numbers), epoch=0).to(self.device)
 
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
@@ -114,17 +166,27 @@ class Validator:
         return translator.translate(self.sources, batch_tokens=batch_tokens)
 
 
-def _measure(model: EncoderDecoder, hidden: Tensor, batch: PairBatch) -> Tensor:
-    """Two sums over the target tokens: the negative log-likelihood, and how many guesses are right."""
+def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """Of the target tokens: what the decoder gave, and what they are."""
+    return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
+
+
+def _per_token(sums: Tensor, tokens: int) -> dict[str, float]:
+    loss, accuracy = (sums / tokens).tolist()
+    return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
+
+
+def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Two sums over tokens: the negative log-likelihood, and how many guesses are right."""
     sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
-    for rows, target in _chunks(hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], model):
+    for rows, target in _chunks(hidden, targets, model):
         logits = model.project(rows).float()
         sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
         sums[1] += (logits.argmax(dim=-1) == target).sum()
     return sums
 
 
-def _chunks(hidden: Tensor, target: Tensor, model: EncoderDecoder) -> Iterator[tuple[Tensor, Tensor]]:
+def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
     """The logits of all positions at once would be the largest tensor of all."""
     rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
     yield from zip(hidden.split(rows), target.split(rows), strict=True)

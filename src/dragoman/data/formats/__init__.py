@@ -1,9 +1,10 @@
-"""Readers of parallel text, one file a format, all of them strict streams of pairs. They need no torch."""
+"""Readers of parallel text, and of text alone, one file a format, all of them strict streams of pairs. They
+need no torch."""
 
 from collections.abc import Iterator
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, tmx, tsv, xliff
+from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, text, tmx, tsv, xliff
 from dragoman.data.formats.detect import detect_format, group_files, guess_languages
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
@@ -21,6 +22,7 @@ _READERS = {
     "po": gettext.read_po,
     "mo": gettext.read_mo,
     "zip": moses.read,
+    "text": text.read,
 }
 
 

@@ -1,0 +1,60 @@
+"""`dragoman generate`: a language model goes on from a prompt."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import UserError
+from dragoman.text.normalize import one_line
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(help="Run directory of a causal language model.")],
+    prompts: Annotated[
+        list[str] | None, typer.Argument(help="What the text begins with; without any, lines of text.")
+    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="File with one prompt a line.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
+    lines: Annotated[int, typer.Option(help="Lines to write, each knowing those before it.")] = 1,
+    max_tokens: Annotated[int, typer.Option(help="Most pieces of a line beyond its prompt.")] = 64,
+    method: Annotated[str, typer.Option(help="sample, beam, exhaustive or mbr.")] = "sample",
+    beam: Annotated[int | None, typer.Option(help="For beam: hypotheses kept at each step.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Continuations of a prompt, or samples.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="For sample: below 1 is more careful.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="For sample: of the most probable pieces.")] = None,
+    seed: Annotated[int | None, typer.Option(help="For sample: another one draws another text.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Another field, such as search.top_k=40.")
+    ] = None,
+    prompt_open: Annotated[
+        bool, typer.Option("--prompt-open", help="The last word of a prompt may go on.")
+    ] = False,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Continue prompts from arguments or a file with a model of text (objective.name causal)."""
+    from dragoman.cli.output import open_output
+    from dragoman.cli.searching import with_changes
+    from dragoman.cli.texts import input_lines
+    from dragoman.train.run import Run
+
+    if lines < 1:
+        raise UserError(f"--lines: expected at least 1, found {lines}")
+    if lines > 1 and (n_best or 1) > 1:
+        raise UserError("--lines: several lines go on from the best one; leave out --n-best")
+    generator = Run.open(run).generator(checkpoint, device)
+    numbers = {"beam": beam, "n_best": n_best, "temperature": temperature, "top_p": top_p, "seed": seed}
+    search = with_changes(generator.search, method, fields or [], **numbers)
+    wanted = input_lines(prompts, input) if prompts or input else [""]
+    with open_output(output) as write:
+        for prompt in wanted:
+            if lines > 1:
+                for line in generator.lines(prompt, lines, max_tokens=max_tokens, search=search):
+                    write(one_line(line))
+                continue
+            found = generator.hypotheses(
+                prompt, max_tokens=max_tokens, prompt_open=prompt_open, search=search
+            )
+            for hypothesis in found:
+                write(one_line(hypothesis.text))

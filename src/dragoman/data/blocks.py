@@ -1,0 +1,103 @@
+"""Text as one stream of pieces, cut into blocks of the same length.
+
+    lines     a b c          stream   </s> <s> a b c </s> <s> d </s> <s> </s> <s> e f </s>
+              d              blocks   └─ of 4 ──────┘ └────────────┘ …
+              (empty)
+              e f
+
+Every line is `<s> … </s>`. Empty lines between two others say that a text ends: however many they were, one
+of them is in the stream. A block begins with the piece before it, so that every piece is said once, and never
+without what stands before it: the first `</s>` is the end of nothing.
+"""
+
+from bisect import bisect_right
+from itertools import pairwise
+
+import numpy as np
+
+from dragoman.data.store import CorpusRange, PairStore
+from dragoman.text.tokenizer import BOS_ID, EOS_ID
+
+_MARKS = 2
+"""Of a line: `<s>` and `</s>`."""
+_EMPTY_LINE = np.array([BOS_ID, EOS_ID])
+
+
+class Blocks:
+    """The target side of a store as a stream a corpus. A block is a pure function of its number; nothing is
+    held but where texts end."""
+
+    def __init__(self, store: PairStore, length: int) -> None:
+        self.store, self.length = store, length
+        self._streams = [_Stream(store, corpus.start, corpus.end) for corpus in store.corpora]
+        counts = [-(-(stream.size - 1) // length) if stream.size else 0 for stream in self._streams]
+        self._firsts = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        self.corpora = tuple(
+            CorpusRange(first, last, corpus.weight)
+            for (first, last), corpus in zip(pairwise(self._firsts), store.corpora, strict=True)
+        )
+        self.lengths = np.full(len(self), length, dtype=np.int32)
+        """Pieces that each block says, its `<s>`s counted."""
+        for stream, count, last in zip(self._streams, counts, self._firsts[1:], strict=True):
+            if count:
+                self.lengths[last - 1] = stream.size - 1 - (count - 1) * length
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """One piece that stands before, one that nobody has to say, and then `lengths[index]` pieces."""
+        stream, begin = self._find(index)
+        return stream.read(begin, begin + int(self.lengths[index]) + 2)
+
+    def sentences(self, index: int) -> list[np.ndarray]:
+        """The lines of a block, without marks; the first and the last may be parts of lines."""
+        ids = self[index][2:]
+        lines = np.split(ids, np.flatnonzero(ids == BOS_ID))
+        return [line for line in (part[(part != BOS_ID) & (part != EOS_ID)] for part in lines) if len(line)]
+
+    def origin(self, index: int) -> str:
+        """Where the line is that the block begins in: `text.txt:17`."""
+        stream, begin = self._find(index)
+        return self.store.origin(stream.line_at(begin + 1))
+
+    def _find(self, index: int) -> tuple["_Stream", int]:
+        if not 0 <= index < len(self):
+            raise IndexError(f"block {index} of {len(self)}")
+        number = bisect_right(self._firsts, index) - 1
+        return self._streams[number], (index - self._firsts[number]) * self.length
+
+
+class _Stream:
+    """Lines `first` to `end` of a store. Place 0 is the `</s>` before all of them."""
+
+    def __init__(self, store: PairStore, first: int, end: int) -> None:
+        self.store, self.first, self.end = store, first, end
+        gaps = np.flatnonzero(np.diff(store.lines[first:end]) > 1)
+        self._breaks = first + gaps + 1  # lines with empty ones before them
+        self.size = self.begin_of(end) - 1
+        """Pieces after the first `</s>`."""
+
+    def begin_of(self, line: int) -> int:
+        """The place of a line's `<s>`, or of that of the empty line before it."""
+        pieces = self.store.tgt_begin(line) - self.store.tgt_begin(self.first)
+        breaks = int(np.searchsorted(self._breaks, line))
+        return 1 + pieces + _MARKS * (line - self.first + breaks)
+
+    def line_at(self, place: int) -> int:
+        return self.first + bisect_right(range(self.first, self.end), place, key=self.begin_of) - 1
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The pieces from place `begin` to before `end`."""
+        if begin == 0:
+            return np.concatenate([[EOS_ID], self.read(1, end)])
+        line = self.line_at(begin)
+        first = place = self.begin_of(line)
+        parts: list[np.ndarray] = []
+        while place < end and line < self.end:
+            ids, following = self.store.tgt(line), self.begin_of(line + 1)
+            if following - place > len(ids) + _MARKS:
+                parts.append(_EMPTY_LINE)
+            parts += [_EMPTY_LINE[:1], ids, _EMPTY_LINE[1:]]
+            line, place = line + 1, following
+        return np.concatenate(parts)[begin - first : end - first]

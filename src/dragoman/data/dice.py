@@ -1,0 +1,44 @@
+"""Chance as a pure function of a key.
+
+Random numbers are raw words of the bit generator, and every shuffle is a stable argsort of them, so that
+nothing depends on the version of numpy.
+"""
+
+import math
+
+import numpy as np
+
+
+def random_bits(*key: int) -> np.random.BitGenerator:
+    return np.random.PCG64(np.random.SeedSequence([part % (1 << 64) for part in key]))
+
+
+def shuffle(bits: np.random.BitGenerator, size: int) -> np.ndarray:
+    return np.argsort(bits.random_raw(size), kind="stable")
+
+
+class Dice:
+    """Draws in the order in which they are asked for."""
+
+    def __init__(self, *key: int) -> None:
+        self._bits = random_bits(*key)
+
+    def uniform(self, count: int) -> np.ndarray:
+        """From 0 up to 1."""
+        return (self._bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
+
+    def below(self, limit: int, count: int) -> np.ndarray:
+        """Whole numbers from 0 up to `limit`."""
+        return (self.uniform(count) * limit).astype(np.int64)
+
+    def one_below(self, limit: int) -> int:
+        return int(self.below(limit, 1)[0])
+
+    def order(self, size: int) -> np.ndarray:
+        return shuffle(self._bits, size)
+
+    def poisson(self, mean: float, count: int) -> np.ndarray:
+        terms = [math.exp(-mean)]
+        while len(terms) < mean or terms[-1] > 1e-18:
+            terms.append(terms[-1] * mean / len(terms))
+        return np.searchsorted(np.cumsum(terms), self.uniform(count), side="right")

@@ -1,0 +1,112 @@
+"""Two texts and pieces to be guessed, as BERT learns (Devlin et al. 2019, section 3.1).
+
+    <s> a a a </s> b b </s>      segment 0 up to the first </s>, then 1
+        a <mask> a     b x       what is read
+          a              b       what has to be said
+
+The first text is the beginning of a block; the second is the rest of it, or as often a part of another block.
+All of it is drawn anew in every epoch, as a pure function of (seed, epoch, number of the block).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dragoman.data.batch import TextBatch, pad
+from dragoman.data.blocks import Blocks
+from dragoman.data.dice import Dice
+from dragoman.data.noise import NoiseConfig, mask_pieces
+from dragoman.text.tokenizer import BOS_ID, EOS_ID
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What masking has to know of a vocabulary."""
+
+    mask_id: int
+    first: int
+    """The first piece that is no control piece."""
+    size: int
+    word_starts: np.ndarray | None = None
+    """Which pieces begin a word, where whole words are masked."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    ids: np.ndarray
+    segments: np.ndarray
+    asked: np.ndarray
+    targets: np.ndarray
+    follows: bool
+
+
+class Masked:
+    def __init__(self, blocks: Blocks, noise: NoiseConfig, pieces: Pieces, seed: int, pairs: bool) -> None:
+        """`pairs`: two texts, of which the second may not follow; else the block is one."""
+        self.blocks, self.noise, self.pieces, self.seed, self.pairs = blocks, noise, pieces, seed, pairs
+        self.corpora, self.origin = blocks.corpora, blocks.origin
+        self.src_lengths = blocks.lengths + 2  # a sampler counts one mark itself
+        self.tgt_lengths = np.zeros(len(blocks), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def batch(self, numbers: np.ndarray, epoch: int) -> TextBatch:
+        rows = [self._row(number, Dice(self.seed, epoch, number)) for number in numbers.tolist()]
+        ids, mask = pad([row.ids for row in rows])
+        segments, _ = pad([row.segments for row in rows])
+        asked = np.concatenate([number * ids.size(1) + row.asked for number, row in enumerate(rows)])
+        return TextBatch(
+            ids=ids,
+            mask=mask,
+            segments=segments,
+            asked=torch.from_numpy(asked),
+            targets=torch.from_numpy(np.concatenate([row.targets for row in rows])),
+            follows=torch.tensor([row.follows for row in rows]) if self.pairs else None,
+            num_tokens=len(asked),
+        )
+
+    def _row(self, number: int, dice: Dice) -> _Row:
+        first, second, follows = self._texts(number, dice)
+        words = np.concatenate([first, second])
+        if not len(words):  # a block of nothing but marks: the mark is what it asks for
+            return _Row(
+                np.array([BOS_ID, EOS_ID]), np.zeros(2, np.int64), np.array([1]), np.array([EOS_ID]), True
+            )
+        starts = self.pieces.word_starts
+        read, chosen = mask_pieces(
+            words,
+            dice,
+            share=self.noise.share,
+            mask_id=self.pieces.mask_id,
+            first=self.pieces.first,
+            size=self.pieces.size,
+            word_starts=None if starts is None else starts[words],
+        )
+        cut = len(first)
+        parts = [[BOS_ID], read[:cut], [EOS_ID], *([read[cut:], [EOS_ID]] if self.pairs else [])]
+        ids = np.concatenate(parts).astype(np.int64)
+        places = np.arange(len(words)) + 1 + (np.arange(len(words)) >= cut)  # behind <s>, and behind </s>
+        segments = (np.arange(len(ids)) > cut + 1).astype(np.int64)
+        return _Row(ids, segments, places[chosen], words[chosen], follows)
+
+    def _texts(self, number: int, dice: Dice) -> tuple[np.ndarray, np.ndarray, bool]:
+        lines = self.blocks.sentences(number)
+        if not self.pairs or not lines:
+            return np.concatenate([*lines, _NOTHING]), _NOTHING, True
+        if len(lines) == 1:
+            lines = np.array_split(lines[0], 2)
+        cut = 1 + dice.one_below(len(lines) - 1)
+        first, second = np.concatenate(lines[:cut]), np.concatenate(lines[cut:])
+        other = dice.one_below(len(self)) if dice.uniform(1)[0] < 0.5 else number
+        others = self.blocks.sentences(other) if other != number else []
+        if not others:
+            return first, second, True
+        begin = dice.one_below(len(others))
+        if sum(map(len, others[begin:])) < len(second):
+            begin = 0
+        # As long as what it stands for: else its length would tell that it does not belong here.
+        return first, np.concatenate(others[begin:])[: len(second)], False

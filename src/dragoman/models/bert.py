@@ -1,0 +1,118 @@
+"""BERT (Devlin et al. 2019): an encoder and nothing else, which sees both sides of every piece.
+
+    ids ─ embed ─ + learnt positions ─ + segment ─ norm ─ [ self-attention ─ feed-forward ]×L ─▶ hidden
+    hidden ─ linear ─ gelu ─ norm ─ embeddingᵀ ─▶ which piece was there        (masked language model)
+    hidden of the first piece ─ linear ─ tanh ─ linear ─▶ does the second text follow     (next sentence)
+
+It reads and does not write, so its contract is its own: `read`, `project`, `pool` and `follows`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.config import check_counts, check_shares
+from dragoman.errors import UserError
+from dragoman.models.base import Vocab
+from dragoman.nn.attention import SelfAttention
+from dragoman.nn.embedding import Projection, TokenEmbedding
+from dragoman.nn.feedforward import ACTIVATIONS, Activation, FeedForward
+from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
+from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.mask import padding
+from dragoman.nn.norm import Residual, make_norm
+from dragoman.nn.position import LearnedPositions
+from dragoman.nn.relative import UNRELATED
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+_SEGMENTS = 2
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    num_layers: int = 12
+    model_dim: int = 768
+    num_heads: int = 12
+    ff_dim: int = 3072
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm_eps: float = 1e-12
+    activation: Activation = "gelu"
+    max_positions: int = 512
+
+    def __post_init__(self) -> None:
+        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
+        check_shares(self, "dropout", "attention_dropout")
+        if self.model_dim % self.num_heads:
+            raise UserError(
+                f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
+                "choose another number"
+            )
+
+
+def bert(config: BertConfig, vocab: Vocab) -> "Bert":
+    model = Bert(config, vocab)
+    gpt_weights(model)
+    return model
+
+
+class Bert(nn.Module):
+    def __init__(self, config: BertConfig, vocab: Vocab) -> None:
+        super().__init__()
+        width = config.model_dim
+        self.vocab = vocab
+        self.embedding = TokenEmbedding(vocab.tgt_size, width, vocab.pad_id, scale=False)
+        self.positions = LearnedPositions(config.max_positions, width)
+        self.segments = position_weight(_SEGMENTS, width)
+        self.embedding_norm = make_norm(width, "layer", config.norm_eps)
+        layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
+        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.pooler = xavier_linear(width, [width])
+        self.transform = xavier_linear(width, [width])
+        self.transform_norm = make_norm(width, "layer", config.norm_eps)
+        self.projection = Projection(self.embedding.weight, bias=True)
+        self.next_sentence = xavier_linear(width, [2])
+        self.activation, self.dropout = ACTIVATIONS[config.activation], config.dropout
+
+    def read(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        """One vector for every piece; `segments` are 0 in the first text and 1 in the second."""
+        x = self.positions(self.embedding(ids)) + F.embedding(segments, self.segments)
+        x = F.dropout(self.embedding_norm(x), self.dropout, self.training)
+        visible = padding(mask)
+        for layer in self.layers:
+            x = layer(x, visible, UNRELATED)
+        return x
+
+    forward = read
+
+    def before_projection(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        return self.transform_norm(self.activation(self.transform(hidden)))
+
+    def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        """Scores for the pieces that may have been there."""
+        return self.projection(self.before_projection(hidden))
+
+    def pool(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+        """One vector for the whole, from the first piece."""
+        return torch.tanh(self.pooler(hidden[:, 0]))
+
+    def follows(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B 2"]:
+        """Scores that the second text follows the first, and that it does not."""
+        pooled = F.dropout(self.pool(hidden), self.dropout, self.training)
+        return self.next_sentence(pooled)
+
+
+def _layer(config: BertConfig) -> EncoderLayer:
+    width, heads = config.model_dim, config.num_heads
+    residuals = [Residual(width, config.dropout, "post", config.norm_eps) for _ in range(2)]
+    return EncoderLayer(
+        SelfAttention(width, heads, width // heads, width // heads, config.attention_dropout),
+        FeedForward(width, config.ff_dim, activation=config.activation),
+        *residuals,
+    )

@@ -1,0 +1,191 @@
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a decoder and nothing else.
+
+    source, target ─ embed ─ + learnt positions ─ [ masked self-attention ─ feed-forward ]×L ─▶ hidden
+
+GPT has its norms after each sublayer, GPT-2 before, and one more at the end. There is no encoder to speak of:
+the source is the beginning of the same sequence, so the model reads it as it reads its own words.
+
+    training    x₁ … x_S y₁ … y_T      one pass over both; what is asked for are the places of y
+    search      start: the keys and values of x₁ … x_S, once; step: those of one more y
+
+A language model is asked with a source of the one piece that stands before the text: `</s>`, the end of
+nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.config import check_counts, check_shares
+from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.nn.attention import SelfAttention
+from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.init import gpt_weights
+from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
+from dragoman.nn.norm import NormPlace, Residual, make_norm
+from dragoman.nn.position import LearnedPositions
+from dragoman.nn.relative import UNRELATED
+from dragoman.nn.state import KeyValueCache, Moves, rows_of
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class GptConfig:
+    num_layers: int = 12
+    model_dim: int = 768
+    num_heads: int = 12
+    ff_dim: int = 3072
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm: NormPlace = "pre"  # GPT-2; post is GPT
+    norm_eps: float = 1e-5
+    activation: Activation = "gelu_tanh"
+    max_positions: int = 1024
+    tie_embeddings: bool = True
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
+        check_shares(self, "dropout", "attention_dropout")
+        if self.model_dim % self.num_heads:
+            raise UserError(
+                f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
+                "choose another number"
+            )
+
+    @property
+    def scale_embeddings(self) -> bool:
+        return False
+
+
+def gpt(config: GptConfig, vocab: Vocab) -> EncoderDecoder:
+    model = join(vocab, GptReader, config, GptDecoder, config)
+    gpt_weights(model, config.num_layers)
+    return model
+
+
+class GptReader(nn.Module):
+    """Hands the vectors of the source over as they are; the decoder reads them."""
+
+    def __init__(self, config: GptConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        return Memory(self.embedding(src_ids), src_mask)
+
+
+class GptDecoder(nn.Module):
+    reads_on = True
+    """The source is what stands before the target: lines that have been written can be it."""
+
+    def __init__(self, config: GptConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
+        super().__init__()
+        assert memory_dim == config.model_dim, "source and target are one sequence"
+        self.embedding = embedding
+        self.positions = LearnedPositions(config.max_positions, config.model_dim)
+        layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
+        self.layers = cast(Sequence[EncoderLayer], layers)
+        pre = config.norm == "pre"
+        self.final_norm = make_norm(config.model_dim, "layer", config.norm_eps) if pre else nn.Identity()
+        self.dropout = config.dropout
+
+    def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        src, width = memory.hidden.size(1), tgt_in.size(1)
+        x = torch.cat([memory.hidden, self.embedding(tgt_in)], dim=1)  # B S+T D
+        x = self._placed(x, _places(memory, width))
+        mask = _looking_back(memory.mask, width)
+        for layer in self.layers:
+            x = layer(x, mask, UNRELATED)
+        return self.final_norm(x[:, src:])  # B T D
+
+    def start(self, memory: Memory) -> "GptState":
+        x, mask = self._placed(memory.hidden, _places(memory, 0)), _looking_back(memory.mask, 0)
+        pasts = []
+        for layer in self.layers:
+            past = layer.self_attention.start(len(x), like=x)
+            x, past = layer.step(x, past, mask, UNRELATED)
+            pasts.append(past)
+        padded = mask.visible is not None
+        return GptState(tuple(pasts), lengths(memory.mask), memory.mask if padded else None, 1, 0)
+
+    def step(self, last_ids: Int[Tensor, "N"], state: "GptState") -> tuple[Float[Tensor, "N D"], "GptState"]:
+        x = self._placed(self.embedding(last_ids[:, None]), state.places)  # N 1 D
+        mask, pasts = state.mask, []
+        for layer, past in zip(self.layers, state.pasts, strict=True):
+            x, past = layer.step(x, past, mask, UNRELATED)
+            pasts.append(past)
+        return self.final_norm(x)[:, 0], replace(state, pasts=tuple(pasts), position=state.position + 1)
+
+    def _placed(self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"]) -> Float[Tensor, "B T D"]:
+        return F.dropout(self.positions.at(x, places), self.dropout, self.training)
+
+
+@dataclass(frozen=True)
+class GptState:
+    pasts: tuple[KeyValueCache, ...]
+    """Of each layer: the source's keys and values, padding and all, and then the target's."""
+    sources: Int[Tensor, "B"]
+    """Lengths of the sources."""
+    source_mask: Bool[Tensor, "B S"] | None
+    """None where nothing is padded."""
+    beams: int
+    position: int
+
+    @property
+    def places(self) -> Int[Tensor, "N 1"]:
+        """Of the next piece: after the source, without its padding."""
+        return (self.sources + self.position).repeat_interleave(self.beams)[:, None]
+
+    @property
+    def mask(self) -> Mask:
+        """What the next piece sees: all but the padding of its source."""
+        if self.source_mask is None:
+            return EVERYTHING
+        rows = self.source_mask.repeat_interleave(self.beams, dim=0)
+        return Mask(F.pad(rows, (0, self.position + 1), value=True)[:, None, None])
+
+    def expand(self, k: int) -> Self:
+        return replace(self, pasts=tuple(past.expand(k) for past in self.pasts), beams=self.beams * k)
+
+    def select(self, order: Int[Tensor, "N"]) -> Self:
+        moves = Moves.of(order)
+        return replace(self, pasts=tuple(past.move(moves) for past in self.pasts))
+
+    def keep(self, sentences: Int[Tensor, "A"]) -> Self:
+        rows = rows_of(sentences, self.beams)
+        mask = None if self.source_mask is None else self.source_mask[sentences]
+        pasts = tuple(past.keep_rows(rows) for past in self.pasts)
+        return replace(self, pasts=pasts, sources=self.sources[sentences], source_mask=mask)
+
+
+def _places(memory: Memory, width: int) -> Int[Tensor, "B J"]:
+    """The source from 0 on, and `width` places of the target where the source of its own row ends."""
+    places = torch.arange(memory.mask.size(1) + width, device=memory.mask.device)
+    source, target = places[: memory.mask.size(1)], places[:width]
+    rows = len(memory.mask)
+    return torch.cat([source.expand(rows, -1), lengths(memory.mask)[:, None] + target], dim=1)
+
+
+def _looking_back(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
+    """Every position sees those before it, but for the padding between source and target."""
+    if source_mask.size(1) == 1:  # every source has its </s>: one piece wide, none is padded
+        return CAUSAL
+    return replace(padding(F.pad(source_mask, (0, width), value=True)), causal=True)
+
+
+def _layer(config: GptConfig) -> EncoderLayer:
+    width, heads = config.model_dim, config.num_heads
+    residuals = [Residual(width, config.dropout, config.norm, config.norm_eps) for _ in range(2)]
+    return EncoderLayer(
+        SelfAttention(width, heads, width // heads, width // heads, config.attention_dropout),
+        FeedForward(width, config.ff_dim, activation=config.activation),
+        *residuals,
+    )

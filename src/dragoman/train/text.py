@@ -1,0 +1,82 @@
+"""What a configuration has to say, and may not say, where a run learns from text."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dragoman.data.noise import MASK
+from dragoman.errors import UserError
+from dragoman.models.base import CountedConfig
+from dragoman.models.bert import BertConfig
+from dragoman.models.gpt import GptConfig
+from dragoman.text.tokenizer import TokenizerConfig
+
+if TYPE_CHECKING:
+    from dragoman.train.config import RunConfig
+
+_METRICS = ("loss", "perplexity", "accuracy")
+
+
+def without_smoothing(objective: object) -> object:
+    """A language model is judged by its perplexity, which smoothing makes worse."""
+    if not isinstance(objective, Mapping) or objective.get("name", "translate") == "translate":
+        return objective
+    return {"label_smoothing": 0.0, **objective}
+
+
+def with_specials(config: "RunConfig") -> TokenizerConfig:
+    """The tokenizer with the control pieces that the objective writes into text."""
+    objective, tokenizer = config.objective, config.tokenizer
+    needed: tuple[str, ...] = (MASK,) if objective.name in ("masked", "denoise") else ()
+    if objective.name == "spans":
+        needed = objective.noise.sentinels(objective.block)
+    specials = (*tokenizer.specials, *(piece for piece in needed if piece not in tokenizer.specials))
+    return dataclasses.replace(tokenizer, specials=specials)
+
+
+def check_text(config: "RunConfig", model: object) -> None:
+    """Text, the objectives that learn from it and the models that can belong together."""
+    name = config.objective.name
+    if isinstance(model, BertConfig) != (name == "masked"):
+        raise UserError(
+            f"objective.name: {name} does not go with model.kind {config.model['kind']}: masked is for bert, "
+            "the others are for models that write"
+        )
+    if not config.data.text:
+        if name == "translate":
+            return
+        raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
+    if name == "translate":
+        raise UserError(
+            "objective.name: translate learns from pairs, and data.train is text; choose causal, masked, "
+            "spans or denoise, or give pairs"
+        )
+    if isinstance(model, CountedConfig):
+        raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")
+    if config.train.metric not in _METRICS:
+        raise UserError(
+            f"train.metric: text is not translated, so there is no {config.train.metric}; choose one of "
+            f"{', '.join(_METRICS)}"
+        )
+    _check_tokenizer(config)
+    if isinstance(model, GptConfig | BertConfig):
+        marks = 1 if isinstance(model, GptConfig) else 3
+        if config.objective.block + marks > model.max_positions:
+            raise UserError(
+                f"objective.block: a block of {config.objective.block} pieces needs {marks} more places, and "
+                f"model.max_positions is {model.max_positions}; lower one or raise the other"
+            )
+
+
+def _check_tokenizer(config: "RunConfig") -> None:
+    tokenizer = config.tokenizer
+    if not tokenizer.joint or tokenizer.dropout:
+        field, value = ("joint", tokenizer.joint) if not tokenizer.joint else ("dropout", tokenizer.dropout)
+        raise UserError(
+            f"tokenizer.{field}: text has one side and one segmentation, found {value}; leave it out"
+        )
+    if config.objective.noise.whole_words and (tokenizer.kind, tokenizer.word_mark) != ("bpe", "start"):
+        raise UserError(
+            "objective.noise.whole_words: words are told by their mark; it needs tokenizer.kind bpe and "
+            f"word_mark start, found {tokenizer.kind} and {tokenizer.word_mark}"
+        )

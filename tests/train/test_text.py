@@ -1,0 +1,243 @@
+"""Runs on text: prepared, trained, killed and resumed, continued from a prompt; and what is refused."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from dragoman.checkpoint.model import load_model, load_network
+from dragoman.cli.main import app
+from dragoman.config import to_dict
+from dragoman.data.corpus import Prepared, prepare
+from dragoman.errors import UserError
+from dragoman.models.bert import Bert
+from dragoman.train import loop
+from dragoman.train.batches import UpdateBatch
+from dragoman.train.config import RunConfig, resolve
+from dragoman.train.display import Quiet
+from dragoman.train.examples import training_examples
+from dragoman.train.plan import make_config
+from dragoman.train.run import Run
+from dragoman.train.session import train_run
+from dragoman.train.state import Training
+from dragoman.train.validate import TextSize, text_size
+from toy import toy_pairs
+
+GPT = {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32, "max_positions": 64}
+
+
+class Killed(BaseException):
+    """As SIGKILL does."""
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    lines = [source for source, _ in toy_pairs(200)]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("".join(f"{line}\n" + "\n" * (i % 7 == 0) for i, line in enumerate(lines)), "utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prepared")
+
+
+def plain(text: str, **changes: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        "data": {"train": [{"files": [text], "format": "text"}], "valid_size": 15},
+        "tokenizer": {"vocab_size": 300},
+        "model": GPT,
+        "objective": {"name": "causal", "block": 24},
+        "optim": {"rate": 3e-3},
+        "schedule": {"warmup": 10},
+        "train": {
+            **{"max_updates": 6, "batch_tokens": 200, "accumulate": 2, "device": "cpu"},
+            **{"log_every": 1, "validate_every": 3, "save_every": 2},
+        },
+    }
+    for name, value in changes.items():
+        whole[name] = whole[name] | value if isinstance(whole[name], dict) else value
+    return whole
+
+
+def prepared_for(config: RunConfig, cache: Path) -> Prepared:
+    return prepare(config.data, config.tokenizer, seed=config.seed, cache=cache)
+
+
+def test_text_is_kept_in_its_order_and_its_end_is_held_out(text: str, cache: Path) -> None:
+    prepared = prepared_for(resolve(plain(text)), cache)
+    lines = [line for line in Path(text).read_text("utf-8").split("\n") if line]
+    stores, tokenizer = (prepared.train, prepared.valid), prepared.tgt_tokenizer
+    found = [tokenizer.decode(store.tgt(i).tolist()) for store in stores for i in range(len(store))]
+    assert found == lines
+    assert len(prepared.valid) == 15
+    assert prepared.dropped == {"empty": 29}
+    assert not prepared.train.src_lengths.any()
+
+
+def test_lines_that_come_twice_and_long_lines_stay(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("a b\n" * 20 + "a b c d " * 500 + "\n" + "a b\n" * 20, "utf-8")
+    prepared = prepared_for(resolve(plain(str(path))), cache)
+    assert len(prepared.train) + len(prepared.valid) == 41
+    assert prepared.train.tgt_lengths.max() > 1000
+    assert prepared.dropped == {}
+
+
+@pytest.mark.parametrize("name", ["causal", "masked"])
+def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
+    name: str, text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = GPT | {"kind": "gpt" if name == "causal" else "bert"}
+    config = resolve(plain(text, objective={"name": name}) | {"model": model})
+    prepared = prepared_for(config, cache)
+    whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
+    train_run(whole, Quiet())
+    learn = loop.learn
+
+    def until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
+        if training.progress.update == 5:
+            raise Killed
+        return learn(training, data)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(loop, "learn", until_killed)
+        train_run(killed, Quiet())
+    train_run(Run.open(killed.directory), Quiet())
+    for file in ("model.safetensors", "optim.safetensors", "state.json"):
+        left, right = (run.checkpoints / "0000006" / file for run in (whole, killed))
+        assert left.read_bytes() == right.read_bytes(), file
+    valid = [record for record in whole.metrics if record["kind"] == "valid"]
+    assert len(valid) == 2
+    known = {"kind", "update", "loss", "perplexity", "accuracy"}
+    own = {"next_sentence"} if name == "masked" else {"word_perplexity", "bits_per_byte"}
+    assert set(valid[0]) == known | own
+    if name == "causal":
+        _goes_on(whole)
+    else:
+        _only_reads(whole)
+
+
+def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:
+    size = text_size(prepared_for(resolve(plain(text)), cache))
+    lines = [line for line in Path(text).read_text("utf-8").split("\n") if line][-15:]
+    assert size == TextSize(
+        sum(len(line.split()) + 1 for line in lines), sum(len(line) + 1 for line in lines)
+    )
+    rates = TextSize(words=4, bytes=20).rates(4 * math.log(10))
+    assert rates["word_perplexity"] == pytest.approx(10)
+    assert rates["bits_per_byte"] == pytest.approx(0.2 * math.log2(10))
+
+
+def _only_reads(run: Run) -> None:
+    loaded = load_network(run.directory)
+    assert isinstance(loaded.model, Bert)
+    ids = torch.tensor([[1, *loaded.tgt_tokenizer.encode("ab cd"), 2]])
+    hidden = loaded.model.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
+    assert hidden.shape == (*ids.shape, 16)
+    with pytest.raises(UserError, match="its model reads and does not write"):
+        load_model(run.directory)
+    with pytest.raises(UserError, match="only a causal language model goes on from a prompt"):
+        run.generator()
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"), [("spans", ["infill"]), ("denoise", ["permute", "infill", "rotate"])]
+)
+def test_an_encoder_and_a_decoder_learn_to_undo_noise(
+    name: str, steps: list[str], text: str, cache: Path, tmp_path: Path
+) -> None:
+    objective = {"name": name, "noise": {"steps": steps}}
+    model = {"num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32}
+    config = resolve(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
+    assert resolve(to_dict(config)) == config
+    prepared = prepared_for(config, cache)
+    examples = training_examples(config, prepared)
+    both, alone = examples.batch(np.array([0, 3]), 1), examples.batch(np.array([3]), 1)
+    n = int(alone.src_mask.sum())
+    assert both.src_ids[1, :n].tolist() == alone.src_ids[0].tolist()
+    assert alone.src_ids.tolist() != examples.batch(np.array([3]), 2).src_ids.tolist()
+    hidden = "<mask>" if name == "denoise" else "<extra_id_0>"
+    assert hidden in prepared.tgt_tokenizer.pieces(alone.src_ids[0].tolist())
+    run = Run.create(tmp_path / "run", config, prepared)
+    train_run(run, Quiet())
+    assert [record["kind"] for record in run.metrics] == ["train", "train", "valid"]
+
+
+def test_any_model_is_a_language_model(text: str, cache: Path, tmp_path: Path) -> None:
+    recurrent = plain(text, train={"max_updates": 2}) | {"model": {"kind": "rnn", "model_dim": 16}}
+    config = resolve(recurrent)
+    run = Run.create(tmp_path / "run", config, prepared_for(config, cache))
+    train_run(run, Quiet())
+    lines = list(run.generator(device="cpu").lines("ab", 2, max_tokens=4))
+    assert lines[0].startswith("ab")
+
+
+def _goes_on(run: Run) -> None:
+    runner = CliRunner()
+    beam = ["generate", str(run.directory), "ab c", "--method", "beam", "--n-best", "2", "--max-tokens", "5"]
+    found = runner.invoke(app, [*beam, "--device", "cpu"])
+    assert found.exit_code == 0, found.output
+    lines = found.output.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("ab c") for line in lines)
+    again = [
+        runner.invoke(app, ["generate", str(run.directory), "--lines", "3", "--seed", "4"]) for _ in "ab"
+    ]
+    assert again[0].output == again[1].output
+    with pytest.raises(UserError, match="does not translate"):
+        run.translator()
+    with pytest.raises(UserError, match="--lines: expected at least 1, found 0"):
+        runner.invoke(app, ["generate", str(run.directory), "--lines", "0"], catch_exceptions=False)
+    generator = run.generator(device="cpu")
+    best = generator.hypotheses("ab c", max_tokens=5)[0]
+    (scored,) = generator.translator.score_ids([([], best.tokens)], search=generator.search)
+    assert scored.log_prob == pytest.approx(best.log_prob, abs=1e-4)
+
+
+def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: str) -> None:
+    config = make_config(
+        [text], overrides=["objective.name=causal", "train.device=cpu"], valid=[text], display=Quiet()
+    )
+    assert [source.format for source in (*config.data.train, *config.data.valid)] == ["text", "text"]
+    assert config.model["kind"] == "gpt"
+    assert config.objective.label_smoothing == 0
+    assert config.train.metric == "loss"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective": {"name": "translate"}}, "objective.name: translate learns from pairs"),
+        ({"objective": {"block": 64}}, "objective.block: a block of 64 pieces needs 1 more places"),
+        ({"objective": {"name": "masked"}}, "objective.name: masked does not go with model.kind gpt"),
+        ({"objective": {"noise": {"share": 2}}}, "objective.noise.share: expected a share above 0"),
+        (
+            {"objective": {"noise": {"whole_words": True}}, "tokenizer": {"kind": "char"}},
+            "objective.noise.whole_words: words are told by their mark",
+        ),
+        ({"objective": {"block": 1}}, "objective.block: expected a whole number of at least 2, found 1"),
+        ({"tokenizer": {"joint": False}}, "tokenizer.joint: text has one side"),
+        ({"tokenizer": {"dropout": 0.1}}, "tokenizer.dropout: text has one side"),
+        ({"train": {"metric": "bleu"}}, "train.metric: text is not translated, so there is no bleu"),
+        ({"data": {"valid": [{"files": ["a", "b"]}]}}, r"data.valid\[0\].format: text and pairs do not"),
+    ],
+)
+def test_what_does_not_go_with_text_is_refused(text: str, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        resolve(plain(text, **changes))
+
+
+def test_pairs_do_not_go_with_an_objective_for_text() -> None:
+    data = {"train": [{"files": ["a.en", "a.de"]}]}
+    with pytest.raises(
+        UserError, match=r"objective.name: causal learns from text; set data.train\[\].format"
+    ):
+        resolve({**plain("text.txt"), "data": data})
+    with pytest.raises(UserError, match=r"model\.kind: a model that counts learns from pairs"):
+        resolve({**plain("text.txt"), "model": {"kind": "markov"}})

@@ -17,7 +17,7 @@ from data.conftest import MakePairs, WriteCorpus
 from dragoman.cli.corpus import Reason, _share, corpus
 from dragoman.data import report as report_module
 from dragoman.data.clean import REASONS, is_copy, is_empty
-from dragoman.data.config import CleanConfig, DataConfig
+from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.corpus import prepare
 from dragoman.data.match import normalise
 from dragoman.data.report import OVERLAP, analyse, histogram

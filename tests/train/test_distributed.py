@@ -207,18 +207,3 @@ def test_torchrun_stopped_leaves_a_checkpoint_and_no_process(tmp_path: Path, pla
 
 def children(parent: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
-
-
-@pytest.mark.slow
-def test_kills_of_a_process_change_nothing(tmp_path: Path) -> None:
-    """The benchmark's own script, with fewer kills."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "kill_distributed.py"), "4", "--no-write"],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "| 4 | 0 |" in done.stdout

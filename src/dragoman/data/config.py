@@ -100,7 +100,7 @@ class DataConfig:
     @property
     def text(self) -> bool:
         """Text in one language, not pairs."""
-        return self.train[0].format == "text"
+        return bool(self.train) and self.train[0].format == "text"
 
     @property
     def cleaning(self) -> CleanConfig:

@@ -64,7 +64,7 @@ def brute_force(
 def same(found: list[Ended], expected: Scored, alpha: float) -> None:
     assert [hypothesis.tokens for hypothesis in found] == [tokens for _, tokens in expected]
     for hypothesis, (score, _) in zip(found, expected, strict=True):
-        assert hypothesis.score(SearchConfig(alpha=alpha)) == pytest.approx(score, abs=1e-5)
+        assert hypothesis.score(SearchConfig(alpha=alpha)) == pytest.approx(score, abs=1e-5, rel=1e-7)
 
 
 @pytest.fixture

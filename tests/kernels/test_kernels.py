@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_every_kernel_against_torch() -> None:
     pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
     program = Path(__file__).with_name("interpreted.py")

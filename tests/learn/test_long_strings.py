@@ -1,5 +1,6 @@
 """With attention a recurrent model reverses strings of 20 letters; one vector cannot hold them."""
 
+import pytest
 import torch
 
 from dragoman.models.rnn import Attention, RnnConfig
@@ -21,6 +22,7 @@ def share_reversed(attention: Attention) -> float:
     return share_right(model, "reverse", held_out)
 
 
+@pytest.mark.slow
 def test_attention_lifts_the_bottleneck() -> None:
     with_attention, without = share_reversed("additive"), share_reversed("none")
     assert with_attention > 0.99

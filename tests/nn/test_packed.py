@@ -67,7 +67,7 @@ def test_a_frozen_model_takes_its_steps_with_packed_layers() -> None:
 def test_a_fixed_weight(rows: int) -> None:
     torch.manual_seed(rows)
     weight, bias, x = torch.randn(900, 160), torch.randn(900), torch.randn(rows, 160)
-    product = packed.Fixed(weight, bias)
+    product = packed.Fixed(weight, bias, torch.arange(len(weight)))
     with torch.inference_mode():
         for _ in range(2):
             torch.testing.assert_close(

@@ -18,6 +18,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
+from dragoman.nn import int8
 from dragoman.train.api import load, resume
 from dragoman.train.config import RunConfig
 from dragoman.train.display import Quiet
@@ -84,8 +85,20 @@ def test_weights_of_half_the_size_translate_nearly_the_same(copy: Path) -> None:
     for one, other in zip(exact.score(pairs), half.score(pairs), strict=True):
         assert other.log_prob == pytest.approx(one.log_prob, rel=0.05)
     assert half.translate(["ab cd"])
-    with pytest.raises(UserError, match="precision: expected one of float32, bfloat16, found 'int8'"):
-        load(copy, precision="int8")
+    with pytest.raises(UserError, match="precision: expected one of float32, bfloat16, int8, found 'int4'"):
+        load(copy, precision="int4")
+
+
+@pytest.mark.skipif(not int8.available, reason="this torch has no products of int8")
+def test_products_of_whole_numbers_translate_nearly_the_same(copy: Path) -> None:
+    exact, small = load(copy), load(copy, precision="int8")
+    assert isinstance(small, Translator)
+    pairs = [("ab cd", "ab"), ("e", "cd e")]
+    for one, other in zip(exact.score(pairs), small.score(pairs), strict=True):
+        assert other.log_prob != one.log_prob
+        assert other.log_prob == pytest.approx(one.log_prob, rel=0.05)
+    alone, together = small.translate(["ab cd"]), small.translate(["e", "ab cd", "b"])
+    assert together[1] == alone[0]
 
 
 def test_without_a_best_the_last_is_served(copy: Path) -> None:

@@ -62,7 +62,7 @@ def translate(
     batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
+    precision: Annotated[str, typer.Option(help="float32, bfloat16 or int8 (CPU).")] = "float32",
 ) -> None:
     """Translate sentences, a file of them, standard input, or a whole document."""
     from dragoman.cli.constraints import Wishes

@@ -43,10 +43,35 @@ def best_extensions(
     count: int,
 ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
     """The plain beam: the greatest sums."""
-    values, pieces = best_pieces(scores, min(count, scores.size(1)))  # N 2K
+    size = scores.size(1)
+    if size // _BLOCK > 4 * count:
+        return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
+    values, pieces = scores.topk(min(count, size), dim=1)  # N 2K
     extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A K·2K
     best, flat = extended.topk(min(count, extended.size(1)), dim=1)  # A 2K
     return best, flat // values.size(1), pieces.view(len(sums), -1).gather(1, flat)
+
+
+def _best_by_blocks(
+    scores: Float[Tensor, "A K V"], sums: Float[Tensor, "A K"], count: int
+) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+    """The best ones of a sentence lie in the `count` blocks of all its rows with the greatest maxima, so only
+    those are sorted; and what is left over at the end of a row."""
+    sentences, beams, size = scores.shape
+    blocks = size // _BLOCK
+    body = scores[:, :, : blocks * _BLOCK].view(sentences, beams, blocks, _BLOCK)
+    tops = (body.amax(dim=3) + sums[:, :, None]).flatten(1)  # A K·V/64
+    chosen = tops.topk(count, dim=1).indices  # A C
+    parents = chosen // blocks
+    inner = torch.arange(_BLOCK, device=scores.device)
+    first = parents * size + chosen % blocks * _BLOCK  # in the scores of a sentence
+    ends = torch.arange(blocks * _BLOCK, size, device=scores.device)
+    rest = (torch.arange(beams, device=scores.device)[:, None] * size + ends).flatten()
+    places = torch.cat([(first[:, :, None] + inner).flatten(1), rest.expand(sentences, -1)], dim=1)
+    own = sums.gather(1, places // size) + scores.flatten(1).gather(1, places)
+    best, where = own.topk(count, dim=1)
+    flat = places.gather(1, where)
+    return best, flat // size, flat % size
 
 
 class Banks:

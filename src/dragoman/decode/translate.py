@@ -19,6 +19,7 @@ from dragoman.decode.scorer import Scorer
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decode.stream import stream_tokens
 from dragoman.decode.surface import Progress, Surface
+from dragoman.decode.workers import share_of, side_by_side, workers_for
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.shapes import Bool, Int, Tensor
@@ -78,9 +79,15 @@ class Translator(Surface):
         results: dict[int, list[Hypothesis]] = {}
         asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
         done = len(texts) - len(asked)
-        for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
-            batch = [asked[place] for place in places]
-            found = self.search_ids([sources[i] for i in batch], settings, [constraints[i] for i in batch])
+        lengths = [len(sources[index]) + 1 for index in asked]
+        workers = workers_for(self.device, sum(lengths)) if not settings.coverage else 1
+        size = share_of(batch_tokens, sum(lengths), workers)
+        batches = [[asked[place] for place in places] for places in by_length(lengths, size)]
+
+        def find(batch: list[int]) -> list[list[Hypothesis]]:
+            return self.search_ids([sources[i] for i in batch], settings, [constraints[i] for i in batch])
+
+        for batch, found in side_by_side(find, batches, workers):
             results |= dict(zip(batch, found, strict=True))
             done += len(batch)
             if progress:

@@ -103,10 +103,12 @@ class Translator(Surface):
                 for best in found
             ]
 
-        found = again((), texts)
         if protect:
-            found = keep_spans(found, texts, protect, again, self.aligner, size)
-        return [best.text for best, *_ in found]
+            found = keep_spans(again((), texts), texts, protect, again, self.aligner, size)
+            return [best.text for best, *_ in found]
+        free = [Constraints()] * len(texts)
+        best = self._found(self._encode(texts), free, settings, size)
+        return [self.tgt_tokenizer.decode(own[0].tokens[:-1]) if own else "" for own in best]
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The greedy translation of one text, token by token. Nothing is protected or guarded against loops:

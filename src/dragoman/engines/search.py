@@ -6,7 +6,7 @@ of a call; a sentence that meets its own limit is searched again with that one. 
 `<s>`; a sentence where it did is searched again without them. `docs/engines.md` says what remains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dragoman.decode.config import SearchConfig
@@ -26,6 +26,7 @@ _INSTEAD = {
     "stop": "it stops when `beam` hypotheses have ended ('complete')",
     "repetition_penalty": "it multiplies logits, not log-probabilities",
 }
+_PAD, _BEGIN, _END = str(PAD_ID), str(BOS_ID), [str(EOS_ID)]
 _ALMOST_ZERO = 1e-6
 """CTranslate2 stops by another rule where its length penalty is 0."""
 
@@ -74,15 +75,20 @@ def search(
         shortlist=shortlist,
     )
     # What is given at the beginning may be outside of the shortlist.
-    calls = [replace(plain, shortest=job.shortest, shortlist=shortlist and not job.begin) for job in jobs]
-    _run(runtime, jobs, open_jobs, calls, batch_tokens, results)
-    again = [number for number in open_jobs if _has_to_be_redone(results[number], jobs[number].longest)]
-    alone = [replace(own, longest=job.longest - 1, forbid=True) for own, job in zip(calls, jobs, strict=True)]
-    _run(runtime, jobs, again, alone, batch_tokens, results)
+    kinds = {(job.shortest, bool(job.begin)) for job in jobs}
+    calls = {
+        (shortest, given): replace(plain, shortest=shortest, shortlist=shortlist and not given)
+        for shortest, given in kinds
+    }
+    own = [calls[job.shortest, bool(job.begin)] for job in jobs]
+    again = _run(runtime, jobs, open_jobs, own, batch_tokens, results, settings)
+    alone = {number: replace(own[number], longest=jobs[number].longest - 1, forbid=True) for number in again}
+    _run(runtime, jobs, again, alone, batch_tokens, results, settings)
     _score_again(runtime, jobs, results, settings, batch_tokens)
     for found in results:
-        found.sort(key=lambda one: one.score(settings), reverse=True)
-        del found[settings.n_best :]
+        if len(found) > 1:
+            found.sort(key=lambda one: one.score(settings), reverse=True)
+            del found[settings.n_best :]
     return results
 
 
@@ -90,25 +96,40 @@ def _run(
     runtime: Runtime,
     jobs: Sequence[Job],
     numbers: Sequence[int],
-    calls: Sequence[Call],
+    calls: Sequence[Call] | Mapping[int, Call],
     batch_tokens: int,
     results: list[list[Ended]],
-) -> None:
-    """Search the jobs of these numbers, those that share a call together."""
+    settings: SearchConfig,
+) -> list[int]:
+    """Search the jobs of these numbers, those that share a call together. Told are those that have to be
+    searched again, alone. CTranslate2 ranks as we do, so of the others the n best are enough, unless their
+    scores will change."""
     groups: dict[Call, list[int]] = {}
     for number in numbers:
         groups.setdefault(calls[number], []).append(number)
+    again: list[int] = []
     for call, members in groups.items():
         begins = [jobs[number].begin for number in members]
         found = runtime.translate(
             [jobs[number].source for number in members], call, batch_tokens, begins if any(begins) else None
         )
         for number, row in zip(members, found, strict=True):
-            scores = row.scores or [0.0] * len(row.hypotheses)  # greedy search needs none
+            redone = not call.forbid and _has_to_be_redone(row.hypotheses, jobs[number].longest)
+            if redone:
+                again.append(number)
+            every = call.forbid or _is_scored_again(jobs[number], settings)
+            kept = row.hypotheses if every else row.hypotheses[: settings.n_best]
+            scores = row.scores or [0.0] * len(kept)  # greedy search needs none
             results[number] = [
                 _ended(tokens, score, call.length_penalty)
-                for tokens, score in zip(row.hypotheses, scores, strict=True)
+                for tokens, score in zip(kept, scores, strict=False)
             ]
+    return again
+
+
+def _is_scored_again(job: Job, settings: SearchConfig) -> bool:
+    """Where something was kept away, CTranslate2 has renormalised; and what is given is not scored at all."""
+    return job.shortest > 0 or bool(job.begin) or settings.no_repeat_ngram > 0
 
 
 def _score_again(
@@ -118,10 +139,8 @@ def _score_again(
     settings: SearchConfig,
     batch_tokens: int,
 ) -> None:
-    """The `</s>` that the length limit set has a probability too, and so has a beginning that was given. And
-    where something was kept away, CTranslate2 has renormalised: then all hypotheses of the sentence are
-    scored."""
-    changed = [job.shortest > 0 or bool(job.begin) or settings.no_repeat_ngram > 0 for job in jobs]
+    """The `</s>` that the length limit set has a probability too."""
+    changed = [_is_scored_again(job, settings) for job in jobs]
     places = [(i, k) for i, found in enumerate(results) for k in range(len(found))]
     places = [(i, k) for i, k in places if changed[i] or results[i][k].reason == "length"]
     pairs = [(jobs[i].source, results[i][k].tokens[:-1]) for i, k in places]
@@ -145,9 +164,9 @@ def _ended(tokens: Sequence[str], score: float, penalty: float) -> Ended:
     return Ended((*ids, EOS_ID), (), "length", ranked=log_prob)
 
 
-def _has_to_be_redone(found: Sequence[Ended], longest: int) -> bool:
+def _has_to_be_redone(found: Sequence[Sequence[str]], longest: int) -> bool:
     """At its limit a sentence ends every live hypothesis; and control pieces are no text."""
     return any(
-        one.reason == "length" or len(one.tokens) >= longest or not {PAD_ID, BOS_ID}.isdisjoint(one.tokens)
-        for one in found
+        len(tokens) >= longest or tokens[-1:] != _END or _PAD in tokens or _BEGIN in tokens
+        for tokens in found
     )

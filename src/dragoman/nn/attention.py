@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -71,9 +72,28 @@ def attend(
             query, key, value, dropout_p=dropout, is_causal=True, scale=scale
         )
     dense = mask.dense(queries, memory, query.device)
+    if dense is None and bias is None and queries == 1 and _is_step_on_cpu(query):
+        return _attend_one(query, key, value, scaled)
     if bias is not None:
         dense = bias if dense is None else bias.masked_fill(~dense, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, dropout_p=dropout, scale=scale)
+
+
+def _is_step_on_cpu(query: Tensor) -> bool:
+    return query.device.type == "cpu" and not torch.is_grad_enabled()
+
+
+def _attend_one(
+    query: Float[Tensor, "B H 1 E"],
+    key: Float[Tensor, "B H M E"],
+    value: Float[Tensor, "B H M W"],
+    scaled: bool,
+) -> Float[Tensor, "B H 1 W"]:
+    """A single query of each row, as in a search: element by element, which is up to twice as quick on a CPU
+    as a kernel that is made for many."""
+    scores = (query * key).sum(dim=-1)  # B H M
+    weights = (scores / math.sqrt(query.size(-1)) if scaled else scores).softmax(dim=-1)
+    return (weights[..., None] * value).sum(dim=2, keepdim=True)
 
 
 def weigh(

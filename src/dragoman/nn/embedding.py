@@ -56,7 +56,7 @@ class Projection(nn.Module):
 
     def among(self, pieces: Int[Tensor, "C"]) -> packed.Fixed:
         """The scores of some pieces alone; their rows are taken out once."""
-        return packed.Fixed(self.weight[pieces], None if self.bias is None else self.bias[pieces])
+        return packed.Fixed(self.weight, self.bias, pieces)
 
 
 def _is_half(hidden: Tensor, weight: Tensor) -> bool:

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dragoman.shapes import Float, Tensor
+from dragoman.nn.int8 import Int8Weight, quantized
+from dragoman.shapes import Float, Int, Tensor
 
 _MOST_ROWS = 512  # with more the plain product is as quick
 _LAYOUT_ROWS = 64  # what is packed for one row is slow for more, and what is packed for many is good for all
@@ -32,7 +33,10 @@ class Linear(nn.Linear):
 def linear(
     x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"], bias: Float[Tensor, "V"] | None = None
 ) -> Float[Tensor, "*B V"]:
-    """`F.linear`, but for the last bits of float32; with a packed weight where that pays."""
+    """`F.linear`, but for the last bits of float32; with a packed weight where that pays, and in whole
+    numbers where the weight is quantized (`nn/int8.py`)."""
+    if (small := quantized(weight)) is not None and not torch.is_grad_enabled():
+        return small(x, bias)
     if not _pays(x, weight):
         return F.linear(x, weight, bias)
     now = weight.data_ptr(), weight._version  # what is written into bumps the version, what is replaced moves
@@ -44,13 +48,19 @@ def linear(
 
 
 class Fixed:
-    """A product with a weight of its own, which nobody changes: some rows of a projection, for one batch."""
+    """A product with some rows of a weight, which nobody changes: of a projection, for one batch."""
 
-    def __init__(self, weight: Float[Tensor, "V D"], bias: Float[Tensor, "V"] | None) -> None:
-        self.weight, self.bias = weight.detach(), bias
+    def __init__(
+        self, weight: Float[Tensor, "V D"], bias: Float[Tensor, "V"] | None, rows: Int[Tensor, "C"]
+    ) -> None:
+        small = quantized(weight)
+        self.small: Int8Weight | None = None if small is None else small.rows(rows)
+        self.weight, self.bias = weight.detach()[rows], None if bias is None else bias[rows]
         self.packed: Tensor | None = None
 
-    def __call__(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+    def __call__(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B C"]:
+        if self.small is not None:
+            return self.small(x, self.bias)
         if not _can_pay(x, self.weight):
             return F.linear(x, self.weight, self.bias)
         if self.packed is None:

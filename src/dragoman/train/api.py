@@ -136,8 +136,8 @@ def load(
     """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
 
     With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
-    to be the same. `precision` bfloat16 is for GPUs: half the bytes, a little less exact. Of an export too;
-    where torch is not installed, use `dragoman.engines.ctranslate2.Translator.open`.
+    to be the same. `precision` bfloat16 is for GPUs, int8 for the CPU: quicker, a little less exact. Of an
+    export too; where torch is not installed, use `dragoman.engines.ctranslate2.Translator.open`.
     """
     if is_export(Path(run)):
         from dragoman.engines.ctranslate2 import open_export  # only those who export have its library

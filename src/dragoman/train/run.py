@@ -43,6 +43,8 @@ from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.files import hash_file
+from dragoman.models.base import matrices
+from dragoman.nn.int8 import quantize
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig, resolve, to_yaml
 from dragoman.train.log import read_records
@@ -63,7 +65,8 @@ class Outcome:
     """0 where the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
 
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
+"""In which the weights are kept. Of int8 that is what is not multiplied: see `nn/int8.py`."""
 """Of the weights while translating. Half as many bytes are read; scores have about three digits."""
 
 
@@ -264,8 +267,13 @@ def ensemble(
         raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
     if precision != "float32" and any(run.config.counted for run in runs):
         raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
+    if precision == "int8" and chosen.type != "cpu":
+        raise UserError(f"precision: int8 is for the CPU; set the device to cpu, or bfloat16 on {chosen}")
     dtype = PRECISIONS[precision]
     models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
+    if precision == "int8":
+        for model in models:
+            quantize(matrices(model))
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
     translator.aligner.examples = runs[0].validation_examples
     guide = runs[0].config.objective.guided_alignment

@@ -22,28 +22,32 @@ from dragoman.data.formats import read_lines
 
 Decoder = Callable[[list[str], int], list]
 BEAMS = (4, 1)
-REFERENCE, OURS = "HF generate, sorted", "dragoman, PyTorch"
+PLAIN, SORTED, OURS = "HF generate", "HF generate, sorted", "dragoman, PyTorch"
 
 
 def many(model: Model, batch: int) -> dict[str, Decoder]:
     """Two cores: two threads for PyTorch, two workers of one thread for CTranslate2."""
     found: dict[str, Decoder] = {
-        "HF generate": HuggingFace(model, batch, by_length=False),
-        REFERENCE: HuggingFace(model, batch, by_length=True),
+        PLAIN: HuggingFace(model, batch, by_length=False),
+        SORTED: HuggingFace(model, batch, by_length=True),
         OURS: Ours(model),
         "dragoman, PyTorch, shortlist": Ours(model, shortlist=True),
+        "dragoman, PyTorch, int8": Ours(model, precision="int8"),
+        "dragoman, PyTorch, int8, shortlist": Ours(model, shortlist=True, precision="int8"),
     }
     for quantize, directory in model.exports.items():
-        found[f"CTranslate2 by hand, {quantize}"] = ByHand(directory, model)
+        found[f"CTranslate2 by hand, {quantize}, tokens to tokens"] = ByHand(directory, model)
+        found[f"CTranslate2 by hand, {quantize}"] = ByHand(directory, model, whole=True)
         found[f"dragoman, CTranslate2, {quantize}"] = Fast(directory, shortlist=False)
         found[f"dragoman, CTranslate2, {quantize}, shortlist"] = Fast(directory, shortlist=True)
     return found
 
 
 def one_at_a_time(model: Model) -> dict[str, Decoder]:
-    found: dict[str, Decoder] = {"HF generate": HuggingFace(model, 1, by_length=False)}
+    found: dict[str, Decoder] = {PLAIN: HuggingFace(model, 1, by_length=False)}
     found[OURS] = Ours(model)
-    found["dragoman, PyTorch, shortlist"] = Ours(model, shortlist=True)
+    found["dragoman, PyTorch, int8"] = Ours(model, precision="int8")
+    found["dragoman, PyTorch, int8, shortlist"] = Ours(model, shortlist=True, precision="int8")
     for quantize, directory in model.exports.items():
         for threads in (1, 2):
             label = f"{quantize}, {threads} thread{'s' if threads > 1 else ''}"
@@ -86,7 +90,7 @@ def throughput(
     for beam in BEAMS:
         outputs = {name: decoder(texts, beam) for name, decoder in decoders.items()}  # also warms up
         texts_of = {
-            name: decoder.text(outputs[name]) if isinstance(decoder, ByHand) else outputs[name]
+            name: outputs[name] if isinstance(outputs[name][0], str) else decoder.text(outputs[name])
             for name, decoder in decoders.items()
         }
         contenders = {
@@ -95,12 +99,13 @@ def throughput(
         }
         speeds = {name: median(values) for name, values in interleave(rounds, contenders).items()}
         same = {name: sum(map(str.__eq__, own, texts_of[OURS])) for name, own in texts_of.items()}
-        header += [f"sentences/s, beam {beam}", "ratio", "BLEU", "same text as PyTorch"]
+        header += [f"sentences/s, beam {beam}", "ratio", "to sorted", "BLEU", "same text as PyTorch"]
         columns.append(
             {
                 name: [
                     f"{speed:,.1f}",
-                    f"{speed / speeds[REFERENCE]:.2f}",
+                    f"{speed / speeds[PLAIN]:.2f}",
+                    f"{speed / speeds[SORTED]:.2f}",
                     bleu(texts_of[name], references),
                     f"{same[name]} of {len(texts)}",
                 ]
@@ -175,9 +180,9 @@ def main() -> None:
         batches = choose_batches(decoders, texts)
         notes = (
             f"{size}; median of {args.rounds} interleaved rounds over {len(texts)} sentences, natural ends. "
-            f"The ratio is to HF with batches of {args.batch} sorted by length. HF and ours go from text to "
-            f"text; CTranslate2 by hand from tokens to tokens, 2 workers of 1 thread, with the quickest of "
-            f"five batch sizes ({batches}).\n\n{command}"
+            f"The first ratio is to HF as it comes, the second to HF with batches of {args.batch} sorted by "
+            f"length. All go from text to text, but for the rows that say otherwise. CTranslate2 by hand has "
+            f"2 workers of 1 thread and the quickest of five batch sizes ({batches}).\n\n{command}"
         )
         throughput(decoders, texts, references, args.rounds, notes, not args.trial)
         single = texts[: args.single]

@@ -14,7 +14,9 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
+from dragoman.models.base import matrices
 from dragoman.models.transformer import TransformerConfig
+from dragoman.nn.int8 import quantize
 from dragoman.train.run import Run
 from peers import published_like
 
@@ -34,17 +36,19 @@ class Model:
         self.run = Run.open(run)
         self.loaded: LoadedModel = load_model(run)
         self.loaded.model.requires_grad_(False)  # as in a translator: what is frozen is packed
+        self.small: LoadedModel = load_model(run)
+        quantize(matrices(self.small.model.requires_grad_(False)))
         self.config = from_dict(TransformerConfig, self.loaded.state["model"]["config"])
         self.marian = published_like(self.loaded.model, self.config).eval()
         self.marian_directory = directory / "marian"
         self.marian.save_pretrained(self.marian_directory)
         self.exports: dict[Quantization, Path] = {}
-        for quantize in ("float32", "int8"):
-            self.exports[quantize] = export_ctranslate2(
+        for kind in ("float32", "int8"):
+            self.exports[kind] = export_ctranslate2(
                 self.loaded,
-                directory / quantize,
+                directory / kind,
                 search=settings(4),
-                quantize=quantize,
+                quantize=kind,
                 shortlist=self.run.shortlist(),
             )
 
@@ -55,8 +59,8 @@ class Model:
 class Ours:
     """The PyTorch translator, from text to text."""
 
-    def __init__(self, model: Model, shortlist: bool = False) -> None:
-        loaded, self.listed = model.loaded, shortlist
+    def __init__(self, model: Model, shortlist: bool = False, precision: str = "float32") -> None:
+        loaded, self.listed = model.loaded if precision == "float32" else model.small, shortlist
         self.translator = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer)
         self.translator.shortlist = model.run.shortlist
 
@@ -107,25 +111,33 @@ class HuggingFace:
 
 
 class ByHand:
-    """CTranslate2 without us: lists of tokens in, lists of tokens out, sorted and batched by itself."""
+    """CTranslate2 without us, sorted and batched by itself. It takes and gives lists of tokens; with `whole`,
+    the time from text to tokens and back counts too, as with all others."""
 
-    def __init__(self, directory: Path, model: Model, workers: int = 2, threads: int = 1) -> None:
+    def __init__(
+        self, directory: Path, model: Model, workers: int = 2, threads: int = 1, whole: bool = False
+    ) -> None:
         before = torch.get_num_threads()
         self.engine = ctranslate2.Translator(
             str(directory), device="cpu", inter_threads=workers, intra_threads=threads
         )
         torch.set_num_threads(before)  # loading sets OpenMP's threads for torch too
-        self.model, self.batch = model, BATCHES[1]
+        self.model, self.batch, self.whole = model, BATCHES[1], whole
         self.tokens: dict[tuple[str, ...], list[list[str]]] = {}
 
     def prepare(self, texts: list[str]) -> list[list[str]]:
-        """Kept, so that tokenization is not in the time."""
+        """Kept, unless tokenization is to be in the time."""
+        if self.whole:
+            return self.tokenize(texts)
         key = tuple(texts)
         if key not in self.tokens:
-            self.tokens[key] = [[*map(str, ids), "2"] for ids in self.model.encode(texts)]
+            self.tokens[key] = self.tokenize(texts)
         return self.tokens[key]
 
-    def __call__(self, texts: list[str], beam: int) -> list[list[str]]:
+    def tokenize(self, texts: list[str]) -> list[list[str]]:
+        return [[*map(str, ids), "2"] for ids in self.model.encode(texts)]
+
+    def __call__(self, texts: list[str], beam: int) -> list[list[str]] | list[str]:
         size, kind = self.batch
         found = self.engine.translate_batch(
             self.prepare(texts),
@@ -135,7 +147,8 @@ class ByHand:
             max_decoding_length=MAX_LENGTH,
             max_input_length=0,
         )
-        return [row.hypotheses[0] for row in found]
+        rows = [row.hypotheses[0] for row in found]
+        return self.text(rows) if self.whole else rows
 
     def text(self, rows: list[list[str]]) -> list[str]:
         return [self.model.loaded.tgt_tokenizer.decode([int(name) for name in row]) for row in rows]

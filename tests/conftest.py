@@ -1,14 +1,20 @@
-"""Every tensor shape that a signature names is checked while the tests run; `src/` itself checks none."""
+"""Every tensor shape that a signature names is checked while its own tests run; `src/` itself checks none.
+
+A check costs more than a small product, so the tests of what is built upon it (training, commands, service)
+go without: they would take twice the time, and call nothing that is not called where it is checked.
+"""
 
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Self, get_args, runtime_checkable
 
 import pytest
 from beartype import BeartypeConf, beartype
+from jaxtyping import config as shape_checks
 from jaxtyping import install_import_hook
 
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command does: a busy machine is no reason to be slow
@@ -23,6 +29,7 @@ CHECKED = [
     "dragoman.decode",
     "dragoman.data.batch",
 ]
+CHECKED_IN = ("battery", "nn", "models", "decode", "data", "test_objectives.py")
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,3 +62,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sizes = Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    place = item.path.relative_to(Path(__file__).parent).parts[0]
+    on = place in CHECKED_IN and not item.get_closest_marker("slow")
+    shape_checks.update("jaxtyping_disable", not on)

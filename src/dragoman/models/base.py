@@ -175,6 +175,10 @@ def join(
         src.weight = tgt.weight
     tied = there.tie_embeddings is True
     weight = tgt.weight if tied else embedding_weight(vocab.tgt_size, there.model_dim)
-    silent = vocab.bos_id if getattr(there, "silent_bos", False) else None
+    silent = [
+        number
+        for name, number in (("silent_pad", vocab.pad_id), ("silent_bos", vocab.bos_id))
+        if getattr(there, name, False)
+    ]
     projection = Projection(weight, there.output_bias, silent)
     return EncoderDecoder(vocab, encoder(here, src), decoder(there, tgt, here.model_dim), projection)

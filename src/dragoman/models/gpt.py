@@ -22,7 +22,7 @@ from torch import nn
 
 from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
@@ -48,8 +48,10 @@ class GptConfig:
     norm_eps: float = 1e-5
     activation: Activation = "gelu_tanh"
     max_positions: int = 1024
-    tie_embeddings: bool = True
+    tie_embeddings: Tying = True
     output_bias: bool = False
+    silent_bos: bool = False  # <s> takes no part in the softmax
+    silent_pad: bool = False  # nor does <pad>
 
     def __post_init__(self) -> None:
         check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")

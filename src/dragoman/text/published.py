@@ -89,12 +89,17 @@ class PublishedTokenizer(Tokenizer):
     def __init__(self, published: Published) -> None:
         self.published = published
         self.kind = "published"
-        self.config = TokenizerConfig(vocab_size=max(512, published.size), joint=published.joint)
+        refuse_unknown_parts(published.library)
+        model = published.library["model"]
+        closed = bool(model.get("end_of_word_suffix"))
+        self.config = TokenizerConfig(
+            vocab_size=max(512, published.size),
+            joint=published.joint,
+            word_mark="end" if closed else "start",
+        )
         self.size, self.opening = published.size, published.before
         self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
-        refuse_unknown_parts(published.library)
         self._library = _runtime(published.library)
-        model = published.library["model"]
         names = {number: name for name, number in self._library.get_vocab().items()}
         stored = [names[number] for number in range(self.size)]
         self._names = [name.removeprefix(HIDDEN) for name in stored]
@@ -102,7 +107,7 @@ class PublishedTokenizer(Tokenizer):
         silent |= {token["id"] for token in published.library["added_tokens"] if token["special"]}
         silent |= {number for number, name in enumerate(stored) if name.startswith(UNUSED)}
         spell = _speller(published.library)
-        self._closed = bool(model.get("end_of_word_suffix"))
+        self._closed = closed
         self._spelling = [b"" if n in silent else spell(name) for n, name in enumerate(self._names)]
         self._unknown = self._unknown_id(model)
 

@@ -60,6 +60,26 @@ def test_pickles(tmp_path: Path, name: str, loader: str) -> None:
         read_model(tmp_path)
 
 
+def test_tokenizers(tmp_path: Path) -> None:
+    for name in ("bert", "gpt"):
+        save_text_model(name, tmp_path / name)
+        path = tmp_path / name / "tokenizer.json"
+        plain = json.loads(path.read_text())
+        for content, message in (
+            ([], "expected a mapping of fields"),
+            ({**plain, "model": None}, "not what the library tokenizers writes"),
+            ({**plain, "added_tokens": [], "model": {**plain["model"], "vocab": []}}, "the id of a piece"),
+            ({**plain, "added_tokens": [{}]}, "the field 'content' is missing"),
+            ({**plain, "added_tokens": [3]}, "it contradicts itself"),
+        ):
+            path.write_text(json.dumps(content))
+            with pytest.raises(UserError, match=rf"tokenizer\.json: .*{message}"):
+                read_model(tmp_path / name)
+        path.unlink()
+        with pytest.raises(UserError, match=r"no tokenizer here \(expected tokenizer.json\).*AutoTokenizer"):
+            read_model(tmp_path / name)
+
+
 def test_a_projection_of_its_own_is_refused_for_bert(tmp_path: Path) -> None:
     save_text_model("bert", tmp_path)
     path = tmp_path / "model.safetensors"

@@ -78,3 +78,10 @@ def _load(path: Path) -> dict[str, Tensor]:
 def one_of(fields: Sequence[dict[str, Any]], name: str) -> Any:
     """What the first of several files says of a field, if any does."""
     return next((own[name] for own in fields if own.get(name) is not None), None)
+
+
+def no_tokenizer(directory: Path, expected: str) -> UserError:
+    return UserError(
+        f"{directory}: there is no tokenizer here (expected {expected}); write one with transformers: "
+        "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+    )

@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.checkpoint.huggingface.family import Family
-from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, TOKENIZER_CONFIG, one_of, read_fields
+from dragoman.checkpoint.huggingface.files import (
+    CONFIG,
+    LIBRARY,
+    OWN,
+    TOKENIZER_CONFIG,
+    no_tokenizer,
+    one_of,
+    read_fields,
+)
 from dragoman.errors import UserError
+from dragoman.text.published import refuse_unknown_parts
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,20 @@ class Numbers:
 
 def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
     """From config.json, generation_config.json and, where they are silent, the tokenizer."""
+    if family.controls in ("pair", "none") and not (directory / LIBRARY).is_file():
+        raise no_tokenizer(directory, LIBRARY)
+    told = CONFIG if OWN in files[0] or family.controls in ("decoder", "text") else LIBRARY
+    try:
+        return _read(family, directory, files)
+    except KeyError as error:
+        raise UserError(f"{directory / told}: the field {error} is missing") from None
+    except (TypeError, AttributeError) as error:
+        raise UserError(f"{directory / told}: it contradicts itself ({error})") from None
+    except UserError as error:
+        raise UserError(f"{directory / told}: {error}") from None
+
+
+def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
     config = files[0]
     own = config.get(OWN)
     opening = (config["bos_token_id"],) if family.opening and own is None else ()
@@ -88,7 +111,9 @@ def _from_config(files: Sequence[dict[str, Any]], ends: bool) -> dict[str, Any]:
 
 def _from_tokenizer(directory: Path, pair: bool) -> dict[str, Any]:
     library, about = read_fields(directory, LIBRARY), read_fields(directory, TOKENIZER_CONFIG, optional=True)
-    numbers = dict(library["model"]["vocab"])
+    refuse_unknown_parts(library)
+    vocab = library["model"].get("vocab")
+    numbers = dict(vocab) if isinstance(vocab, Mapping) else {}
     numbers |= {token["content"]: token["id"] for token in library.get("added_tokens") or []}
     if pair:
         names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}

@@ -43,11 +43,11 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
     tensors = _with_full_names(family, read_tensors(directory, family.loader))
     try:
         plain = family.read_config(fields)
-        numbers = read_numbers(family, directory, (fields, generation))
     except KeyError as error:
         raise UserError(f"{directory / CONFIG}: the field {error} is missing") from None
     except UserError as error:
         raise UserError(f"{directory / CONFIG}: {error}") from None
+    numbers = read_numbers(family, directory, (fields, generation))
     shared = fields.get("share_encoder_decoder_embeddings", True)
     plain |= _seen_in_weights(family, tensors, numbers)
     config = from_dict(config_class(family.kind), plain, str(directory / CONFIG))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, read_fields
+from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, no_tokenizer, read_fields
 from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError
@@ -50,7 +50,4 @@ def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if (directory / _T5).is_file():
         both = library_of(directory / _T5)
         return both, both
-    raise UserError(
-        f"{directory}: there is no tokenizer here (expected {LIBRARY}, {_T5}, or {', '.join(_MARIAN)}); "
-        "write one with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
-    )
+    raise no_tokenizer(directory, f"{LIBRARY}, {_T5}, or {', '.join(_MARIAN)}")

@@ -177,7 +177,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         ),
         SEPARATE,
     ),
-    "gpt": ("gpt", GptConfig(**_SMALL, norm="post", max_positions=32), VOCAB),
+    "gpt": ("gpt", GptConfig(**_SMALL, norm="post", max_positions=32, silent_pad=True), VOCAB),
     # 6 places are fewer than source and target have together
     "gpt-2": ("gpt", GptConfig(**_SMALL, max_positions=6, tie_embeddings=False, output_bias=True), SEPARATE),
     "markov": ("markov", MarkovConfig(order=3), VOCAB),

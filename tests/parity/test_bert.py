@@ -5,6 +5,8 @@ import torch
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining
 
+from dragoman.checkpoint.huggingface.families import family_of
+from dragoman.checkpoint.model import load_into
 from dragoman.data.batch import TextBatch
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
@@ -12,23 +14,6 @@ from dragoman.models.bert import Bert, BertConfig
 from dragoman.objectives import MaskedLanguageModel
 
 SIZE, PLACES, WIDTH, LAYERS = 29, 12, 16, 2
-_NAMES = {
-    "bert.embeddings.word_embeddings.weight": "embedding.weight",
-    "bert.embeddings.position_embeddings.weight": "positions.weight",
-    "bert.embeddings.token_type_embeddings.weight": "segments",
-    "bert.embeddings.LayerNorm.": "embedding_norm.",
-    "bert.pooler.dense.": "pooler.",
-    "cls.predictions.transform.dense.": "transform.",
-    "cls.predictions.transform.LayerNorm.": "transform_norm.",
-    "cls.predictions.bias": "projection.bias",
-    "cls.seq_relationship.": "next_sentence.",
-    "bert.encoder.layer.": "layers.",
-    "attention.output.dense.": "self_attention.out.",
-    "attention.output.LayerNorm.": "self_residual.norm.",
-    "intermediate.dense.": "feedforward.widen.",
-    "output.dense.": "feedforward.narrow.",
-    "output.LayerNorm.": "ff_residual.norm.",
-}
 
 
 @pytest.fixture(scope="module")
@@ -41,28 +26,13 @@ def both() -> tuple[BertForPreTraining, Bert]:
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
-    ours = build_network(
-        "bert", BertConfig(LAYERS, WIDTH, 4, 40, max_positions=PLACES), Vocab(SIZE, SIZE, True)
-    )
+    config = BertConfig(LAYERS, WIDTH, 4, 40, max_positions=PLACES)
+    ours = build_network("bert", config, Vocab(SIZE, SIZE, True))
     assert isinstance(ours, Bert)
-    weights = {renamed(name): tensor.detach() for name, tensor in theirs.named_parameters()}
-    for kind in ("weight", "bias"):
-        for layer in range(LAYERS):
-            parts = [
-                weights.pop(f"layers.{layer}.attention.self.{part}.{kind}")
-                for part in ("query", "key", "value")
-            ]
-            weights[f"layers.{layer}.self_attention.query_key_value.{kind}"] = torch.cat(parts)
-    weights["projection.weight"] = weights["embedding.weight"]
-    ours.load_state_dict(weights)
+    weights = dict(theirs.named_parameters())
+    table = family_of("bert", config).weights(config, True)
+    load_into(ours, {name: weight.read(weights) for name, weight in table.items()}, "theirs")
     return theirs, ours.eval()
-
-
-def renamed(name: str) -> str:
-    for theirs, ours in _NAMES.items():
-        if theirs in name:
-            name = name.replace(theirs, ours)
-    return name
 
 
 def test_the_loss_is_the_same(both) -> None:
@@ -90,10 +60,13 @@ def test_both_heads_say_the_same(both, dtype: torch.dtype, tolerance: float, len
     segments = torch.randint(0, 2, (3, PLACES), generator=generator)
     mask = torch.arange(PLACES) < torch.tensor(lengths)[:, None]
     with torch.no_grad():
-        expected = theirs(ids, attention_mask=mask.long(), token_type_ids=segments)
+        expected = theirs(ids, attention_mask=mask.long(), token_type_ids=segments, output_hidden_states=True)
+        layers = ours.read_layers(ids.masked_fill(~mask, 0), mask, segments)
         hidden = ours.read(ids.masked_fill(~mask, 0), mask, segments)
         found = ours.project(hidden)
     close = {"atol": tolerance, "rtol": 0}
+    for layer, their_layer in zip(layers, expected.hidden_states, strict=True):
+        torch.testing.assert_close(layer[mask], their_layer[mask], **close)
     torch.testing.assert_close(found[mask], expected.prediction_logits[mask], **close)
     torch.testing.assert_close(ours.follows(hidden), expected.seq_relationship_logits, **close)
     for row, length in enumerate(lengths):

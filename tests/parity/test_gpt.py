@@ -1,12 +1,13 @@
 """GPT and GPT-2 against Hugging Face's models with the same random weights: logits, padding, generation."""
 
 import copy
-from collections.abc import Iterator
 
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, OpenAIGPTConfig, OpenAIGPTLMHeadModel
 
+from dragoman.checkpoint.huggingface.families import family_of
+from dragoman.checkpoint.model import load_into
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
@@ -17,59 +18,30 @@ from dragoman.models.gpt import GptConfig
 SIZE, PLACES, WIDTH, LAYERS = 29, 24, 16, 2
 SIZES = {"vocab_size": SIZE, "n_positions": PLACES, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4}
 VOCAB = Vocab(SIZE, SIZE, shared=True)
-_LAYER = {  # theirs to ours; their matrices stand on their side
-    "attn.c_attn": "self_attention.query_key_value",
-    "attn.c_proj": "self_attention.out",
-    "mlp.c_fc": "feedforward.widen",
-    "mlp.c_proj": "feedforward.narrow",
-    "ln_1": "self_residual.norm",
-    "ln_2": "ff_residual.norm",
-}
 
 
 def gpt2() -> tuple[torch.nn.Module, EncoderDecoder]:
     theirs = GPT2LMHeadModel(GPT2Config(**SIZES))
-    return theirs, copied(theirs, GptConfig(LAYERS, WIDTH, 4, 4 * WIDTH, max_positions=PLACES), "wte", "wpe")
+    return theirs, copied(theirs, GptConfig(LAYERS, WIDTH, 4, 4 * WIDTH, max_positions=PLACES))
 
 
 def gpt() -> tuple[torch.nn.Module, EncoderDecoder]:
     theirs = OpenAIGPTLMHeadModel(OpenAIGPTConfig(**SIZES))
     config = GptConfig(LAYERS, WIDTH, 4, 4 * WIDTH, norm="post", max_positions=PLACES)
-    return theirs, copied(theirs, config, "tokens_embed", "positions_embed")
+    return theirs, copied(theirs, config)
 
 
-def copied(theirs: torch.nn.Module, config: GptConfig, tokens: str, places: str) -> EncoderDecoder:
+def copied(theirs: torch.nn.Module, config: GptConfig) -> EncoderDecoder:
     """Ours with the weights of theirs, none of them left as it was."""
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
             gain = "ln_" in name and name.endswith("weight")
             parameter.normal_(mean=1.0 if gain else 0.0, std=0.1 if parameter.dim() == 1 else 0.5)
     ours = build("gpt", config, VOCAB)
-    weights = {name.removeprefix("transformer."): tensor for name, tensor in theirs.named_parameters()}
-    target, used = dict(ours.named_parameters()), set()
-    for name, tensor in renamed(weights, tokens, places):
-        with torch.no_grad():
-            target[name].copy_(tensor)
-        used.add(name)
-    assert used == set(target)
+    weights = dict(theirs.named_parameters())
+    table = family_of("gpt", config).weights(config, True)
+    load_into(ours, {name: weight.read(weights) for name, weight in table.items()}, "theirs")
     return ours.eval()
-
-
-def renamed(weights: dict[str, torch.Tensor], tokens: str, places: str) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, tensor in weights.items():
-        if name.startswith("h."):
-            _, layer, rest = name.split(".", 2)
-            module, kind = rest.rsplit(".", 1)
-            turned = tensor.t() if tensor.dim() == 2 else tensor
-            yield f"decoder.layers.{layer}.{_LAYER[module]}.{kind}", turned
-        elif name.startswith("ln_f."):
-            yield f"decoder.final_norm.{name.removeprefix('ln_f.')}", tensor
-        else:
-            ours = {
-                f"{tokens}.weight": "encoder.embedding.weight",
-                f"{places}.weight": "decoder.positions.weight",
-            }
-            yield ours[name], tensor
 
 
 @pytest.fixture(params=[gpt, gpt2], ids=["gpt", "gpt-2"], scope="module")
@@ -133,3 +105,15 @@ def test_generations_are_the_same(both, beam: int) -> None:
             assert list(best.tokens) == expected[: expected.index(2) + 1]
             ended += 1
     assert ended > 7
+
+
+@pytest.mark.parametrize("lengths", [[9, 9], [9, 4]], ids=["whole", "padded"])
+def test_what_every_layer_reads_is_the_same(both, lengths: list[int]) -> None:
+    theirs, ours = (model.double() for model in both)
+    ids = torch.randint(3, SIZE, (2, 9), generator=torch.Generator().manual_seed(4))
+    mask = torch.arange(9) < torch.tensor(lengths)[:, None]
+    with torch.no_grad():
+        expected = theirs(ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
+        layers = ours.read_layers(ids.masked_fill(~mask, 0), mask, torch.zeros_like(ids))
+    for layer, their_layer in zip(layers, expected, strict=True):
+        torch.testing.assert_close(layer[mask], their_layer[mask], atol=1e-10, rtol=0)

@@ -51,9 +51,37 @@ def test_plateau_counts_cuts() -> None:
     assert scale_at(config, 2, cuts=1) == 0.5
 
 
+@pytest.mark.parametrize(("total", "cut_frac", "ratio"), [(100, 0.1, 32.0), (40, 0.3, 8.0), (10, 0.1, 2.0)])
+def test_slanted_triangular_is_equation_3_of_ulmfit(total: int, cut_frac: float, ratio: float) -> None:
+    config = ScheduleConfig("slanted_triangular", total=total, cut_frac=cut_frac, ratio=ratio)
+    cut = round(total * cut_frac)
+    for update in range(1, total + 1):
+        p = update / cut if update < cut else 1 - (update - cut) / (cut * (1 / cut_frac - 1))
+        assert scale_at(config, update) == pytest.approx((1 + p * (ratio - 1)) / ratio, rel=1e-12)
+    assert scale_at(config, cut) == 1.0
+    assert scale_at(config, 2 * total) == pytest.approx(1 / ratio)
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 37, 105])
+def test_slanted_triangular_ends_at_its_lowest_whatever_the_length(total: int) -> None:
+    config = ScheduleConfig("slanted_triangular", total=total)
+    scales = [scale_at(config, update) for update in range(1, total + 1)]
+    assert max(scales) == 1.0
+    assert all(scale >= 1 / 32 for scale in scales)
+    assert total == 1 or scales[-1] == pytest.approx(1 / 32)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("warmup", -1), ("total", 10), ("floor", 1.5), ("factor", 1.0), ("patience", 0)],
+    [
+        ("cut_frac", 0.0),
+        ("ratio", 0.5),
+        ("warmup", -1),
+        ("total", 10),
+        ("floor", 1.5),
+        ("factor", 1.0),
+        ("patience", 0),
+    ],
 )
 def test_bad_numbers_are_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(UserError, match=f"^{field}: "):

@@ -21,10 +21,13 @@ from dragoman.errors import UserError
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.counts import make_room
+from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
 
 CHECKPOINTS = "checkpoints"
 BEST = "best.json"
+LORA = "lora"
+"""In what is said of a model: its pairs of thin matrices, where it has them."""
 _JOINT, _SRC, _TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
@@ -155,8 +158,8 @@ def load_network(run: Path, device: torch.device | str = "cpu", which: str = "be
     src, tgt = load_tokenizers(run)
     try:
         check_tokenizers(run, found.state, src, tgt)
-        model = build_described(found.state["model"])
-        weights = found.read(found.state["weights"])
+        model = build_described(found.state["model"], folded=True)
+        weights = loaded_weights(found)
     except (KeyError, TypeError):
         raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
     load_into(model, weights, found.path)
@@ -189,7 +192,25 @@ def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Che
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 
 
-def build_described(described: Mapping[str, Any]) -> Network:
+def build_described(described: Mapping[str, Any], folded: bool = False) -> Network:
+    """With the pairs that it is trained with (`nn/lora.py`), or with them folded into their matrices."""
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
-    return build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
+    model = build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
+    lora = described.get(LORA)
+    if lora is not None and not folded:
+        add_pairs(model, int(lora["rank"]), float(lora["alpha"]), lora["targets"])
+    return model
+
+
+def loaded_weights(found: checkpoint.Checkpoint, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    """The weights of a checkpoint that are used; pairs are folded into their matrices."""
+    tensors = found.read(str(found.state["weights"]), device)
+    lora = found.state["model"].get(LORA)
+    return dict(tensors) if lora is None else folded_tensors(tensors, int(lora["rank"]), float(lora["alpha"]))
+
+
+def own_pairs(model: nn.Module) -> dict[str, Tensor]:
+    """The pairs of a model as they are: what a run begins with has none."""
+    own = model_tensors(model)
+    return {name: own[name] for name in pair_names(model)}

@@ -64,11 +64,11 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     if further:
         raise UserError("--to: huggingface takes the weights as they are, without --quantize and --shortlist")
     from dragoman.checkpoint.huggingface import export_huggingface
-    from dragoman.checkpoint.model import load_model
+    from dragoman.checkpoint.model import load_network
     from dragoman.train.run import Run
 
     opened = Run.open(run)
-    loaded = load_model(opened.directory, which=which)
+    loaded = load_network(opened.directory, which=which)
     search = opened.config.search
     written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha)
     typer.echo(f"checkpoint {loaded.name} written to {written}")

@@ -20,9 +20,17 @@ def import_model(
     src_lang: Annotated[str, typer.Option(help="Language of the source.")] = "src",
     tgt_lang: Annotated[str, typer.Option(help="Language of the target.")] = "tgt",
 ) -> None:
-    """Make a run of a published model: Marian, T5 or BART. Nothing is downloaded; no code is run."""
-    from dragoman.train.imports import import_run
+    """Make a run of a published model: Marian, T5, BART, BERT, GPT or GPT-2.
+
+    Nothing is downloaded; no code is run.
+    """
+    from dragoman.checkpoint.model import find_checkpoint
+    from dragoman.train.imports import NEW, import_run
 
     run = import_run(directory, out, (src_lang, tgt_lang), prefix)
     typer.echo(f"{directory} imported into {run.directory}")
-    typer.echo(f"translate with:  dragoman translate {run.directory}")
+    for module in find_checkpoint(run.directory).state[NEW]:
+        typer.echo(f"{module}: it has no weights there, and begins at random")
+    uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
+    if use := uses.get(run.config.objective.name):
+        typer.echo(f"{use} {run.directory}")

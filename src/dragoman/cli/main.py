@@ -19,6 +19,7 @@ from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.distill import distill
+from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
@@ -55,8 +56,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, generate, score, align, evaluate, explain, compare, search_report),
-    *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
+    *(demo, train, resume, translate, generate, embed, score, align, evaluate, explain, compare),
+    *(search_report, average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 app.command("import")(import_model)

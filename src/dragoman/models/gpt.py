@@ -22,7 +22,7 @@ from torch import nn
 
 from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
@@ -48,8 +48,10 @@ class GptConfig:
     norm_eps: float = 1e-5
     activation: Activation = "gelu_tanh"
     max_positions: int = 1024
-    tie_embeddings: bool = True
+    tie_embeddings: Tying = True
     output_bias: bool = False
+    silent_bos: bool = False  # <s> takes no part in the softmax
+    silent_pad: bool = False  # nor does <pad>
 
     def __post_init__(self) -> None:
         check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
@@ -105,6 +107,14 @@ class GptDecoder(nn.Module):
         for layer in self.layers:
             x = layer(x, mask, UNRELATED)
         return self.final_norm(x[:, src:])  # B T D
+
+    def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
+        """Every layer's vectors of a source with nothing after it."""
+        found = [self._placed(memory.hidden, _places(memory, 0))]
+        mask = _looking_back(memory.mask, 0)
+        for layer in self.layers:
+            found.append(layer(found[-1], mask, UNRELATED))
+        return [*found[:-1], self.final_norm(found[-1])]
 
     def start(self, memory: Memory) -> "GptState":
         x, mask = self._placed(memory.hidden, _places(memory, 0)), _looking_back(memory.mask, 0)

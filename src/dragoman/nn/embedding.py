@@ -1,6 +1,7 @@
 """Ids to vectors, and vectors back to scores over the vocabulary."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -32,20 +33,19 @@ class Projection(nn.Module):
     """Scores for every piece of the vocabulary; the matrix may be an embedding's (Press & Wolf 2017).
 
     On a GPU, half-precision weights give float32 scores outside training: rounded to 8 bits, the best pieces
-    of a step would be hard to tell apart. A `silent` piece is never said, and has no part in a softmax."""
+    of a step would be hard to tell apart. `silent` pieces are never said, and have no part in a softmax."""
 
     bias: Tensor | None
 
-    def __init__(self, weight: nn.Parameter, bias: bool = False, silent: int | None = None) -> None:
+    def __init__(self, weight: nn.Parameter, bias: bool = False, silent: Sequence[int] = ()) -> None:
         super().__init__()
         self.weight = weight
         values = torch.zeros(len(weight))
-        if silent is not None:
-            values[silent] = SILENCE
+        values[list(silent)] = SILENCE
         if bias:
             self.bias = nn.Parameter(values)
         else:
-            self.register_buffer("bias", None if silent is None else values, persistent=False)
+            self.register_buffer("bias", values if silent else None, persistent=False)
 
     def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         weight = self.weight

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,10 @@ UNUSED = f"{HIDDEN}<unused "
 _CONTROLS = range(len(CONTROL_PIECES))
 _FIELDS = ("format", "version", "size", "joint", "before", "prefix", "library", "checksum")
 _ALLOWED = {
-    "normalizer": {"Sequence", "Precompiled", "NFC", "NFKC", "NFD", "NFKD", "Lowercase", "Strip", "Replace"},
-    "pre_tokenizer": {"Sequence", "Metaspace", "ByteLevel", "WhitespaceSplit"},
-    "model": {"Unigram", "BPE"},
+    "normalizer": {"Sequence", "Precompiled", "NFC", "NFKC", "NFD", "NFKD", "Lowercase", "Strip", "Replace"}
+    | {"BertNormalizer"},
+    "pre_tokenizer": {"Sequence", "Metaspace", "ByteLevel", "WhitespaceSplit", "BertPreTokenizer"},
+    "model": {"Unigram", "BPE", "WordPiece"},
 }
 _HARMLESS = (" {2,}",)
 """Patterns that may come from a file: whatever else it says could take for ever on some text."""
@@ -88,19 +89,25 @@ class PublishedTokenizer(Tokenizer):
     def __init__(self, published: Published) -> None:
         self.published = published
         self.kind = "published"
-        self.config = TokenizerConfig(vocab_size=max(512, published.size), joint=published.joint)
+        refuse_unknown_parts(published.library)
+        model = published.library["model"]
+        closed = bool(model.get("end_of_word_suffix"))
+        self.config = TokenizerConfig(
+            vocab_size=max(512, published.size),
+            joint=published.joint,
+            word_mark="end" if closed else "start",
+        )
         self.size, self.opening = published.size, published.before
         self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
-        refuse_unknown_parts(published.library)
         self._library = _runtime(published.library)
-        model = published.library["model"]
         names = {number: name for name, number in self._library.get_vocab().items()}
         stored = [names[number] for number in range(self.size)]
         self._names = [name.removeprefix(HIDDEN) for name in stored]
         silent = {*_CONTROLS, *published.before}
         silent |= {token["id"] for token in published.library["added_tokens"] if token["special"]}
         silent |= {number for number, name in enumerate(stored) if name.startswith(UNUSED)}
-        spell = _byte_level if _is_byte_level(published.library) else _marked
+        spell = _speller(published.library)
+        self._closed = closed
         self._spelling = [b"" if n in silent else spell(name) for n, name in enumerate(self._names)]
         self._unknown = self._unknown_id(model)
 
@@ -120,7 +127,11 @@ class PublishedTokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         text = b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
-        return text.removeprefix(" ")
+        return text.removesuffix(" ") if self._closed else text.removeprefix(" ")
+
+    def special(self, *names: str) -> int | None:
+        """The number of a piece with one of these names, if there is one."""
+        return next((number for number, name in enumerate(self._names) if name in names), None)
 
     def spell(self, text: str) -> list[int]:
         return self._segment([text])[0]
@@ -204,14 +215,34 @@ def _runtime(library: dict[str, Any]) -> tokenizers.Tokenizer:
         for number in _CONTROLS:
             pieces[number][0] = HIDDEN + pieces[number][0].removeprefix(HIDDEN)
         own["model"] = {**library["model"], "vocab": pieces}
+    elif (
+        library["model"]["type"] == "WordPiece"
+    ):  # it looks up whole words, and [CLS] may stand between spaces
+        hidden = {
+            HIDDEN + name if number in _CONTROLS else name: number
+            for name, number in library["model"]["vocab"].items()
+        }
+        own["model"] = {**library["model"], "vocab": hidden}
     try:
         return tokenizers.Tokenizer.from_str(json.dumps(own))
     except Exception as error:  # the library raises nothing more special
         raise UserError(f"the library tokenizers does not take it ({error})") from None
 
 
-def _is_byte_level(library: dict[str, Any]) -> bool:
-    return any(part.get("type") == "ByteLevel" for part in _parts(library.get("pre_tokenizer")))
+def _speller(library: dict[str, Any]) -> Callable[[str], bytes]:
+    """What a piece writes, by its name."""
+    model = library["model"]
+    if any(part.get("type") == "ByteLevel" for part in _parts(library.get("pre_tokenizer"))):
+        return _byte_level
+    if model["type"] == "WordPiece":
+        inside = str(model.get("continuing_subword_prefix") or "##")
+        return lambda name: (name.removeprefix(inside) if name.startswith(inside) else f" {name}").encode(
+            "utf-8"
+        )
+    if model.get("end_of_word_suffix"):
+        end = str(model["end_of_word_suffix"])
+        return lambda name: (f"{name.removesuffix(end)} " if name.endswith(end) else name).encode("utf-8")
+    return _marked
 
 
 def _marked(name: str) -> bytes:

@@ -7,11 +7,16 @@ from dragoman.errors import UserError
 from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.published import UNUSED, refuse_unknown_parts
 
-_START_NAMES = ("<s>", "<start>", "<dragoman-start>")
+_NEW_NAMES = {
+    PAD_ID: ("<pad>", "<padding>", "<dragoman-pad>"),
+    BOS_ID: ("<s>", "<start>", "<dragoman-start>"),
+    EOS_ID: ("</s>", "<end>", "<dragoman-end>"),
+}
 
 
 def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -> dict[str, Any]:
-    """tokenizer.json with our numbers. `order` may name an old number twice: then `<s>` is a new piece.
+    """tokenizer.json with our numbers. `order` may name an old number several times: the last place is the
+    piece itself, those before it are new pieces; but `<s>` is never it where another place is.
 
     Every row of the model gets a name; one without a piece gets one that no text can spell.
     """
@@ -27,11 +32,13 @@ def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -
     if lost:
         raise UserError(f"for its piece {lost[0]!r} the model has no row")
     ours = [names.get(old, f"{UNUSED}{new}>") for new, old in enumerate(order)]
-    if order[BOS_ID] in (order[PAD_ID], order[EOS_ID]):
-        ours[BOS_ID] = next(name for name in _START_NAMES if name not in names.values())
+    alone = order.count(order[BOS_ID]) == 1
+    new_ids = {old: new for new, old in enumerate(order) if new != BOS_ID or alone}
+    for number, candidates in _NEW_NAMES.items():
+        if new_ids[order[number]] != number:
+            ours[number] = next(name for name in candidates if name not in names.values())
     if len(set(ours)) < len(ours):
         raise UserError("two of its pieces have one name")
-    new_ids = {old: new for new, old in enumerate(order) if new != BOS_ID or order.count(old) == 1}
     if scores:
         vocab: Any = [
             [name, scores[old][1] if old in scores else 0.0] for name, old in zip(ours, order, strict=True)
@@ -61,17 +68,20 @@ def added_token(number: int, name: str) -> dict[str, Any]:
     return {"id": number, "content": name, **flags, "special": True}
 
 
-def template(parts: Sequence[str | None], names: Sequence[str]) -> dict[str, Any]:
-    """The library's way of saying: these pieces around the text, which stands for None."""
+def template(parts: Sequence[str | None], names: Sequence[str], one_row: bool = False) -> dict[str, Any]:
+    """The library's way of saying: these pieces around the text, which stands for None. `one_row`: a second
+    text has no beginning of its own and is segment 1, as with BERT."""
 
-    def of(kind: str) -> list[dict[str, Any]]:
-        text = {"Sequence": {"id": kind, "type_id": 0}}
-        return [text if name is None else {"SpecialToken": {"id": name, "type_id": 0}} for name in parts]
+    def of(kind: str, parts: Sequence[str | None], segment: int = 0) -> list[dict[str, Any]]:
+        text = {"Sequence": {"id": kind, "type_id": segment}}
+        return [
+            text if name is None else {"SpecialToken": {"id": name, "type_id": segment}} for name in parts
+        ]
 
     special = {name: {"id": name, "ids": [names.index(name)], "tokens": [name]} for name in parts if name}
     return {
         "type": "TemplateProcessing",
-        "single": of("A"),
-        "pair": [*of("A"), *of("B")],
+        "single": of("A", parts),
+        "pair": [*of("A", parts), *(of("B", parts[1:], 1) if one_row else of("B", parts))],
         "special_tokens": special,
     }

@@ -19,6 +19,7 @@ from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
 from dragoman.train.text import check_text, with_specials, without_smoothing
+from dragoman.train.transfer import TransferConfig
 
 Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
 LOWER_IS_BETTER = ("loss", "perplexity")
@@ -160,6 +161,7 @@ class RunConfig:
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    transfer: TransferConfig = field(default_factory=TransferConfig)
     train: TrainConfig
     search: SearchConfig = field(default_factory=SearchConfig)
 
@@ -203,10 +205,10 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
             raise UserError("optim.rate: only the schedule inverse_sqrt has a rate of its own; set one")
         optim = dataclasses.replace(optim, rate=paper_rate(model.model_dim, schedule.warmup))
     if schedule.needs_total and schedule.total is None:
-        if config.train.max_updates is None or config.train.max_updates <= schedule.warmup:
+        if config.train.max_updates is None or config.train.max_updates <= schedule.rise:
             raise UserError(
                 f"schedule.total: {schedule.name} has to know its end: set it, or train.max_updates, "
-                f"to more than the warm-up's {schedule.warmup} updates"
+                f"to more than the warm-up's {schedule.rise} updates"
             )
         schedule = dataclasses.replace(schedule, total=config.train.max_updates)
     return dataclasses.replace(config, optim=optim, schedule=schedule)

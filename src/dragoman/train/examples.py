@@ -10,6 +10,8 @@ from dragoman.data.dice import Dice
 from dragoman.data.examples import Examples, Noise, Noised, Pairs, Stream
 from dragoman.data.masked import Masked, Pieces
 from dragoman.data.noise import MASK, corrupt_spans, denoising_source
+from dragoman.errors import UserError
+from dragoman.text.published import PublishedTokenizer
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import ObjectiveConfig, RunConfig
 
@@ -50,6 +52,8 @@ def _of_text(config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examp
 def _pieces(tokenizer: Tokenizer, whole_words: bool) -> Pieces:
     spelt = tokenizer.pieces(range(tokenizer.size)) if whole_words else []
     starts = np.array([piece.startswith(_WORD_MARK) for piece in spelt]) if whole_words else None
+    if whole_words and isinstance(tokenizer, PublishedTokenizer):
+        starts = np.array([tokenizer.bytes_of(number).startswith(b" ") for number in range(tokenizer.size)])
     first = len(tokenizer.config.first_pieces) - 256
     return Pieces(_special(tokenizer, MASK), first, tokenizer.size, starts)
 
@@ -68,4 +72,12 @@ def _noise(objective: ObjectiveConfig, tokenizer: Tokenizer) -> Noise:
 
 
 def _special(tokenizer: Tokenizer, piece: str) -> int:
-    return tokenizer.config.first_pieces.index(piece)
+    if not isinstance(tokenizer, PublishedTokenizer):
+        return tokenizer.config.first_pieces.index(piece)
+    found = tokenizer.special(piece, *({"[MASK]"} if piece == MASK else ()))
+    if found is None:
+        raise UserError(
+            f"objective.name: it writes {piece} into text, and the vocabulary that is begun with "
+            "has no such piece; choose another objective"
+        )
+    return found

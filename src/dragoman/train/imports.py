@@ -1,15 +1,19 @@
 """A published model as a run: what translates, scores, aligns and exports a run does so with it."""
 
 from pathlib import Path
+from typing import Any
 
 from dragoman import checkpoint
-from dragoman.checkpoint.huggingface import read_model
+from dragoman.checkpoint.huggingface import Imported, read_model
 from dragoman.checkpoint.model import CHECKPOINTS, describe, model_tensors, save_tokenizers
 from dragoman.config import to_dict
+from dragoman.errors import UserError
 from dragoman.train.config import resolve
 from dragoman.train.run import Run
 from dragoman.train.state import Progress
 
+NEW = "new"
+"""In the state of the checkpoint: modules that the directory had no weights for."""
 _FINGERPRINT = "imported"
 
 
@@ -18,6 +22,8 @@ def import_run(
 ) -> Run:
     """The run of a Hugging Face directory. `prefix` is put before every source text: T5's tasks want it."""
     imported = read_model(directory, prefix)
+    if prefix and imported.kind != "transformer":
+        raise UserError("--prefix: only a model that reads a source has one before it; leave it out")
     config = resolve(
         {
             "data": {
@@ -26,6 +32,7 @@ def import_run(
                 "src_lang": languages[0],
                 "tgt_lang": languages[1],
             },
+            "objective": _objective(imported),
             "model": {"kind": imported.kind, **to_dict(imported.config)},
             "train": {"max_epochs": 1},
             "search": imported.search,
@@ -38,6 +45,7 @@ def import_run(
         "model": describe(imported.kind, imported.config, model.vocab, src, tgt),
         "weights": "model",
         "fingerprint": _FINGERPRINT,
+        NEW: list(imported.new),
     }
 
     def fill(temporary: Path) -> None:
@@ -46,3 +54,12 @@ def import_run(
         checkpoint.save(temporary / CHECKPOINTS, name, {"model": model_tensors(model)}, state)
 
     return Run.create_with(out, config, _FINGERPRINT, fill)
+
+
+def _objective(imported: Imported) -> dict[str, Any]:
+    """What the model has learnt by; a block is as long as it has places for."""
+    marks = {"gpt": 1, "bert": 3}.get(imported.kind)
+    if marks is None:
+        return {}
+    name = "causal" if imported.kind == "gpt" else "masked"
+    return {"name": name, "block": max(2, imported.config.max_positions - marks)}

@@ -60,6 +60,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt:
             loss_sum += loss.total.detach()
             nll_sum += loss.nll
             tokens += loss.count
+    training.transfer.rest(update)
     gradients = [p.grad for p in training.parameters if p.grad is not None]
     # The one moment of an update at which the host waits for the device, and for the other processes.
     norm, total, nll, tokens = training.crew.total(get_total_norm(gradients), loss_sum, nll_sum, tokens)

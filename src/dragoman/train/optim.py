@@ -20,6 +20,9 @@ from dragoman.checkpoint import refuse_other_names
 from dragoman.config import check_not_negative
 from dragoman.errors import UserError
 
+_SCALE = "scale"
+"""Of a group: its share of the learning rate."""
+
 
 @dataclass(frozen=True)
 class OptimConfig:
@@ -47,19 +50,26 @@ class OptimConfig:
             raise UserError("nesterov: needs a momentum above 0")
 
 
-def build_optimizer(config: OptimConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """One fused kernel over all parameters; every element is computed alone, so it is deterministic.
+def build_optimizer(
+    config: OptimConfig, model: nn.Module, scales: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
+    """One fused kernel over all that learns; every element is computed alone, so it is deterministic.
+    `scales` are shares of the rate by the name of a parameter.
 
     The state is made here, not at the first step: a checkpoint has the same names from the first one on.
     """
     assert config.rate is not None, "the configuration is resolved before training"
-    parameters = list(model.parameters())
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    parameters = list(named.values())
     fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
+    sharing: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for name, parameter in named.items():
+        scale = 1.0 if scales is None else scales[name]
+        sharing.setdefault((scale, parameter.ndim > 1), []).append(parameter)
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": found, "weight_decay": config.weight_decay if decays else 0.0, _SCALE: scale}
+        for (scale, decays), found in sorted(sharing.items(), key=lambda each: each[0], reverse=True)
     ]
-    groups = [group for group in groups if group["params"]]
     if config.name == "sgd":
         optimizer = torch.optim.SGD(
             groups, lr=config.rate, momentum=config.momentum, nesterov=config.nesterov, fused=fused
@@ -86,7 +96,7 @@ def _first_state(config: OptimConfig, parameter: Tensor, fused: bool) -> dict[st
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group[_SCALE]
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -94,7 +104,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     return {
         f"{key}.{name}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 

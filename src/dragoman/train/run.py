@@ -249,7 +249,7 @@ def ensemble(
     """The models of several runs as one translator, which searches as the first run does. They may be of any
     family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
     for run in runs:
-        if run.config.data.text:
+        if run.config.objective.name != "translate":
             raise UserError(
                 f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
                 "translate; a causal one goes on from a prompt with  dragoman generate RUN"

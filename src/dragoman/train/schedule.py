@@ -7,6 +7,8 @@
     linear         from 1 down to `floor` at update `total`
     cosine         the same, along half a cosine (Loshchilov & Hutter 2017, equation 5)
     constant       1
+    slanted_triangular   up for the share `cut_frac` of all updates, then down to 1/`ratio` at `total`; it has
+                   no warm-up beside it (Howard & Ruder 2018, equation 3)
     plateau        multiplied by `factor` whenever `patience` validations in a row bring nothing better
 
 Because it is a function of u, it cannot jump or lose a step when a run is resumed. The plateau alone looks at
@@ -22,32 +24,47 @@ from dragoman.errors import UserError
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    name: Literal["inverse_sqrt", "linear", "cosine", "constant", "plateau"] = "inverse_sqrt"
+    name: Literal["inverse_sqrt", "linear", "cosine", "constant", "plateau", "slanted_triangular"] = (
+        "inverse_sqrt"
+    )
     warmup: int = 4000
     total: int | None = None
-    """For linear and cosine: where the rate ends. None: at train.max_updates."""
+    """For linear, cosine and slanted_triangular: where the rate ends. None: at train.max_updates."""
     floor: float = 0.0
     """For linear and cosine: the share of the rate that is left at the end."""
     factor: float = 0.5
     """For plateau."""
     patience: int = 2
     """For plateau: validations without a better result before the rate is cut."""
+    cut_frac: float = 0.1
+    """For slanted_triangular: share of the updates in which the rate rises."""
+    ratio: float = 32.0
+    """For slanted_triangular: how many times the highest rate is the lowest."""
 
     def __post_init__(self) -> None:
         if self.warmup < 0:
             raise UserError(f"warmup: expected 0 or more updates, found {self.warmup}")
-        if self.total is not None and self.total <= self.warmup:
-            raise UserError(f"total: expected more than the warm-up's {self.warmup}, found {self.total}")
+        if self.total is not None and self.total <= self.rise:
+            raise UserError(f"total: expected more than the warm-up's {self.rise}, found {self.total}")
         if not 0 <= self.floor <= 1:
             raise UserError(f"floor: expected a share from 0 to 1, found {self.floor}")
         if not 0 < self.factor < 1:
             raise UserError(f"factor: expected a number between 0 and 1, found {self.factor}")
         if self.patience < 1:
             raise UserError(f"patience: expected at least 1 validation, found {self.patience}")
+        if not 0 < self.cut_frac < 1:
+            raise UserError(f"cut_frac: expected a share between 0 and 1, found {self.cut_frac}")
+        if not 1 <= self.ratio < math.inf:
+            raise UserError(f"ratio: expected a number from 1 on, found {self.ratio}")
 
     @property
     def needs_total(self) -> bool:
-        return self.name in ("linear", "cosine")
+        return self.name in ("linear", "cosine", "slanted_triangular")
+
+    @property
+    def rise(self) -> int:
+        """Updates of the warm-up; a slanted triangle has its own."""
+        return 0 if self.name == "slanted_triangular" else self.warmup
 
 
 def paper_rate(model_dim: int, warmup: int) -> float:
@@ -57,6 +74,8 @@ def paper_rate(model_dim: int, warmup: int) -> float:
 
 def scale_at(config: ScheduleConfig, update: int, cuts: int = 0) -> float:
     """What optim.rate is multiplied by at update `update`; `cuts` is how often a plateau was met."""
+    if config.name == "slanted_triangular":
+        return _slanted(config, update)
     if update < config.warmup:
         return update / config.warmup
     if config.name == "inverse_sqrt":
@@ -69,3 +88,12 @@ def scale_at(config: ScheduleConfig, update: int, cuts: int = 0) -> float:
         left = 1 - done if config.name == "linear" else (1 + math.cos(math.pi * done)) / 2
         return config.floor + (1 - config.floor) * left
     return 1.0
+
+
+def _slanted(config: ScheduleConfig, update: int) -> float:
+    """Howard & Ruder 2018, equation 3. The paper's cut · (1 / cut_frac − 1) is T − cut where T · cut_frac is
+    a whole number; where it is not, this alone ends at 1 / ratio."""
+    assert config.total is not None, "the configuration is resolved before training"
+    cut = max(1, math.floor(config.total * config.cut_frac))
+    p = update / cut if update < cut else 1 - (update - cut) / max(1, config.total - cut)
+    return (1 + max(0.0, p) * (config.ratio - 1)) / config.ratio

@@ -60,6 +60,8 @@ def _learn(
     keeper.restore()
     if training.progress.update:
         log.say(f"{run.directory}: going on after update {training.progress.update}")
+    if training.transfer.told:
+        log.say(training.transfer.told)
     if crew.warning:
         log.warn(crew.warning)
     if run.config.train.accumulate % crew.size:

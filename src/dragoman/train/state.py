@@ -12,10 +12,13 @@ from torch import Tensor
 
 from dragoman.checkpoint import Checkpoint
 from dragoman.checkpoint.model import (
+    LORA,
     build_described,
     describe,
     load_into,
+    loaded_weights,
     model_tensors,
+    own_pairs,
     same_model,
     vocab_of,
 )
@@ -23,14 +26,16 @@ from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.models import Network, build_network
+from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
+from dragoman.train.auxiliary import WithLanguageModel
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.schedule import scale_at
+from dragoman.train.transfer import Transfer
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,11 @@ class Fitting:
         self.description = describe(kind, model_config, vocab, src, tgt)
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
-        self.model = build_network(kind, model_config, vocab).to(home).train()
+        if config.transfer.lora.rank:
+            if self.sharded:
+                raise UserError("transfer.lora.rank: pairs are not cut into parts; set train.shard to false")
+            self.description[LORA] = to_dict(config.transfer.lora)
+        self.model = build_described(self.description).to(home).train()
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
@@ -166,10 +175,11 @@ class Fitting:
 
     def begin_with(self, found: Checkpoint) -> None:
         """The weights of another run's checkpoint; nothing else of it."""
-        part = str(found.state["weights"])
-        load_into(self.model, self._read(found, part, model_tensors(self.model)), found.path)
+        tensors = loaded_weights(found, "cpu" if self.sharded else self.device) | own_pairs(self.model)
+        own = model_tensors(self.model)
+        load_into(self.model, parts_like(tensors, own) if self.sharded else tensors, found.path)
         if self.average:
-            self.average.load(self._read(found, part, self.average.tensors), found.path)
+            self.average.load(model_tensors(self.model), found.path)
 
     def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The tensors of a part, or this process's share of them."""
@@ -202,9 +212,12 @@ class Training(Fitting):
         self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
     ) -> None:
         super().__init__(config, prepared, device, crew)
+        self.transfer = Transfer(config.transfer, self.model)
         self.objective = _objective(config, self.model)
+        if config.transfer.auxiliary_lm:
+            self.objective = WithLanguageModel(self.objective, config.transfer.auxiliary_lm, self.model)
         self._passes = crew.wrap(self.model, self.objective, self.sharded)
-        self.optimizer = build_optimizer(config.optim, self.model)
+        self.optimizer = build_optimizer(config.optim, self.model, self.transfer.scales)
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)

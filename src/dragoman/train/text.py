@@ -43,7 +43,7 @@ def check_text(config: "RunConfig", model: object) -> None:
             "the others are for models that write"
         )
     if not config.data.text:
-        if name == "translate":
+        if name == "translate" or config.data.imported is not None:
             return
         raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
     if name == "translate":

@@ -2,7 +2,7 @@
 
 Import goes from a directory to a model that says the same, number for number:
 
-    config.json ─────────▶ options of `kind: transformer`
+    config.json ─────────▶ options of `kind: transformer`, `gpt` or `bert`
     *.safetensors ───────▶ our tensors, with the rows of embeddings in our order
     tokenizer.json, *.spm ▶ a tokenizer with our numbers (`text/published.py`)
 

@@ -48,6 +48,7 @@ def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
 BART = Family(
     model_type="bart",
     architecture="BartForConditionalGeneration",
+    kind="transformer",
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,

@@ -100,7 +100,7 @@ def write_shape(config: TransformerConfig) -> dict[str, Any]:
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.ff_dropout,
-        "activation_function": activation_name(config),
+        "activation_function": activation_name(config.activation),
         "scale_embedding": config.scale_embeddings,
     }
 

@@ -1,23 +1,34 @@
 """The published families that are known, by the `model_type` of their config.json."""
 
+from typing import Any
+
 from dragoman.checkpoint.huggingface.bart import BART
+from dragoman.checkpoint.huggingface.bert import BERT
 from dragoman.checkpoint.huggingface.family import Family
+from dragoman.checkpoint.huggingface.gpt import GPT, GPT2
 from dragoman.checkpoint.huggingface.marian import MARIAN
 from dragoman.checkpoint.huggingface.t5 import T5
 from dragoman.errors import UserError
+from dragoman.models.bert import BertConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 
-FAMILIES: dict[str, Family] = {family.model_type: family for family in (MARIAN, T5, BART)}
+FAMILIES: dict[str, Family] = {family.model_type: family for family in (MARIAN, T5, BART, BERT, GPT, GPT2)}
 _BY_POSITIONS = {"sinusoidal": MARIAN, "learned": BART, "t5": T5}
 
 
-def family_of(kind: str, config: object) -> tuple[Family, TransformerConfig]:
+def family_of(kind: str, config: Any) -> Family:
     """The family that a model of ours can be written as, if its other options allow it."""
-    if kind != "transformer" or not isinstance(config, TransformerConfig):
-        raise UserError(f"model.kind: transformers has no counterpart of {kind}; only transformer has one")
+    if isinstance(config, GptConfig):
+        return GPT2 if config.norm == "pre" else GPT
+    if isinstance(config, BertConfig):
+        return BERT
+    if not isinstance(config, TransformerConfig):
+        known = ", ".join(dict.fromkeys(family.kind for family in FAMILIES.values()))
+        raise UserError(f"model.kind: transformers has no counterpart of {kind}; only {known} have one")
     if config.positions not in _BY_POSITIONS:
         known = ", ".join(f"{name} ({family.architecture})" for name, family in _BY_POSITIONS.items())
         raise UserError(
             f"model.positions: transformers has no encoder-decoder with {config.positions}; it has {known}"
         )
-    return _BY_POSITIONS[config.positions], config
+    return _BY_POSITIONS[config.positions]

@@ -1,6 +1,6 @@
 """What a family of published models has to say: its configuration and its names of weights, both ways.
 
-    config.json ──▶ TransformerConfig ──▶ config.json          one function each way, which refuse what they
+    config.json ──▶ our config ──▶ config.json                 one function each way, which refuse what they
                                                                cannot say
     our name ──▶ their names                                   one table, read in both directions
 
@@ -8,16 +8,16 @@ A matrix of ours may be several of theirs, one below the other: query, key and v
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from dragoman.errors import UserError
-from dragoman.models.transformer import TransformerConfig
 
 Fields = Mapping[str, Any]
+Controls = Literal["decoder", "text", "pair", "none"]
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -40,12 +40,17 @@ class Weight:
     """Rows that theirs has in front and nobody reads; they are written as zeros."""
     flat: bool = False
     """A vector here, and a matrix of one row there."""
+    turned: bool = False
+    """A matrix that stands on its side there: inputs before outputs."""
 
     def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
         found = torch.cat([tensors[name] for name in self.theirs])
+        found = found.t() if self.turned else found
         return (found.flatten() if self.flat else found)[self.skip :].float().contiguous()
 
     def write(self, ours: Tensor) -> dict[str, Tensor]:
+        if self.turned:
+            ours = ours.t()
         if self.skip:
             ours = torch.cat([ours.new_zeros(self.skip, *ours.shape[1:]), ours])
         parts = ours[None].chunk(1) if self.flat else ours.chunk(len(self.theirs))
@@ -59,54 +64,84 @@ class Family:
     model_type: str
     """As config.json has it."""
     architecture: str
+    kind: str
+    """Of ours, as in `model.kind`."""
     read_config: Callable[[Fields], dict[str, Any]]
     """The fields of ours that config.json tells; what only the weights tell is added afterwards."""
-    write_config: Callable[[TransformerConfig], dict[str, Any]]
-    weights: Callable[[TransformerConfig, bool], dict[str, Weight]]
+    write_config: Callable[[Any], dict[str, Any]]
+    weights: Callable[[Any, bool], dict[str, Weight]]
     """By our name, of a model with these options; with one vocabulary for both sides or two."""
     output_bias: str | None
     """Their name of a bias on the projection, where they have one."""
     copies: Mapping[str, tuple[str, ...]]
     """Names that a file may have beside, or in place of, the one that the table reads."""
     computed: tuple[str, ...] = ()
-    """Names of what a file may hold and nobody needs: tables that are computed."""
+    """How names end of what a file may hold and nobody needs: tables that are computed."""
     own_projection: str | None = None
     """Their name of a projection that may differ from the embedding."""
     opening: bool = False
     """Every text begins with `bos_token_id`, in the source and in the target."""
+    prefix: str = "model."
+    """What a file of the bare model, without its head, leaves out before every name."""
+    controls: Controls = "decoder"
+    """Where our three control pieces come from: what config.json says of a decoder or of a text; a tokenizer
+    that has [CLS] and [SEP] around texts; or nowhere, and then they are new."""
+    heads: tuple[str, ...] = ()
+    """Our modules that a file may lack; they are new then."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """How names end in older files, and how they do today."""
+
+    @property
+    def loader(self) -> str:
+        """The class of transformers that opens one with all its weights."""
+        return {"gpt": "AutoModelForCausalLM", "bert": "AutoModelForPreTraining"}.get(
+            self.kind, "AutoModelForSeq2SeqLM"
+        )
 
 
-def modules(pairs: Mapping[str, tuple[str, ...]], bias: bool = True) -> dict[str, Weight]:
+def modules(
+    pairs: Mapping[str, tuple[str, ...]], bias: bool = True, turned: bool = False
+) -> dict[str, Weight]:
     """Weight, and bias where there is one, of modules by their names."""
     kinds = ("weight", "bias") if bias else ("weight",)
     return {
-        f"{ours}.{kind}": Weight(tuple(f"{name}.{kind}" for name in theirs))
+        f"{ours}.{kind}": Weight(
+            tuple(f"{name}.{kind}" for name in theirs), turned=turned and kind == "weight"
+        )
         for ours, theirs in pairs.items()
         for kind in kinds
     }
 
 
-def activation_name(config: TransformerConfig) -> str:
-    found = [theirs for theirs, ours in ACTIVATIONS.items() if ours == config.activation]
+def activation_name(activation: str, known: Mapping[str, str] = ACTIVATIONS) -> str:
+    found = [theirs for theirs, ours in known.items() if ours == activation]
     if not found:
-        raise UserError(f"model.activation: transformers has no {config.activation} for such a model")
+        raise UserError(f"model.activation: transformers has no {activation} for such a model")
     return found[0]
 
 
-def read_activation(name: object) -> Any:
-    if name not in ACTIVATIONS:
-        raise UserError(f"activation_function: expected one of {', '.join(ACTIVATIONS)}, found {name!r}")
-    return ACTIVATIONS[str(name)]
+def read_activation(
+    name: object, where: str = "activation_function", known: Mapping[str, str] = ACTIVATIONS
+) -> str:
+    if name not in known:
+        raise UserError(f"{where}: expected one of {', '.join(known)}, found {name!r}")
+    return known[str(name)]
 
 
-def refuse_unless(family: str, config: TransformerConfig, expected: Mapping[str, object]) -> None:
+def refuse_others(family: str, fields: Fields, only: Mapping[str, object]) -> None:
+    """Options of theirs that have one value here."""
+    for name, value in only.items():
+        if fields.get(name, value) != value:
+            raise UserError(f"{name}: {family} is read with {_shown(value)} alone, found {fields[name]!r}")
+
+
+def refuse_unless(family: str, config: object, expected: Mapping[str, object]) -> None:
     """A published family is one way of wiring; whatever is wired otherwise has no counterpart."""
-    for field, value in expected.items():
-        if getattr(config, field) != value:
-            shown = str(value).lower() if isinstance(value, bool) else value
+    for name, value in expected.items():
+        if getattr(config, name) != value:
             raise UserError(
-                f"model.{field}: {family} knows only {shown}, and this model has "
-                f"{str(getattr(config, field)).lower()}; it cannot be exported to transformers"
+                f"model.{name}: {family} knows only {_shown(value)}, and this model has "
+                f"{str(getattr(config, name)).lower()}; it cannot be exported to transformers"
             )
 
 
@@ -116,3 +151,7 @@ def refuse_unequal(fields: Fields, first: str, second: str) -> None:
             f"{second}: encoder and decoder are alike here, and it is {fields.get(second)} while {first} is "
             f"{fields.get(first)}"
         )
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,6 +13,9 @@ from dragoman.errors import UserError
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+LIBRARY, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+OWN = "dragoman"
+"""A folder with our own tokenizer files, and a field of config.json: only our exports have them."""
 _LARGEST_JSON = 64 << 20
 
 
@@ -36,8 +39,8 @@ def read_fields(directory: Path, name: str, optional: bool = False) -> dict[str,
     return content
 
 
-def read_tensors(directory: Path) -> dict[str, Tensor]:
-    """All weights by name, from one file or from several with an index."""
+def read_tensors(directory: Path, loader: str) -> dict[str, Tensor]:
+    """All weights by name, from one file or from several with an index. `loader` opens such a model."""
     if (directory / WEIGHTS).exists():
         return _load(directory / WEIGHTS)
     if (directory / INDEX).exists():
@@ -45,8 +48,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     if any(directory.glob("*.bin")) or any(directory.glob("*.pt")):
         raise UserError(
             f"{directory}: its weights are a pickle, which can run any code when it is opened; if you trust "
-            "it, write them anew with transformers: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
-            ".save_pretrained(NEW)"
+            f"it, write them anew with transformers: {loader}.from_pretrained(DIR).save_pretrained(NEW)"
         )
     raise UserError(f"{directory}: there are no weights here (expected {WEIGHTS} or {INDEX})")
 
@@ -76,3 +78,10 @@ def _load(path: Path) -> dict[str, Tensor]:
 def one_of(fields: Sequence[dict[str, Any]], name: str) -> Any:
     """What the first of several files says of a field, if any does."""
     return next((own[name] for own in fields if own.get(name) is not None), None)
+
+
+def no_tokenizer(directory: Path, expected: str) -> UserError:
+    return UserError(
+        f"{directory}: there is no tokenizer here (expected {expected}); write one with transformers: "
+        "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+    )

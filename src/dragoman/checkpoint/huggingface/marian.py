@@ -46,6 +46,7 @@ def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
 MARIAN = Family(
     model_type="marian",
     architecture="MarianMTModel",
+    kind="transformer",
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,

@@ -10,15 +10,14 @@ from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
 from dragoman.checkpoint.huggingface.families import FAMILIES
-from dragoman.checkpoint.huggingface.family import Family, Fields
+from dragoman.checkpoint.huggingface.family import Family, Fields, Weight
 from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, one_of, read_fields, read_tensors
-from dragoman.checkpoint.huggingface.tokenizers import OWN, Numbers, read_tokenizers
-from dragoman.checkpoint.model import load_into, vocab_of
+from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
+from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
+from dragoman.checkpoint.model import load_into, model_tensors, vocab_of
 from dragoman.config import from_dict
 from dragoman.errors import UserError
-from dragoman.models import build
-from dragoman.models.base import EncoderDecoder
-from dragoman.models.transformer import TransformerConfig
+from dragoman.models import Network, build_network, config_class
 from dragoman.nn.embedding import SILENCE
 from dragoman.text.options import BOS_ID
 from dragoman.text.tokenizer import Tokenizer
@@ -27,35 +26,42 @@ from dragoman.text.tokenizer import Tokenizer
 @dataclass(frozen=True)
 class Imported:
     kind: str
-    config: TransformerConfig
-    model: EncoderDecoder
+    config: Any
+    model: Network
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     search: dict[str, Any]
     """What the publisher recommends for search, in our fields."""
+    new: tuple[str, ...] = ()
+    """Modules that the directory has no weights for: they begin at random, every time the same."""
 
 
 def read_model(directory: Path, prefix: str = "") -> Imported:
     """The model of a Hugging Face directory. `prefix` is put before every source text."""
     fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
     family = _family(directory, fields)
-    tensors = _with_full_names(family, read_tensors(directory))
+    tensors = _with_full_names(family, read_tensors(directory, family.loader))
     try:
         plain = family.read_config(fields)
-        numbers = _numbers(family, (fields, generation))
     except KeyError as error:
         raise UserError(f"{directory / CONFIG}: the field {error} is missing") from None
     except UserError as error:
         raise UserError(f"{directory / CONFIG}: {error}") from None
+    numbers = read_numbers(family, directory, (fields, generation))
     shared = fields.get("share_encoder_decoder_embeddings", True)
     plain |= _seen_in_weights(family, tensors, numbers)
-    config = from_dict(TransformerConfig, plain, str(directory / CONFIG))
+    config = from_dict(config_class(family.kind), plain, str(directory / CONFIG))
     ours = _our_tensors(directory, family, config, shared, numbers, tensors)
     src, tgt = read_tokenizers(directory, numbers, shared, prefix)
     _refuse_other_sizes(directory, numbers, src, tgt)
-    model = build("transformer", config, vocab_of(src, tgt)).eval()
-    load_into(model, ours, directory)
-    return Imported("transformer", config, model, src, tgt, _search(generation, fields))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = build_network(family.kind, config, vocab_of(src, tgt)).eval()
+    fresh = {name: own.clone() for name, own in model_tensors(model).items() if name not in ours}
+    new = {name: own for name, own in fresh.items() if name.startswith(family.heads)}
+    load_into(model, ours | new, directory)
+    modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in new))
+    return Imported(family.kind, config, model, src, tgt, _search(generation, fields), modules)
 
 
 def _family(directory: Path, fields: Fields) -> Family:
@@ -69,36 +75,24 @@ def _family(directory: Path, fields: Fields) -> Family:
 
 
 def _with_full_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A file of the bare model leaves out the prefix that the model with a projection has."""
+    """Names of today. A file of the bare model leaves out the prefix that the model with a head has."""
+    for old, new in family.older.items():
+        tensors = {
+            name.removesuffix(old) + new if name.endswith(old) else name: tensor
+            for name, tensor in tensors.items()
+        }
     main = next(iter(family.copies))
-    bare = main.removeprefix("model.")
+    bare = main.removeprefix(family.prefix)
     if bare != main and main not in tensors and bare in tensors:
-        return {f"model.{name}": tensor for name, tensor in tensors.items()}
+        return {f"{family.prefix}{name}": tensor for name, tensor in tensors.items()}
     return tensors
-
-
-def _numbers(family: Family, files: tuple[dict[str, Any], ...]) -> Numbers:
-    """Which of their pieces are our three, and how long their vocabularies are."""
-    eos: Any
-    pad, eos = one_of(files, "pad_token_id"), one_of(files, "eos_token_id")
-    eos = eos[0] if isinstance(eos, list) and len(eos) == 1 else eos
-    start = one_of(files, "decoder_start_token_id")
-    opening = (files[0]["bos_token_id"],) if family.opening and OWN not in files[0] else ()
-    size = files[0]["vocab_size"]
-    tgt_size = one_of(files, "decoder_vocab_size") or size
-    named = {"pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": start}
-    for name, value in named.items():
-        if not isinstance(value, int) or not 0 <= value < min(size, tgt_size):
-            raise UserError(f"{name}: expected the id of a piece, found {value!r}")
-    if pad == eos:
-        raise UserError(f"pad_token_id: it is {pad}, as eos_token_id is; they have to be two pieces")
-    silent = start in (pad, eos) or bool(files[0].get(OWN, {}).get("silent_bos"))
-    return Numbers(pad, start, eos, size, tgt_size, silent, opening)
 
 
 def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: Numbers) -> dict[str, Any]:
     """Options that a configuration does not tell reliably."""
-    found: dict[str, Any] = {"silent_bos": numbers.silent}
+    found: dict[str, Any] = {} if family.kind == "bert" else {"silent_bos": numbers.silent}
+    if family.kind == "gpt":
+        found["silent_pad"] = numbers.silent_pad
     if family.output_bias is not None and family.output_bias in tensors:
         bias = tensors[family.output_bias].flatten().clone()
         if numbers.silent and numbers.start not in (numbers.pad, numbers.eos):
@@ -114,18 +108,17 @@ def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: Num
 def _our_tensors(
     directory: Path,
     family: Family,
-    config: TransformerConfig,
+    config: object,
     shared: bool,
     numbers: Numbers,
     tensors: dict[str, Tensor],
 ) -> dict[str, Tensor]:
-    table = family.weights(config, shared)
+    table = _without_missing_heads(family, family.weights(config, shared), tensors)
     needed = {name for weight in table.values() for name in weight.theirs}
     tensors = _without_copies(directory, family, needed, tensors)
     if family.output_bias is not None and family.output_bias not in needed:
         tensors.pop(family.output_bias, None)  # it is zero, or says only what silent_bos says
-    for name in family.computed:
-        tensors.pop(name, None)
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(family.computed)}
     expected = {name: tensors.get(name, torch.empty(0)) for name in needed}
     refuse_other_names(directory, tensors, expected)
     ours = {}
@@ -136,6 +129,23 @@ def _our_tensors(
     if "projection.bias" in ours and numbers.silent:
         ours["projection.bias"][BOS_ID] = SILENCE
     return ours
+
+
+def _without_missing_heads(
+    family: Family, table: dict[str, Weight], tensors: Mapping[str, Tensor]
+) -> dict[str, Weight]:
+    """A head of which a file has nothing is left out; of one that it has a part of, the rest is missing."""
+    absent = [
+        head
+        for head in family.heads
+        if not any(
+            name in tensors
+            for ours, weight in table.items()
+            if ours.startswith(head)
+            for name in weight.theirs
+        )
+    ]
+    return {name: weight for name, weight in table.items() if not name.startswith(tuple(absent))}
 
 
 def _reordered(directory: Path, name: str, rows: Tensor, order: list[int]) -> Tensor:

@@ -73,7 +73,7 @@ def _write_config(config: TransformerConfig) -> dict[str, Any]:
     _, head_dim, value_dim = config.heads
     if head_dim != value_dim:
         raise UserError(f"model.value_dim: T5's keys and values have one width, not {head_dim}, {value_dim}")
-    activation = activation_name(config)
+    activation = activation_name(config.activation)
     if config.gated and activation == "gelu":
         raise UserError("model.activation: T5's gated gelu is gelu_tanh, and this model has gelu")
     gate = "gated-gelu" if activation == "gelu_new" else f"gated-{activation}"
@@ -140,6 +140,7 @@ def _block(theirs: str, cross: bool, gated: bool) -> dict[str, Weight]:
 T5 = Family(
     model_type="t5",
     architecture="T5ForConditionalGeneration",
+    kind="transformer",
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,

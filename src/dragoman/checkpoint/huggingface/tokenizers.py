@@ -1,10 +1,10 @@
 """The tokenizers of a Hugging Face directory, with our numbers."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from dragoman.checkpoint.huggingface.files import read_fields
+from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, no_tokenizer, read_fields
+from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError
 from dragoman.text.published import Published, PublishedTokenizer
@@ -12,32 +12,8 @@ from dragoman.text.renumber import renumbered
 from dragoman.text.sentencepiece import library_of, marian_library
 from dragoman.text.tokenizer import Tokenizer
 
-OWN = "dragoman"
-"""A folder with our own tokenizer files, and a field of config.json: only our exports have them."""
-_LIBRARY, _T5 = "tokenizer.json", "spiece.model"
+_T5 = "spiece.model"
 _MARIAN = ("source.spm", "target.spm", "vocab.json")
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """Their ids of our control pieces, and the sizes of their vocabularies."""
-
-    pad: int
-    start: int
-    eos: int
-    src_size: int
-    tgt_size: int
-    silent: bool
-    """`<s>` has no part in the softmax."""
-    opening: tuple[int, ...] = ()
-    """Their ids of what every text begins with."""
-
-    def order(self, side: Literal["src", "tgt"]) -> list[int]:
-        """Their id for each of ours: the three control pieces first. A decoder that begins with its padding
-        or its end has that number twice."""
-        first = [self.pad, self.start, self.eos]
-        size = self.src_size if side == "src" else self.tgt_size
-        return first + [number for number in range(size) if number not in first]
 
 
 def read_tokenizers(
@@ -64,8 +40,8 @@ def read_tokenizers(
 
 def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """As tokenizer.json has them: of the source and of the target."""
-    if (directory / _LIBRARY).is_file():
-        both = read_fields(directory, _LIBRARY)
+    if (directory / LIBRARY).is_file():
+        both = read_fields(directory, LIBRARY)
         return both, both
     if all((directory / name).is_file() for name in _MARIAN):
         vocabulary = read_fields(directory, _MARIAN[2])
@@ -74,7 +50,4 @@ def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if (directory / _T5).is_file():
         both = library_of(directory / _T5)
         return both, both
-    raise UserError(
-        f"{directory}: there is no tokenizer here (expected {_LIBRARY}, {_T5}, or {', '.join(_MARIAN)}); "
-        "write one with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
-    )
+    raise no_tokenizer(directory, f"{LIBRARY}, {_T5}, or {', '.join(_MARIAN)}")

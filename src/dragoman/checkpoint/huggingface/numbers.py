@@ -1,0 +1,128 @@
+"""Which of a published model's pieces are our three control pieces.
+
+decoder   Marian, T5, BART   config.json says all of them; a decoder may begin with its padding or its end
+text      GPT-2              the piece that ends a text begins it too, and pads
+pair      BERT               [CLS] and [SEP], as the tokenizer numbers them
+none      GPT                there are none: three new ones, which begin as copies of its unknown piece
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dragoman.checkpoint.huggingface.family import Family
+from dragoman.checkpoint.huggingface.files import (
+    CONFIG,
+    LIBRARY,
+    OWN,
+    TOKENIZER_CONFIG,
+    no_tokenizer,
+    one_of,
+    read_fields,
+)
+from dragoman.errors import UserError
+from dragoman.text.published import refuse_unknown_parts
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Their ids of our control pieces, and the sizes of their vocabularies."""
+
+    pad: int
+    start: int
+    eos: int
+    src_size: int
+    tgt_size: int
+    silent: bool
+    """`<s>` has no part in the softmax."""
+    silent_pad: bool = False
+    opening: tuple[int, ...] = ()
+    """Their ids of what every text begins with."""
+    apart: bool = False
+    """All three are new, and the piece that they are copies of stays what it is."""
+
+    def order(self, side: Literal["src", "tgt"]) -> list[int]:
+        """Their id for each of ours: the three control pieces first. A decoder that begins with its padding
+        or its end has that number twice."""
+        first = [self.pad, self.start, self.eos]
+        size = self.src_size if side == "src" else self.tgt_size
+        return first + [number for number in range(size) if self.apart or number not in first]
+
+
+def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
+    """From config.json, generation_config.json and, where they are silent, the tokenizer."""
+    if family.controls in ("pair", "none") and not (directory / LIBRARY).is_file():
+        raise no_tokenizer(directory, LIBRARY)
+    told = CONFIG if OWN in files[0] or family.controls in ("decoder", "text") else LIBRARY
+    try:
+        return _read(family, directory, files)
+    except KeyError as error:
+        raise UserError(f"{directory / told}: the field {error} is missing") from None
+    except (TypeError, AttributeError) as error:
+        raise UserError(f"{directory / told}: it contradicts itself ({error})") from None
+    except UserError as error:
+        raise UserError(f"{directory / told}: {error}") from None
+
+
+def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
+    config = files[0]
+    own = config.get(OWN)
+    opening = (config["bos_token_id"],) if family.opening and own is None else ()
+    size = config["vocab_size"]
+    tgt_size = one_of(files, "decoder_vocab_size") or size
+    controls = "decoder" if own is not None else family.controls  # our exports say everything
+    if controls in ("pair", "none"):
+        found = _from_tokenizer(directory, controls == "pair")
+    else:
+        found = _from_config(files, ends=controls == "text")
+    for name, value in found.items():
+        if not isinstance(value, int) or not 0 <= value < min(size, tgt_size):
+            raise UserError(f"{name}: expected the id of a piece, found {value!r}")
+    pad, start, eos = found.values()
+    if pad == eos and controls in ("decoder", "pair"):
+        raise UserError(f"pad_token_id: it is {pad}, as eos_token_id is; they have to be two pieces")
+    said = own if isinstance(own, Mapping) else {}
+    return Numbers(
+        pad,
+        start,
+        eos,
+        size,
+        tgt_size,
+        silent=start in (pad, eos) or bool(said.get("silent_bos")),
+        silent_pad=pad == eos or bool(said.get("silent_pad")),
+        opening=opening,
+        apart=controls == "none",
+    )
+
+
+def _from_config(files: Sequence[dict[str, Any]], ends: bool) -> dict[str, Any]:
+    eos: Any
+    pad, eos = one_of(files, "pad_token_id"), one_of(files, "eos_token_id")
+    eos = eos[0] if isinstance(eos, list) and len(eos) == 1 else eos
+    start = one_of(files, "decoder_start_token_id")
+    if start is None and not files[0].get("is_encoder_decoder", True):
+        start = one_of(files, "bos_token_id")
+    if ends:
+        bos = one_of(files, "bos_token_id")
+        pad, start = (eos if pad is None else pad), (eos if bos is None else bos)
+    return {"pad_token_id": pad, "decoder_start_token_id": start, "eos_token_id": eos}
+
+
+def _from_tokenizer(directory: Path, pair: bool) -> dict[str, Any]:
+    library, about = read_fields(directory, LIBRARY), read_fields(directory, TOKENIZER_CONFIG, optional=True)
+    refuse_unknown_parts(library)
+    vocab = library["model"].get("vocab")
+    numbers = dict(vocab) if isinstance(vocab, Mapping) else {}
+    numbers |= {token["content"]: token["id"] for token in library.get("added_tokens") or []}
+    if pair:
+        names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        return {field: numbers.get(_said(about, field) or usual) for field, usual in names.items()}
+    unknown = numbers.get(library["model"].get("unk_token"))
+    return dict.fromkeys(("pad_token", "bos_token", "eos_token"), unknown)
+
+
+def _said(about: Mapping[str, Any], name: str) -> str | None:
+    value = about.get(name)
+    value = value.get("content") if isinstance(value, Mapping) else value
+    return value if isinstance(value, str) else None

@@ -1,0 +1,69 @@
+"""`dragoman embed`: the vectors of text from inside a network."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.errors import UserError
+
+if TYPE_CHECKING:
+    from dragoman.decode.embed import Embedder, Vectors
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="Run directory of any network, trained or imported.")],
+    file: Annotated[Path | None, typer.Argument(help="Text, one a line; without it, standard input.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy or .parquet.")] = Path(
+        "vectors.npy"
+    ),
+    layer: Annotated[
+        str, typer.Option(help="all, or a number: 0 are the embeddings, -1 is the last.")
+    ] = "-1",
+    pool: Annotated[str, typer.Option(help="mean, first or last: one vector a line; none: all.")] = "mean",
+    by: Annotated[str, typer.Option(help="With --pool none: piece or word.")] = "piece",
+    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 4096,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Write contextual vectors of text: of a layer or all, for every line, piece or word."""
+    from dragoman.checkpoint.model import load_network
+    from dragoman.decode.embed import Embedder
+    from dragoman.decode.vectors import write_vectors
+    from dragoman.train.run import Run, pick_device
+
+    if by != "piece" and pool != "none":
+        raise UserError(f"--by: one vector a line has no {by}s; use --pool none")
+    opened = Run.open(run)
+    causal = opened.config.objective.name == "causal"
+    loaded = load_network(opened.directory, pick_device(device), checkpoint)
+    embedder = Embedder(
+        getattr(loaded.model, "network", loaded.model),  # without the head of a task
+        loaded.src_tokenizer,
+        layer=_layer(layer),
+        pool=pool,
+        by=by,
+        causal=causal,
+    )
+    rows = write_vectors(out, _vectors(embedder, file, batch_tokens), layer == "all")
+    typer.echo(f"{rows:,} vectors written to {out}")
+
+
+def _layer(name: str) -> int | None:
+    try:
+        return None if name == "all" else int(name)
+    except ValueError:
+        raise UserError(f"--layer: expected all or a whole number, found '{name}'") from None
+
+
+def _vectors(embedder: "Embedder", file: Path | None, batch_tokens: int) -> "Iterator[tuple[int, Vectors]]":
+    from dragoman.cli.texts import chunks, input_lines
+
+    if batch_tokens < 1:
+        raise UserError(f"--batch-tokens: expected at least 1, found {batch_tokens}")
+    line = 0
+    for chunk in chunks(input_lines(None, file)):
+        for found in embedder.embed(chunk, batch_tokens):
+            line += 1
+            yield line, found

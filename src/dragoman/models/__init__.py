@@ -12,6 +12,7 @@ from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
+from dragoman.models.ulmfit import UlmfitConfig, ulmfit
 
 MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
@@ -20,6 +21,7 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "convs2s": (ConvS2SConfig, convs2s),
     "markov": (MarkovConfig, markov),
     "gpt": (GptConfig, gpt),
+    "ulmfit": (UlmfitConfig, ulmfit),
 }
 
 READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert]]] = {"bert": (BertConfig, bert)}

@@ -11,8 +11,11 @@ from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.models.ulmfit import UlmfitConfig
 
-ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig
+ModelConfig = (
+    TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig | UlmfitConfig
+)
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -88,6 +91,25 @@ def bert_tiny() -> BertConfig:
     return BertConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
 
 
+def ulmfit() -> UlmfitConfig:
+    """AWD-LSTM as it is for the Penn Treebank (Merity et al. 2018, section 5), and in ULMFiT."""
+    return UlmfitConfig()
+
+
+def ulmfit_tiny() -> UlmfitConfig:
+    """The same wiring for two CPU cores and some minutes, with less left out."""
+    return UlmfitConfig(
+        num_layers=2,
+        model_dim=128,
+        hidden_dim=256,
+        embedding_dropout=0.05,
+        input_dropout=0.1,
+        dropout=0.1,
+        output_dropout=0.1,
+        weight_dropout=0.2,
+    )
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -113,6 +135,8 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "gpt-tiny": ("gpt", gpt_tiny),
     "bert-base": ("bert", bert_base),
     "bert-tiny": ("bert", bert_tiny),
+    "ulmfit": ("ulmfit", ulmfit),
+    "ulmfit-tiny": ("ulmfit", ulmfit_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

@@ -26,7 +26,8 @@ from dragoman.errors import UserError
 from dragoman.models import Network, build_network
 from dragoman.models.base import EncoderDecoder
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
-from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
+from dragoman.pretraining import PenalisedCausal, TellsDropout
+from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
@@ -253,9 +254,20 @@ def _objective(config: RunConfig, model: Network) -> Objective:
         )
     if config.objective.r_drop:
         return RDrop(config.objective.r_drop, config.objective.label_smoothing)
+    if config.objective.penalised:
+        return _penalised(config.objective, model)
     objective = CrossEntropy(config.objective.label_smoothing, forcing)
     guide = config.objective.guided_alignment
     return GuidedAlignment(objective, guide, model) if guide.weight else objective
+
+
+def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
+    if not isinstance(model.decoder, TellsDropout):
+        raise UserError(
+            "objective.activation_penalty: penalties are for model.kind ulmfit, whose decoder tells what it "
+            "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
+        )
+    return PenalisedCausal(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

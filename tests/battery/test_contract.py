@@ -201,3 +201,19 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     with torch.no_grad():
         final = objective(model, batch)
     assert (final.nll / final.count).item() < 0.05
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - BY_COUNTING))
+def test_reads_layers(name: str) -> None:
+    """What a head or an embedding asks for: of every layer a vector a piece, whatever is padded behind."""
+    model = make(name)
+    src, mask, _ = random_batch(model.vocab, LENGTHS, 5)
+    wider, wider_mask = (torch.nn.functional.pad(x, (0, 3)) for x in (src, mask))
+    with torch.no_grad():
+        layers = model.read_layers(src, mask, torch.zeros_like(src))
+        again = model.read_layers(wider, wider_mask, torch.zeros_like(wider))
+        last = model.read(src, mask, torch.zeros_like(src))
+    assert torch.equal(layers[-1], last)
+    assert len({layer.shape for layer in layers}) == 1
+    for layer, padded in zip(layers, again, strict=True):
+        assert_same(padded[:, : src.size(1)][mask], layer[mask])

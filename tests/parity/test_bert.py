@@ -90,10 +90,13 @@ def test_both_heads_say_the_same(both, dtype: torch.dtype, tolerance: float, len
     segments = torch.randint(0, 2, (3, PLACES), generator=generator)
     mask = torch.arange(PLACES) < torch.tensor(lengths)[:, None]
     with torch.no_grad():
-        expected = theirs(ids, attention_mask=mask.long(), token_type_ids=segments)
+        expected = theirs(ids, attention_mask=mask.long(), token_type_ids=segments, output_hidden_states=True)
+        layers = ours.read_layers(ids.masked_fill(~mask, 0), mask, segments)
         hidden = ours.read(ids.masked_fill(~mask, 0), mask, segments)
         found = ours.project(hidden)
     close = {"atol": tolerance, "rtol": 0}
+    for layer, their_layer in zip(layers, expected.hidden_states, strict=True):
+        torch.testing.assert_close(layer[mask], their_layer[mask], **close)
     torch.testing.assert_close(found[mask], expected.prediction_logits[mask], **close)
     torch.testing.assert_close(ours.follows(hidden), expected.seq_relationship_logits, **close)
     for row, length in enumerate(lengths):

@@ -133,3 +133,15 @@ def test_generations_are_the_same(both, beam: int) -> None:
             assert list(best.tokens) == expected[: expected.index(2) + 1]
             ended += 1
     assert ended > 7
+
+
+@pytest.mark.parametrize("lengths", [[9, 9], [9, 4]], ids=["whole", "padded"])
+def test_what_every_layer_reads_is_the_same(both, lengths: list[int]) -> None:
+    theirs, ours = (model.double() for model in both)
+    ids = torch.randint(3, SIZE, (2, 9), generator=torch.Generator().manual_seed(4))
+    mask = torch.arange(9) < torch.tensor(lengths)[:, None]
+    with torch.no_grad():
+        expected = theirs(ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
+        layers = ours.read_layers(ids.masked_fill(~mask, 0), mask, torch.zeros_like(ids))
+    for layer, their_layer in zip(layers, expected, strict=True):
+        torch.testing.assert_close(layer[mask], their_layer[mask], atol=1e-10, rtol=0)

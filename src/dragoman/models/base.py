@@ -76,6 +76,37 @@ class Decoder(Protocol):
     def step(self, last_ids: Int[Tensor, "N"], state: Any) -> tuple[Float[Tensor, "N D"], State]: ...
 
 
+@runtime_checkable
+class LayeredEncoder(Protocol):
+    """An encoder that can show what is between its embeddings and its memory."""
+
+    def read_layers(
+        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
+    ) -> list[Float[Tensor, "B S D"]]: ...
+
+
+@runtime_checkable
+class ReadingDecoder(Protocol):
+    """A decoder that reads the source itself: its encoder hands over no more than embeddings."""
+
+    def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]: ...
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A network that has a vector for every piece it reads: what a head, an embedding or a probe asks."""
+
+    def read(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]: ...
+
+    def read_layers(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> list[Float[Tensor, "B T D"]]:
+        """The vectors of every layer, from the embeddings to the last; the last is what `read` gives."""
+        ...
+
+
 class CountedConfig:
     """Base of the configs whose models are `Counted`."""
 
@@ -126,6 +157,25 @@ class EncoderDecoder(nn.Module):
         if self.projection is None:
             return lambda hidden: hidden[..., pieces]
         return self.projection.among(pieces)
+
+    def read(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        """As a `Reader`: the memory of a source, or what a decoder has that reads the source itself."""
+        return self.read_layers(ids, mask, segments)[-1]
+
+    def read_layers(
+        self,
+        ids: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"],  # noqa: ARG002 (texts are told apart by the marks between them)
+    ) -> list[Float[Tensor, "B T D"]]:
+        """Where an encoder does not show its layers, only what comes out of it."""
+        if isinstance(self.decoder, ReadingDecoder):
+            return self.decoder.read_memory(self.encode(ids, mask))
+        if isinstance(self.encoder, LayeredEncoder):
+            return self.encoder.read_layers(ids, mask)
+        return [self.encode(ids, mask).hidden]
 
     @property
     def differentiable_steps(self) -> bool:

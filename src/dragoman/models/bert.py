@@ -82,14 +82,19 @@ class Bert(nn.Module):
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         """One vector for every piece; `segments` are 0 in the first text and 1 in the second."""
-        x = self.positions(self.embedding(ids)) + F.embedding(segments, self.segments)
-        x = F.dropout(self.embedding_norm(x), self.dropout, self.training)
-        visible = padding(mask)
-        for layer in self.layers:
-            x = layer(x, visible, UNRELATED)
-        return x
+        return self.read_layers(ids, mask, segments)[-1]
 
     forward = read
+
+    def read_layers(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> list[Float[Tensor, "B T D"]]:
+        x = self.positions(self.embedding(ids)) + F.embedding(segments, self.segments)
+        found = [F.dropout(self.embedding_norm(x), self.dropout, self.training)]
+        visible = padding(mask)
+        for layer in self.layers:
+            found.append(layer(found[-1], visible, UNRELATED))
+        return found
 
     def before_projection(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         return self.transform_norm(self.activation(self.transform(hidden)))

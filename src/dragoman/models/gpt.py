@@ -106,6 +106,14 @@ class GptDecoder(nn.Module):
             x = layer(x, mask, UNRELATED)
         return self.final_norm(x[:, src:])  # B T D
 
+    def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
+        """Every layer's vectors of a source with nothing after it."""
+        found = [self._placed(memory.hidden, _places(memory, 0))]
+        mask = _looking_back(memory.mask, 0)
+        for layer in self.layers:
+            found.append(layer(found[-1], mask, UNRELATED))
+        return [*found[:-1], self.final_norm(found[-1])]
+
     def start(self, memory: Memory) -> "GptState":
         x, mask = self._placed(memory.hidden, _places(memory, 0)), _looking_back(memory.mask, 0)
         pasts = []

@@ -93,12 +93,18 @@ class RnnEncoder(nn.Module):
         self.memory = SequenceDropout(config.memory_dropout, config.variational_dropout)
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        hidden = self.read_layers(src_ids, src_mask)[-1]
+        return Memory(hidden, src_mask, final_states(hidden, src_mask, self.bidirectional))
+
+    def read_layers(
+        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
+    ) -> list[Float[Tensor, "B S D"]]:
+        """The embeddings and the last layer: the kernels keep those between to themselves."""
         weight = self.embedding.weight
         x = self.words(self.embedding(src_ids), src_ids, self.words.draw(weight))
         x = self.inputs(x, self.inputs.draw(len(src_ids), weight.size(1), like=weight))
         hidden = self.stack.read(x, src_mask)
-        hidden = self.memory(hidden, self.memory.draw(len(src_ids), weight.size(1), like=weight))
-        return Memory(hidden, src_mask, final_states(hidden, src_mask, self.bidirectional))
+        return [x, self.memory(hidden, self.memory.draw(len(src_ids), weight.size(1), like=weight))]
 
 
 class SingleContext(nn.Module):

@@ -127,12 +127,17 @@ class TransformerEncoder(nn.Module):
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+        return Memory(self.read_layers(src_ids, src_mask)[-1], src_mask)
+
+    def read_layers(
+        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
+    ) -> list[Float[Tensor, "B S D"]]:
         x = self.embedding_norm(self.positions(self.embedding(src_ids)))
-        x = F.dropout(x, self.dropout, self.training)
+        found = [F.dropout(x, self.dropout, self.training)]
         mask, relation = padding(src_mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
-            x = layer(x, mask, relation)
-        return Memory(self.final_norm(x), src_mask)
+            found.append(layer(found[-1], mask, relation))
+        return [*found[:-1], self.final_norm(found[-1])]
 
 
 class TransformerDecoder(nn.Module):

@@ -1,12 +1,22 @@
 """What pre-training minimises beyond `objectives.py`, in the same form.
 
-causal with penalties     ULMFiT, Merity et al. 2018
+    penalties on a causal language model     ULMFiT, Merity et al. 2018
+    bidirectional                            ELMo, Peters et al. 2018
+
+What a model says at the places that are asked for (`ANSWERS`) is also what validation looks at.
 """
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from dragoman.data.batch import PairBatch
+import torch
+
+from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.models.base import EncoderDecoder, Memory
+from dragoman.models.bert import Bert
+from dragoman.models.elmo import Elmo
+from dragoman.nn.loss import projected_cross_entropy
 from dragoman.objectives import Loss, said
 from dragoman.shapes import Float, Int, Tensor
 
@@ -41,3 +51,44 @@ class PenalisedCausal:
         size = (left.float().pow(2).mean(dim=-1) * asked).sum()
         change = ((whole[:, 1:] - whole[:, :-1]).float().pow(2).mean(dim=-1) * asked[:, 1:]).sum()
         return Loss(loss.total + self.activation * size + self.temporal * change, loss.nll, loss.count)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model makes of a batch of text."""
+
+    hidden: Float[Tensor, "A D"]
+    """To be projected."""
+    targets: Int[Tensor, "A"]
+    follows: Float[Tensor, "B 2"] | None = None
+    """Scores that the second text follows the first, and that it does not."""
+
+
+def answer_masked(model: Bert, batch: TextBatch) -> Answers:
+    hidden = model.read(batch.ids, batch.mask, batch.segments)
+    asked = hidden.flatten(0, 1)[batch.asked]
+    return Answers(asked, batch.targets, None if batch.follows is None else model.follows(hidden))
+
+
+def answer_both_ways(model: Elmo, batch: TextBatch) -> Answers:
+    """From the place before what is asked for, and from the one behind it."""
+    ahead, back = (layers[-1].flatten(0, 1) for layers in model.both_ways(batch.ids, batch.mask))
+    return Answers(torch.cat([ahead[batch.asked - 1], back[batch.asked + 1]]), batch.targets.repeat(2))
+
+
+class BidirectionalLanguageModel:
+    """J = −Σ_k log p(t_k | t_1 … t_{k−1}) + log p(t_k | t_{k+1} … t_N) (Peters et al. 2018, section 3.1)."""
+
+    def __call__(self, model: Elmo, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        answers = answer_both_ways(model, batch)
+        weight, bias = model.projection.weight, model.projection.bias
+        pad_id = model.vocab.pad_id
+        total, nll = projected_cross_entropy(answers.hidden, weight, bias, answers.targets, pad_id)
+        return Loss(total, nll, batch.num_tokens)
+
+
+ANSWERS: dict[str, Callable[[Any, TextBatch], Answers]] = {
+    "masked": answer_masked,
+    "bidirectional": answer_both_ways,
+}
+"""By the name of the objective; all others are about what a decoder says next."""

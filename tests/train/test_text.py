@@ -15,6 +15,8 @@ from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
 from dragoman.models.bert import Bert
+from dragoman.models.elmo import Elmo
+from dragoman.nn.characters import spelling_table
 from dragoman.train import loop
 from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve
@@ -28,6 +30,9 @@ from dragoman.train.validate import TextSize, text_size
 from toy import toy_pairs
 
 GPT = {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32, "max_positions": 64}
+
+
+ELMO = {"kind": "elmo", "model_dim": 8, "hidden_dim": 16, "max_characters": 6, "filters": [[1, 8], [2, 8]]}
 
 
 class Killed(BaseException):
@@ -89,11 +94,11 @@ def test_lines_that_come_twice_and_long_lines_stay(tmp_path: Path, cache: Path) 
     assert prepared.dropped == {}
 
 
-@pytest.mark.parametrize("name", ["causal", "masked"])
+@pytest.mark.parametrize("name", ["causal", "masked", "bidirectional"])
 def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     name: str, text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = GPT | {"kind": "gpt" if name == "causal" else "bert"}
+    model = {"causal": GPT, "masked": GPT | {"kind": "bert"}, "bidirectional": ELMO}[name]
     config = resolve(plain(text, objective={"name": name}) | {"model": model})
     prepared = prepared_for(config, cache)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
@@ -115,8 +120,8 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
     known = {"kind", "update", "loss", "perplexity", "accuracy"}
-    own = {"next_sentence"} if name == "masked" else {"word_perplexity", "bits_per_byte"}
-    assert set(valid[0]) == known | own
+    own = {"masked": {"next_sentence"}, "causal": {"word_perplexity", "bits_per_byte"}}
+    assert set(valid[0]) == known | own.get(name, set())
     if name == "causal":
         _goes_on(whole)
     else:
@@ -136,7 +141,11 @@ def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:
 
 def _only_reads(run: Run) -> None:
     loaded = load_network(run.directory)
-    assert isinstance(loaded.model, Bert)
+    assert isinstance(loaded.model, Bert | Elmo)
+    if isinstance(loaded.model, Elmo):
+        pieces = range(loaded.tgt_tokenizer.size)
+        spelt = spelling_table([loaded.tgt_tokenizer.bytes_of(piece) for piece in pieces], 6)
+        assert torch.equal(loaded.model.embedding.table, spelt)
     ids = torch.tensor([[1, *loaded.tgt_tokenizer.encode("ab cd"), 2]])
     hidden = loaded.model.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
     assert hidden.shape == (*ids.shape, 16)

@@ -86,7 +86,7 @@ class TextBatch:
     follows: Bool[Tensor, "B"] | None
     """Whether the second text of a row is what comes after the first; None where there is one text."""
     num_tokens: int
-    """Of places that are asked for: what a summed loss is divided by."""
+    """Answers that are asked for, of one place perhaps more than one: what a summed loss is divided by."""
 
     @property
     def shape(self) -> torch.Size:

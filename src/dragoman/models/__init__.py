@@ -7,6 +7,7 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.bert import Bert, BertConfig, bert
 from dragoman.models.convs2s import ConvS2SConfig, convs2s
+from dragoman.models.elmo import Elmo, ElmoConfig, elmo
 from dragoman.models.gpt import GptConfig, gpt
 from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
@@ -24,10 +25,13 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "ulmfit": (UlmfitConfig, ulmfit),
 }
 
-READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert]]] = {"bert": (BertConfig, bert)}
+READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo]]] = {
+    "bert": (BertConfig, bert),
+    "elmo": (ElmoConfig, elmo),
+}
 """Models that read and do not write."""
 
-Network = EncoderDecoder | Bert
+Network = EncoderDecoder | Bert | Elmo
 
 
 def config_class(kind: str) -> type:

@@ -7,6 +7,7 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.elmo import ElmoConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
@@ -14,7 +15,14 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
 
 ModelConfig = (
-    TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig | UlmfitConfig
+    TransformerConfig
+    | RnnConfig
+    | ConvS2SConfig
+    | MarkovConfig
+    | GptConfig
+    | BertConfig
+    | UlmfitConfig
+    | ElmoConfig
 )
 
 
@@ -110,6 +118,17 @@ def ulmfit_tiny() -> UlmfitConfig:
     )
 
 
+def elmo() -> ElmoConfig:
+    """The model of Peters et al. 2018, section 3.4."""
+    return ElmoConfig()
+
+
+def elmo_tiny() -> ElmoConfig:
+    """The same wiring for two CPU cores and some minutes."""
+    filters = ((1, 16), (2, 32), (3, 64), (4, 64))
+    return ElmoConfig(model_dim=96, hidden_dim=256, max_characters=16, filters=filters, num_highway=1)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -137,6 +156,8 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "bert-tiny": ("bert", bert_tiny),
     "ulmfit": ("ulmfit", ulmfit),
     "ulmfit-tiny": ("ulmfit", ulmfit_tiny),
+    "elmo": ("elmo", elmo),
+    "elmo-tiny": ("elmo", elmo_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

@@ -131,6 +131,7 @@ def choose(
     }
     if objective != "translate":
         presets = {"causal": "gpt-small" if machine.gpu_bytes else "gpt-tiny", "masked": "bert-tiny"}
+        presets |= {"bidirectional": "elmo-tiny"}
         if objective in presets:
             chosen["model"] = {"preset": presets[objective]}
         chosen["objective"] = {}

@@ -25,7 +25,7 @@ LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
-ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise"]
+ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise", "bidirectional"]
 
 
 @dataclass(frozen=True)

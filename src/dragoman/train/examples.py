@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.data.blocks import Blocks
+from dragoman.data.both_ways import BothWays
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.dice import Dice
 from dragoman.data.examples import Examples, Noise, Noised, Pairs, Stream
@@ -41,6 +42,8 @@ def _of_text(config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examp
     blocks = Blocks(store, objective.block)
     if objective.name == "causal":
         return Stream(blocks)
+    if objective.name == "bidirectional":
+        return BothWays(blocks)
     if objective.name == "masked":
         pieces = _pieces(tokenizer, objective.noise.whole_words)
         return Masked(blocks, objective.noise, pieces, config.seed, pairs=objective.next_sentence)

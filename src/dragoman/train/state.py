@@ -24,9 +24,9 @@ from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import Network, build_network
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import EncoderDecoder, Spelt
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
-from dragoman.pretraining import PenalisedCausal, TellsDropout
+from dragoman.pretraining import BidirectionalLanguageModel, PenalisedCausal, TellsDropout
 from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
@@ -105,6 +105,8 @@ class Fitting:
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
         self.model = build_network(kind, model_config, vocab).to(home).train()
+        if isinstance(self.model, Spelt):
+            self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
@@ -244,6 +246,8 @@ class Training(Fitting):
 
 
 def _objective(config: RunConfig, model: Network) -> Objective:
+    if config.objective.name == "bidirectional":
+        return BidirectionalLanguageModel()
     if not isinstance(model, EncoderDecoder):
         return MaskedLanguageModel()
     forcing = config.objective.forcing()

@@ -8,6 +8,7 @@ from dragoman.data.noise import MASK
 from dragoman.errors import UserError
 from dragoman.models.base import CountedConfig
 from dragoman.models.bert import BertConfig
+from dragoman.models.elmo import ElmoConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from dragoman.train.config import RunConfig
 
 _METRICS = ("loss", "perplexity", "accuracy")
+_FOR_KIND: dict[str, type] = {"masked": BertConfig, "bidirectional": ElmoConfig}
+"""Objectives of the models that read and do not write; these have no others."""
 
 
 def without_smoothing(objective: object) -> object:
@@ -37,10 +40,11 @@ def with_specials(config: "RunConfig") -> TokenizerConfig:
 def check_text(config: "RunConfig", model: object) -> None:
     """Text, the objectives that learn from it and the models that can belong together."""
     name = config.objective.name
-    if isinstance(model, BertConfig) != (name == "masked"):
+    reads = type(model) if type(model) in _FOR_KIND.values() else None
+    if _FOR_KIND.get(name) is not reads:
         raise UserError(
             f"objective.name: {name} does not go with model.kind {config.model['kind']}: masked is for bert, "
-            "the others are for models that write"
+            "bidirectional for elmo, the others are for models that write"
         )
     if not config.data.text:
         if name == "translate":
@@ -48,8 +52,8 @@ def check_text(config: "RunConfig", model: object) -> None:
         raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
     if name == "translate":
         raise UserError(
-            "objective.name: translate learns from pairs, and data.train is text; choose causal, masked, "
-            "spans or denoise, or give pairs"
+            "objective.name: translate learns from pairs, and data.train is text; choose another one, "
+            "such as causal or masked, or give pairs"
         )
     if isinstance(model, CountedConfig):
         raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")

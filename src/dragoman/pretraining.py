@@ -2,6 +2,7 @@
 
     penalties on a causal language model     ULMFiT, Merity et al. 2018
     bidirectional                            ELMo, Peters et al. 2018
+    unilm                                    Dong et al. 2019
 
 What a model says at the places that are asked for (`ANSWERS`) is also what validation looks at.
 """
@@ -16,6 +17,7 @@ from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.bert import Bert
 from dragoman.models.elmo import Elmo
+from dragoman.models.unilm import UnilmDecoder
 from dragoman.nn.loss import projected_cross_entropy
 from dragoman.objectives import Loss, said
 from dragoman.shapes import Float, Int, Tensor
@@ -76,19 +78,36 @@ def answer_both_ways(model: Elmo, batch: TextBatch) -> Answers:
     return Answers(torch.cat([ahead[batch.asked - 1], back[batch.asked + 1]]), batch.targets.repeat(2))
 
 
-class BidirectionalLanguageModel:
-    """J = −Σ_k log p(t_k | t_1 … t_{k−1}) + log p(t_k | t_{k+1} … t_N) (Peters et al. 2018, section 3.1)."""
-
-    def __call__(self, model: Elmo, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        answers = answer_both_ways(model, batch)
-        weight, bias = model.projection.weight, model.projection.bias
-        pad_id = model.vocab.pad_id
-        total, nll = projected_cross_entropy(answers.hidden, weight, bias, answers.targets, pad_id)
-        return Loss(total, nll, batch.num_tokens)
+def answer_blanks(model: EncoderDecoder, batch: TextBatch) -> Answers:
+    """What belongs in the blanks, under the masks that the segments stand for."""
+    decoder = model.decoder
+    assert isinstance(decoder, UnilmDecoder), "the configuration is checked before training"
+    hidden = decoder.read_text(batch.ids, batch.mask, batch.segments)
+    return Answers(decoder.to_say(hidden.flatten(0, 1)[batch.asked]), batch.targets)
 
 
 ANSWERS: dict[str, Callable[[Any, TextBatch], Answers]] = {
     "masked": answer_masked,
     "bidirectional": answer_both_ways,
+    "unilm": answer_blanks,
 }
 """By the name of the objective; all others are about what a decoder says next."""
+
+
+class AskedPieces:
+    """−log p of the pieces that are asked for.
+
+    bidirectional   −Σ_k log p(t_k | t_1 … t_{k−1}) + log p(t_k | t_{k+1} … t_N)   Peters et al. 2018, 3.1
+    unilm           −Σ_k log p(t_k | all that its mask shows of the others)        Dong et al. 2019, 2.3
+    """
+
+    def __init__(self, name: str) -> None:
+        self.answer = ANSWERS[name]
+
+    def __call__(self, model: Elmo | EncoderDecoder, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        answers, projection = self.answer(model, batch), model.projection
+        assert projection is not None, "models that are counted learn from pairs"
+        total, nll = projected_cross_entropy(
+            answers.hidden, projection.weight, projection.bias, answers.targets, model.vocab.pad_id
+        )
+        return Loss(total, nll, batch.num_tokens)

@@ -12,6 +12,7 @@ from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
+from dragoman.models.unilm import UnilmConfig
 from dragoman.nn.attention import open_tap
 
 VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
@@ -182,6 +183,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
     # 6 places are fewer than source and target have together
     "gpt-2": ("gpt", GptConfig(**_SMALL, max_positions=6, tie_embeddings=False, output_bias=True), SEPARATE),
     "ulmfit": ("ulmfit", UlmfitConfig(num_layers=2, model_dim=24, hidden_dim=32), VOCAB),
+    "unilm": ("unilm", UnilmConfig(**_SMALL, max_positions=10), SEPARATE),
     "markov": ("markov", MarkovConfig(order=3), VOCAB),
     "markov-skips": ("markov", MarkovConfig(order=1, skips=True), VOCAB),
     "markov-selective": (

@@ -10,7 +10,7 @@ from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
 from dragoman.models.elmo import Elmo, ElmoConfig
 from dragoman.objectives import MaskedLanguageModel, Objective
-from dragoman.pretraining import BidirectionalLanguageModel
+from dragoman.pretraining import AskedPieces
 
 VOCAB = Vocab(23, 23, shared=True)
 CASES: dict[str, tuple[str, object, Objective]] = {
@@ -18,7 +18,7 @@ CASES: dict[str, tuple[str, object, Objective]] = {
     "elmo": (
         "elmo",
         ElmoConfig(2, 16, 24, 4, 8, ((1, 8), (2, 8), (3, 8)), num_highway=1),
-        BidirectionalLanguageModel(),
+        AskedPieces("bidirectional"),
     ),
 }
 assert {kind for kind, _, _ in CASES.values()} == set(READERS)

@@ -14,6 +14,7 @@ from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
 from dragoman.models.ulmfit import UlmfitConfig, ulmfit
+from dragoman.models.unilm import UnilmConfig, unilm
 
 MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
@@ -23,6 +24,7 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "markov": (MarkovConfig, markov),
     "gpt": (GptConfig, gpt),
     "ulmfit": (UlmfitConfig, ulmfit),
+    "unilm": (UnilmConfig, unilm),
 }
 
 READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo]]] = {

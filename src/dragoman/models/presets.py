@@ -13,6 +13,7 @@ from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
+from dragoman.models.unilm import UnilmConfig
 
 ModelConfig = (
     TransformerConfig
@@ -23,6 +24,7 @@ ModelConfig = (
     | BertConfig
     | UlmfitConfig
     | ElmoConfig
+    | UnilmConfig
 )
 
 
@@ -129,6 +131,16 @@ def elmo_tiny() -> ElmoConfig:
     return ElmoConfig(model_dim=96, hidden_dim=256, max_characters=16, filters=filters, num_highway=1)
 
 
+def unilm_base() -> UnilmConfig:
+    """Of the size of BERT's smaller model; that of Dong et al. 2019 has twice the layers and more width."""
+    return UnilmConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def unilm_tiny() -> UnilmConfig:
+    """For two CPU cores and some minutes."""
+    return UnilmConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -158,6 +170,8 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "ulmfit-tiny": ("ulmfit", ulmfit_tiny),
     "elmo": ("elmo", elmo),
     "elmo-tiny": ("elmo", elmo_tiny),
+    "unilm-base": ("unilm", unilm_base),
+    "unilm-tiny": ("unilm", unilm_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

@@ -25,7 +25,9 @@ LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
-ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise", "bidirectional"]
+ObjectiveName = Literal[
+    "translate", "causal", "masked", "spans", "denoise", "bidirectional", "prefix", "unilm"
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class ObjectiveConfig:
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     next_sentence: bool = True
     """masked: two texts, and whether the second follows the first."""
+    mask_shares: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """unilm: how often text is read from both sides, from left to right, and as source and target."""
     label_smoothing: float = 0.1
     """Where nothing is said, none with text."""
     teacher_forcing: float = 1.0
@@ -57,6 +61,15 @@ class ObjectiveConfig:
         check_shares(self, "label_smoothing")
         if self.block < 2:
             raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
+        if (
+            len(self.mask_shares) != 3
+            or min(self.mask_shares) < 0
+            or not 0 < sum(self.mask_shares) < math.inf
+        ):
+            raise UserError(
+                "mask_shares: expected three numbers of 0 or more, for both sides, left to right, and source "
+                f"and target, found {list(self.mask_shares)}"
+            )
         check_not_negative(self, "r_drop", "activation_penalty", "temporal_penalty")
         guided = self.guided_alignment.weight
         if self.forcing().samples and self.r_drop:

@@ -26,7 +26,7 @@ from dragoman.errors import UserError
 from dragoman.models import Network, build_network
 from dragoman.models.base import EncoderDecoder, Spelt
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
-from dragoman.pretraining import BidirectionalLanguageModel, PenalisedCausal, TellsDropout
+from dragoman.pretraining import AskedPieces, PenalisedCausal, TellsDropout
 from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
@@ -246,8 +246,8 @@ class Training(Fitting):
 
 
 def _objective(config: RunConfig, model: Network) -> Objective:
-    if config.objective.name == "bidirectional":
-        return BidirectionalLanguageModel()
+    if config.objective.name in ("bidirectional", "unilm"):
+        return AskedPieces(config.objective.name)
     if not isinstance(model, EncoderDecoder):
         return MaskedLanguageModel()
     forcing = config.objective.forcing()

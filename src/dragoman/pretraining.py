@@ -1,8 +1,9 @@
-"""What pre-training minimises beyond `objectives.py`, in the same form.
+"""What is minimised beyond `objectives.py`, in the same form.
 
     penalties on a causal language model     ULMFiT, Merity et al. 2018
     bidirectional                            ELMo, Peters et al. 2018
     unilm                                    Dong et al. 2019
+    labels of vectors                        ViT, Dosovitskiy et al. 2021
 
 What a model says at the places that are asked for (`ANSWERS`) is also what validation looks at.
 """
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 
-from dragoman.data.batch import PairBatch, TextBatch
+from dragoman.data.batch import PairBatch, TextBatch, VectorBatch
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.bert import Bert
 from dragoman.models.elmo import Elmo
 from dragoman.models.unilm import UnilmDecoder
+from dragoman.models.vit import Vit
 from dragoman.nn.loss import projected_cross_entropy
 from dragoman.objectives import Loss, said
 from dragoman.shapes import Float, Int, Tensor
@@ -111,3 +114,12 @@ class AskedPieces:
             answers.hidden, projection.weight, projection.bias, answers.targets, model.vocab.pad_id
         )
         return Loss(total, nll, batch.num_tokens)
+
+
+class VectorLabels:
+    """−log p of the label of a sequence of vectors."""
+
+    def __call__(self, model: Vit, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        scores = model(batch.vectors, batch.mask)
+        total = F.cross_entropy(scores.float(), batch.labels, reduction="sum")
+        return Loss(total, total.detach(), batch.num_tokens)

@@ -110,6 +110,24 @@ class TextBatch:
         )
 
 
+@dataclass(frozen=True)
+class VectorBatch:
+    """A batch of sequences of real vectors, patches of images or moments of series, and their labels."""
+
+    vectors: Float[Tensor, "B T I"]
+    mask: Bool[Tensor, "B T"]
+    labels: Int[Tensor, "B"]
+
+    @property
+    def num_tokens(self) -> int:
+        """Labels: what a summed loss is divided by."""
+        return len(self.labels)
+
+    def to(self, device: Device) -> "VectorBatch":
+        moved = (tensor.to(device, non_blocking=True) for tensor in (self.vectors, self.mask, self.labels))
+        return VectorBatch(*moved)
+
+
 Batch = PairBatch | TextBatch
 
 

@@ -35,6 +35,15 @@ def check_shares(config: object, *names: str) -> None:
             raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(config, name)}")
 
 
+def check_heads(config: Any) -> None:
+    """`num_heads` divides `model_dim`."""
+    if config.model_dim % config.num_heads:
+        raise UserError(
+            f"num_heads: model_dim {config.model_dim} cannot be divided into {config.num_heads} heads; "
+            "choose another number"
+        )
+
+
 def check_not_negative(config: object, *names: str) -> None:
     """These fields are finite numbers of 0 or more."""
     for name in names:

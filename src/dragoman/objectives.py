@@ -120,14 +120,19 @@ class CrossEntropy:
         else:
             coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
             hidden = decode_own_words(model, batch, given=coins < share)
-        (hidden,), target = _rows([hidden], batch)
-        pad_id, smoothing = model.vocab.pad_id, self.label_smoothing
-        if model.projection is None:
-            total, nll = cross_entropy(hidden, target, pad_id, smoothing)
-        else:
-            weight, bias = model.projection.weight, model.projection.bias
-            total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
-        return Loss(total, nll, batch.num_tokens)
+        return said(model, hidden, batch, self.label_smoothing)
+
+
+def said(model: EncoderDecoder, hidden: Float[Tensor, "B T D"], batch: PairBatch, smoothing: float) -> Loss:
+    """The cross-entropy of what a decoder gave."""
+    (hidden,), target = _rows([hidden], batch)
+    pad_id = model.vocab.pad_id
+    if model.projection is None:
+        total, nll = cross_entropy(hidden, target, pad_id, smoothing)
+    else:
+        weight, bias = model.projection.weight, model.projection.bias
+        total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
+    return Loss(total, nll, batch.num_tokens)
 
 
 class MaskedLanguageModel:

@@ -11,6 +11,8 @@ from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.models.ulmfit import UlmfitConfig
+from dragoman.models.unilm import UnilmConfig
 from dragoman.nn.attention import open_tap
 
 VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
@@ -180,6 +182,8 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
     "gpt": ("gpt", GptConfig(**_SMALL, norm="post", max_positions=32, silent_pad=True), VOCAB),
     # 6 places are fewer than source and target have together
     "gpt-2": ("gpt", GptConfig(**_SMALL, max_positions=6, tie_embeddings=False, output_bias=True), SEPARATE),
+    "ulmfit": ("ulmfit", UlmfitConfig(num_layers=2, model_dim=24, hidden_dim=32), VOCAB),
+    "unilm": ("unilm", UnilmConfig(**_SMALL, max_positions=10), SEPARATE),
     "markov": ("markov", MarkovConfig(order=3), VOCAB),
     "markov-skips": ("markov", MarkovConfig(order=1, skips=True), VOCAB),
     "markov-selective": (
@@ -190,7 +194,12 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
 }
 BY_COUNTING = {"markov", "markov-skips", "markov-selective"}
 """Without parameters and embeddings: causality is shown by other inputs, learning by counting."""
-WITHOUT_ATTENTION = {"rnn-none", "lstm-none", "markov"}  # a Transformer encoder attends all the same
+WITHOUT_ATTENTION = {
+    "rnn-none",
+    "lstm-none",
+    "ulmfit",
+    "markov",
+}  # a Transformer encoder attends all the same
 assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
 
 

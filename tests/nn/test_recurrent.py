@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from dragoman.nn.cell import Past, kernel, loop
+from dragoman.nn.dropout import StackMasks
 from dragoman.nn.recurrent import CELLS, RecurrentStack, RecurrentState
 
 ROWS, LENGTH, IN, WIDTH = 4, 6, 5, 3
@@ -95,12 +96,17 @@ def test_reading_by_position_is_reading_packed(cell: str, bidirectional: bool, w
     stack = stack_of(cell, bidirectional, variational=True, weight_dropout=weight_dropout)
     x, mask = padded()
     torch.manual_seed(2)
-    packed = stack.read(x, mask)
+    alone = stack.read(x, mask)
     torch.manual_seed(2)
     masks = stack.draw(ROWS)
+    packed, end = stack.read_through(x, mask, masks)
+    assert torch.equal(alone, packed)
     ones = torch.ones(2 * stack.directions, ROWS, stack.width, dtype=torch.float64)
-    by_position = stack._read_by_position(x, mask, type(masks)(masks.between, ones, masks.weights))
+    by_position, last = stack.read_through(x, mask, StackMasks(masks.between, ones, masks.weights))
     torch.testing.assert_close(by_position, packed, atol=1e-12, rtol=0)
+    torch.testing.assert_close(last.hidden, end.hidden, atol=1e-12, rtol=0)
+    if end.cell is not None:
+        torch.testing.assert_close(last.cell, end.cell, atol=1e-12, rtol=0)
     assert (packed[~mask] == 0).all()
 
 

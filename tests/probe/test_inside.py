@@ -28,7 +28,8 @@ def seen_step_by_step(model: EncoderDecoder) -> dict[str, torch.Tensor]:
     width = max(weights.size(-1) for calls in seen.values() for weights in calls) if seen else 0
     found = {}
     for name, calls in seen.items():
-        rows = [w[:1] if len(w) == 3 else w[:, :, :1] for w in calls]  # a row a beam, or beams as queries
+        # A row a beam, or beams as queries; of UniLM, the piece and not the blank behind it.
+        rows = [w[:1, :, :1] for w in calls]
         grown = [torch.nn.functional.pad(row, (0, width - row.size(-1))) for row in rows]
         found[name] = torch.cat(grown, dim=2)[0]
     return found

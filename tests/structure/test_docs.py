@@ -109,6 +109,9 @@ def test_the_presets_are_documented() -> None:
         "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
         "markov": ("order", "skips", "mask", "smoothing"),
         "gpt": ("num_layers", "model_dim", "num_heads", "ff_dim", "norm", "max_positions"),
+        "ulmfit": ("num_layers", "model_dim", "hidden_dim", "dropout", "weight_dropout"),
+        "elmo": ("num_layers", "model_dim", "hidden_dim", "num_highway", "dropout"),
+        "unilm": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
         "bert": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
     }
     for name, (kind, make) in PRESETS.items():

@@ -15,6 +15,8 @@ from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
 from dragoman.models.bert import Bert
+from dragoman.models.elmo import Elmo
+from dragoman.nn.characters import spelling_table
 from dragoman.train import loop
 from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve
@@ -28,6 +30,12 @@ from dragoman.train.validate import TextSize, text_size
 from toy import toy_pairs
 
 GPT = {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32, "max_positions": 64}
+
+
+ELMO = {"kind": "elmo", "model_dim": 8, "hidden_dim": 16, "max_characters": 6, "filters": [[1, 8], [2, 8]]}
+
+
+ULMFIT = {"kind": "ulmfit", "model_dim": 16, "hidden_dim": 24}
 
 
 class Killed(BaseException):
@@ -89,11 +97,16 @@ def test_lines_that_come_twice_and_long_lines_stay(tmp_path: Path, cache: Path) 
     assert prepared.dropped == {}
 
 
-@pytest.mark.parametrize("name", ["causal", "masked"])
+@pytest.mark.parametrize("name", ["causal", "masked", "bidirectional", "unilm"])
 def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     name: str, text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = GPT | {"kind": "gpt" if name == "causal" else "bert"}
+    model = {
+        "causal": GPT,
+        "masked": GPT | {"kind": "bert"},
+        "bidirectional": ELMO,
+        "unilm": GPT | {"kind": "unilm"},
+    }[name]
     config = resolve(plain(text, objective={"name": name}) | {"model": model})
     prepared = prepared_for(config, cache)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
@@ -115,9 +128,9 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
     known = {"kind", "update", "loss", "perplexity", "accuracy"}
-    own = {"next_sentence"} if name == "masked" else {"word_perplexity", "bits_per_byte"}
-    assert set(valid[0]) == known | own
-    if name == "causal":
+    own = {"masked": {"next_sentence"}, "causal": {"word_perplexity", "bits_per_byte"}}
+    assert set(valid[0]) == known | own.get(name, set())
+    if name in ("causal", "unilm"):
         _goes_on(whole)
     else:
         _only_reads(whole)
@@ -136,13 +149,17 @@ def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:
 
 def _only_reads(run: Run) -> None:
     loaded = load_network(run.directory)
-    assert isinstance(loaded.model, Bert)
+    assert isinstance(loaded.model, Bert | Elmo)
+    if isinstance(loaded.model, Elmo):
+        pieces = range(loaded.tgt_tokenizer.size)
+        spelt = spelling_table([loaded.tgt_tokenizer.bytes_of(piece) for piece in pieces], 6)
+        assert torch.equal(loaded.model.embedding.table, spelt)
     ids = torch.tensor([[1, *loaded.tgt_tokenizer.encode("ab cd"), 2]])
     hidden = loaded.model.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
     assert hidden.shape == (*ids.shape, 16)
     with pytest.raises(UserError, match="its model reads and does not write"):
         load_model(run.directory)
-    with pytest.raises(UserError, match="only a causal language model goes on from a prompt"):
+    with pytest.raises(UserError, match="what goes on from a prompt has learnt by causal, prefix or unilm"):
         run.generator()
 
 
@@ -169,9 +186,17 @@ def test_an_encoder_and_a_decoder_learn_to_undo_noise(
     assert [record["kind"] for record in run.metrics] == ["train", "train", "valid"]
 
 
-def test_any_model_is_a_language_model(text: str, cache: Path, tmp_path: Path) -> None:
-    recurrent = plain(text, train={"max_updates": 2}) | {"model": {"kind": "rnn", "model_dim": 16}}
-    config = resolve(recurrent)
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("causal", {"kind": "rnn", "model_dim": 16}), ("causal", ULMFIT), ("prefix", GPT)],
+    ids=["rnn", "ulmfit", "prefix"],
+)
+def test_any_model_is_a_language_model(
+    name: str, model: dict[str, Any], text: str, cache: Path, tmp_path: Path
+) -> None:
+    penalties = {"activation_penalty": 2, "temporal_penalty": 1} if model["kind"] == "ulmfit" else {}
+    objective = {"name": name, **penalties}
+    config = resolve(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
     run = Run.create(tmp_path / "run", config, prepared_for(config, cache))
     train_run(run, Quiet())
     lines = list(run.generator(device="cpu").lines("ab", 2, max_tokens=4))
@@ -216,6 +241,15 @@ def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: st
         ({"objective": {"name": "translate"}}, "objective.name: translate learns from pairs"),
         ({"objective": {"block": 64}}, "objective.block: a block of 64 pieces needs 1 more places"),
         ({"objective": {"name": "masked"}}, "objective.name: masked does not go with model.kind gpt"),
+        ({"objective": {"name": "unilm"}}, "objective.name: unilm does not go with model.kind gpt"),
+        (
+            {"objective": {"mask_shares": [1, 1]}},
+            r"objective.mask_shares: expected three .* found \[1.0, 1.0\]",
+        ),
+        (
+            {"objective": {"r_drop": 1, "activation_penalty": 1}},
+            "objective.activation_penalty: penalties go with plain teacher forcing alone",
+        ),
         ({"objective": {"noise": {"share": 2}}}, "objective.noise.share: expected a share above 0"),
         (
             {"objective": {"noise": {"whole_words": True}}, "tokenizer": {"kind": "char"}},
@@ -231,6 +265,12 @@ def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: st
 def test_what_does_not_go_with_text_is_refused(text: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         resolve(plain(text, **changes))
+
+
+def test_penalties_are_refused_where_nothing_tells_dropout(text: str, cache: Path) -> None:
+    config = resolve(plain(text, objective={"activation_penalty": 1}))
+    with pytest.raises(UserError, match=r"objective.activation_penalty: penalties are for model.kind ulmfit"):
+        Training(config, prepared_for(config, cache), torch.device("cpu"))
 
 
 def test_pairs_do_not_go_with_an_objective_for_text() -> None:

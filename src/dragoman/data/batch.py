@@ -86,7 +86,7 @@ class TextBatch:
     follows: Bool[Tensor, "B"] | None
     """Whether the second text of a row is what comes after the first; None where there is one text."""
     num_tokens: int
-    """Of places that are asked for: what a summed loss is divided by."""
+    """Answers that are asked for, of one place perhaps more than one: what a summed loss is divided by."""
 
     @property
     def shape(self) -> torch.Size:
@@ -108,6 +108,24 @@ class TextBatch:
             follows=None if self.follows is None else move(self.follows),
             num_tokens=self.num_tokens,
         )
+
+
+@dataclass(frozen=True)
+class VectorBatch:
+    """A batch of sequences of real vectors, patches of images or moments of series, and their labels."""
+
+    vectors: Float[Tensor, "B T I"]
+    mask: Bool[Tensor, "B T"]
+    labels: Int[Tensor, "B"]
+
+    @property
+    def num_tokens(self) -> int:
+        """Labels: what a summed loss is divided by."""
+        return len(self.labels)
+
+    def to(self, device: Device) -> "VectorBatch":
+        moved = (tensor.to(device, non_blocking=True) for tensor in (self.vectors, self.mask, self.labels))
+        return VectorBatch(*moved)
 
 
 Batch = PairBatch | TextBatch

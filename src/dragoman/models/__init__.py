@@ -7,11 +7,14 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.bert import Bert, BertConfig, bert
 from dragoman.models.convs2s import ConvS2SConfig, convs2s
+from dragoman.models.elmo import Elmo, ElmoConfig, elmo
 from dragoman.models.gpt import GptConfig, gpt
 from dragoman.models.markov import MarkovConfig, markov
 from dragoman.models.mixed import MixedConfig, mixed
 from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
+from dragoman.models.ulmfit import UlmfitConfig, ulmfit
+from dragoman.models.unilm import UnilmConfig, unilm
 
 MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
@@ -20,12 +23,17 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "convs2s": (ConvS2SConfig, convs2s),
     "markov": (MarkovConfig, markov),
     "gpt": (GptConfig, gpt),
+    "ulmfit": (UlmfitConfig, ulmfit),
+    "unilm": (UnilmConfig, unilm),
 }
 
-READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert]]] = {"bert": (BertConfig, bert)}
+READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo]]] = {
+    "bert": (BertConfig, bert),
+    "elmo": (ElmoConfig, elmo),
+}
 """Models that read and do not write."""
 
-Network = EncoderDecoder | Bert
+Network = EncoderDecoder | Bert | Elmo
 
 
 def config_class(kind: str) -> type:

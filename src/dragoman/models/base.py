@@ -10,7 +10,7 @@ Training, search, scoring and looking inside use these five and never ask which 
 `step` gives what `decode` gives at once; a test holds every model to it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -118,6 +118,13 @@ class Counted(Protocol):
     def count(self, batches: Iterable[PairBatch]) -> None:
         """The batches may be gone through several times, so an iterator is not enough."""
         ...
+
+
+@runtime_checkable
+class Spelt(Protocol):
+    """A model that has to know how the pieces of its vocabulary are spelt."""
+
+    def spell(self, spellings: Sequence[bytes]) -> None: ...
 
 
 class EncoderDecoder(nn.Module):

@@ -15,16 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
-from dragoman.errors import UserError
+from dragoman.config import check_counts, check_heads, check_shares
 from dragoman.models.base import Vocab
-from dragoman.nn.attention import SelfAttention
 from dragoman.nn.embedding import Projection, TokenEmbedding
-from dragoman.nn.feedforward import ACTIVATIONS, Activation, FeedForward
+from dragoman.nn.feedforward import ACTIVATIONS, Activation
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.layer import EncoderLayer, encoder_layer
 from dragoman.nn.mask import padding
-from dragoman.nn.norm import Residual, make_norm
+from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
 from dragoman.nn.relative import UNRELATED
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -47,11 +45,7 @@ class BertConfig:
     def __post_init__(self) -> None:
         check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
         check_shares(self, "dropout", "attention_dropout")
-        if self.model_dim % self.num_heads:
-            raise UserError(
-                f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
-                "choose another number"
-            )
+        check_heads(self)
 
 
 def bert(config: BertConfig, vocab: Vocab) -> "Bert":
@@ -114,10 +108,13 @@ class Bert(nn.Module):
 
 
 def _layer(config: BertConfig) -> EncoderLayer:
-    width, heads = config.model_dim, config.num_heads
-    residuals = [Residual(width, config.dropout, "post", config.norm_eps) for _ in range(2)]
-    return EncoderLayer(
-        SelfAttention(width, heads, width // heads, width // heads, config.attention_dropout),
-        FeedForward(width, config.ff_dim, activation=config.activation),
-        *residuals,
+    return encoder_layer(
+        config.model_dim,
+        config.num_heads,
+        config.ff_dim,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        norm="post",
+        norm_eps=config.norm_eps,
+        activation=config.activation,
     )

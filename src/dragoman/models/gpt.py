@@ -20,16 +20,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
-from dragoman.errors import UserError
+from dragoman.config import check_counts, check_heads, check_shares
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
-from dragoman.nn.attention import SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.layer import EncoderLayer, encoder_layer
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
-from dragoman.nn.norm import NormPlace, Residual, make_norm
+from dragoman.nn.norm import NormPlace, make_norm
 from dragoman.nn.position import LearnedPositions
 from dragoman.nn.relative import UNRELATED
 from dragoman.nn.state import KeyValueCache, Moves, rows_of
@@ -56,11 +54,7 @@ class GptConfig:
     def __post_init__(self) -> None:
         check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
         check_shares(self, "dropout", "attention_dropout")
-        if self.model_dim % self.num_heads:
-            raise UserError(
-                f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
-                "choose another number"
-            )
+        check_heads(self)
 
     @property
     def scale_embeddings(self) -> bool:
@@ -76,7 +70,7 @@ def gpt(config: GptConfig, vocab: Vocab) -> EncoderDecoder:
 class GptReader(nn.Module):
     """Hands the vectors of the source over as they are; the decoder reads them."""
 
-    def __init__(self, config: GptConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002
+    def __init__(self, config: object, embedding: TokenEmbedding) -> None:  # noqa: ARG002
         super().__init__()
         self.embedding = embedding
 
@@ -102,7 +96,7 @@ class GptDecoder(nn.Module):
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         src, width = memory.hidden.size(1), tgt_in.size(1)
         x = torch.cat([memory.hidden, self.embedding(tgt_in)], dim=1)  # B S+T D
-        x = self._placed(x, _places(memory, width))
+        x = self._placed(x, places_of(memory, width))
         mask = _looking_back(memory.mask, width)
         for layer in self.layers:
             x = layer(x, mask, UNRELATED)
@@ -110,14 +104,14 @@ class GptDecoder(nn.Module):
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
         """Every layer's vectors of a source with nothing after it."""
-        found = [self._placed(memory.hidden, _places(memory, 0))]
+        found = [self._placed(memory.hidden, places_of(memory, 0))]
         mask = _looking_back(memory.mask, 0)
         for layer in self.layers:
             found.append(layer(found[-1], mask, UNRELATED))
         return [*found[:-1], self.final_norm(found[-1])]
 
     def start(self, memory: Memory) -> "GptState":
-        x, mask = self._placed(memory.hidden, _places(memory, 0)), _looking_back(memory.mask, 0)
+        x, mask = self._placed(memory.hidden, places_of(memory, 0)), _looking_back(memory.mask, 0)
         pasts = []
         for layer in self.layers:
             past = layer.self_attention.start(len(x), like=x)
@@ -128,7 +122,7 @@ class GptDecoder(nn.Module):
 
     def step(self, last_ids: Int[Tensor, "N"], state: "GptState") -> tuple[Float[Tensor, "N D"], "GptState"]:
         x = self._placed(self.embedding(last_ids[:, None]), state.places)  # N 1 D
-        mask, pasts = state.mask, []
+        mask, pasts = state.mask(), []
         for layer, past in zip(self.layers, state.pasts, strict=True):
             x, past = layer.step(x, past, mask, UNRELATED)
             pasts.append(past)
@@ -154,13 +148,13 @@ class GptState:
         """Of the next piece: after the source, without its padding."""
         return (self.sources + self.position).repeat_interleave(self.beams)[:, None]
 
-    @property
-    def mask(self) -> Mask:
-        """What the next piece sees: all but the padding of its source."""
+    def mask(self, pieces: int = 1) -> Mask:
+        """What the next piece sees, or so many: what stands before, but for the padding of the source."""
+        causal = pieces > 1
         if self.source_mask is None:
-            return EVERYTHING
+            return CAUSAL if causal else EVERYTHING
         rows = self.source_mask.repeat_interleave(self.beams, dim=0)
-        return Mask(F.pad(rows, (0, self.position + 1), value=True)[:, None, None])
+        return Mask(F.pad(rows, (0, self.position + pieces), value=True)[:, None, None], causal)
 
     def expand(self, k: int) -> Self:
         return replace(self, pasts=tuple(past.expand(k) for past in self.pasts), beams=self.beams * k)
@@ -176,7 +170,7 @@ class GptState:
         return replace(self, pasts=pasts, sources=self.sources[sentences], source_mask=mask)
 
 
-def _places(memory: Memory, width: int) -> Int[Tensor, "B J"]:
+def places_of(memory: Memory, width: int) -> Int[Tensor, "B J"]:
     """The source from 0 on, and `width` places of the target where the source of its own row ends."""
     places = torch.arange(memory.mask.size(1) + width, device=memory.mask.device)
     source, target = places[: memory.mask.size(1)], places[:width]
@@ -192,10 +186,13 @@ def _looking_back(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
 
 
 def _layer(config: GptConfig) -> EncoderLayer:
-    width, heads = config.model_dim, config.num_heads
-    residuals = [Residual(width, config.dropout, config.norm, config.norm_eps) for _ in range(2)]
-    return EncoderLayer(
-        SelfAttention(width, heads, width // heads, width // heads, config.attention_dropout),
-        FeedForward(width, config.ff_dim, activation=config.activation),
-        *residuals,
+    return encoder_layer(
+        config.model_dim,
+        config.num_heads,
+        config.ff_dim,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        norm=config.norm,
+        norm_eps=config.norm_eps,
+        activation=config.activation,
     )

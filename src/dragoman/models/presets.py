@@ -7,12 +7,25 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.elmo import ElmoConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.models.ulmfit import UlmfitConfig
+from dragoman.models.unilm import UnilmConfig
 
-ModelConfig = TransformerConfig | RnnConfig | ConvS2SConfig | MarkovConfig | GptConfig | BertConfig
+ModelConfig = (
+    TransformerConfig
+    | RnnConfig
+    | ConvS2SConfig
+    | MarkovConfig
+    | GptConfig
+    | BertConfig
+    | UlmfitConfig
+    | ElmoConfig
+    | UnilmConfig
+)
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -88,6 +101,46 @@ def bert_tiny() -> BertConfig:
     return BertConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
 
 
+def ulmfit() -> UlmfitConfig:
+    """AWD-LSTM as it is for the Penn Treebank (Merity et al. 2018, section 5), and in ULMFiT."""
+    return UlmfitConfig()
+
+
+def ulmfit_tiny() -> UlmfitConfig:
+    """The same wiring for two CPU cores and some minutes, with less left out."""
+    return UlmfitConfig(
+        num_layers=2,
+        model_dim=128,
+        hidden_dim=256,
+        embedding_dropout=0.05,
+        input_dropout=0.1,
+        dropout=0.1,
+        output_dropout=0.1,
+        weight_dropout=0.2,
+    )
+
+
+def elmo() -> ElmoConfig:
+    """The model of Peters et al. 2018, section 3.4."""
+    return ElmoConfig()
+
+
+def elmo_tiny() -> ElmoConfig:
+    """The same wiring for two CPU cores and some minutes."""
+    filters = ((1, 16), (2, 32), (3, 64), (4, 64))
+    return ElmoConfig(model_dim=96, hidden_dim=256, max_characters=16, filters=filters, num_highway=1)
+
+
+def unilm_base() -> UnilmConfig:
+    """Of the size of BERT's smaller model; that of Dong et al. 2019 has twice the layers and more width."""
+    return UnilmConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def unilm_tiny() -> UnilmConfig:
+    """For two CPU cores and some minutes."""
+    return UnilmConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -113,6 +166,12 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "gpt-tiny": ("gpt", gpt_tiny),
     "bert-base": ("bert", bert_base),
     "bert-tiny": ("bert", bert_tiny),
+    "ulmfit": ("ulmfit", ulmfit),
+    "ulmfit-tiny": ("ulmfit", ulmfit_tiny),
+    "elmo": ("elmo", elmo),
+    "elmo-tiny": ("elmo", elmo_tiny),
+    "unilm-base": ("unilm", unilm_base),
+    "unilm-tiny": ("unilm", unilm_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }

@@ -77,6 +77,8 @@ def recurrent_weights(layer: nn.RNNBase) -> None:
                     nn.init.xavier_uniform_(gate)
                 elif name.startswith("weight_hh"):
                     nn.init.orthogonal_(gate)
+                elif name.startswith("weight_hr"):  # the projection of an LSTM that has one
+                    nn.init.xavier_uniform_(gate)
                 else:
                     gate.zero_()
             if isinstance(layer, nn.LSTM) and name.startswith("bias_ih"):

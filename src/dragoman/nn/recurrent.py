@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from dragoman.nn.cell import advance, kernel, loop, settle
+from dragoman.nn.cell import Past, advance, kernel, loop, settle
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
 from dragoman.nn.mask import lengths
@@ -99,11 +99,17 @@ class RecurrentStack(nn.Module):
 
     def read(self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """Whole padded sequences from a zero state. Padding is never read, and comes out as zeros."""
-        masks = self.draw(len(x))
+        return self.read_through(x, mask, self.draw(len(x)))[0]
+
+    def read_through(
+        self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks = NOTHING
+    ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
+        """The same with masks that were drawn before, and the state after the last token of every row."""
         if masks.past is not None:
             return self._read_by_position(x, mask, masks)
         packed = pack_padded_sequence(x, lengths(mask).cpu(), batch_first=True, enforce_sorted=False)
         data, between = packed.data, masks.between  # tokens I: the padding is gone
+        ends: list[Past] = []
         if between is not None:
             rows = torch.cat([torch.arange(size) for size in packed.batch_sizes.tolist()]).to(x.device)
             between = between[:, cast(Tensor, packed.sorted_indices)[rows]]  # J tokens D
@@ -111,40 +117,42 @@ class RecurrentStack(nn.Module):
             fed = self._between(i, data, between)
             start = fed.new_zeros(self.directions, len(x), self.width)
             past = start, start if layer.mode == "LSTM" else None
-            out, _ = kernel(layer, fed, past, self._weights(i, masks), packed.batch_sizes)
+            out, end = kernel(layer, fed, past, self._weights(i, masks), packed.batch_sizes)
+            ends.append(end)
             data = out if i == 0 else data + out
         done = PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
-        return pad_packed_sequence(done, batch_first=True, total_length=x.size(1))[0]
+        out = pad_packed_sequence(done, batch_first=True, total_length=x.size(1))[0]
+        return out, _all_layers(ends).rows(cast(Tensor, packed.unsorted_indices))
 
     def _read_by_position(
         self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks
-    ) -> Float[Tensor, "B S D"]:
+    ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
+        ends: list[Past] = []
         for i, layer in enumerate(self.layers):
             fed = self._between(i, x, _for_all_positions(masks.between))
             start = fed.new_zeros(self.directions, len(x), self.width)
             past = start, start if layer.mode == "LSTM" else None
-            out, _ = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks), mask)
+            out, end = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks), mask)
+            ends.append(end)
             x = out if i == 0 else x + out
-        return x.masked_fill(~mask[:, :, None], 0.0)
+        return x.masked_fill(~mask[:, :, None], 0.0), _all_layers(ends)
 
     def forward(
         self, x: Float[Tensor, "N T I"], state: RecurrentState, masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "N T D"], RecurrentState]:
         """Go on from a state by many positions at once; for layers of one direction. `masks` are those that
         were drawn when these sequences began."""
-        hidden, cell = [], []
+        ends: list[Past] = []
         for i, layer in enumerate(self.layers):
             fed = self._between(i, x, _for_all_positions(masks.between))
             past = state.hidden[i : i + 1], None if state.cell is None else state.cell[i : i + 1]
             if masks.past is None:
-                out, after = kernel(layer, fed, past, self._weights(i, masks))
+                out, end = kernel(layer, fed, past, self._weights(i, masks))
             else:
-                out, after = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks))
-            hidden.append(after[0])
-            if after[1] is not None:
-                cell.append(after[1])
+                out, end = loop(layer, fed, past, self._weights(i, masks), self._past(i, masks))
+            ends.append(end)
             x = out if i == 0 else x + out
-        return x, RecurrentState(torch.cat(hidden), torch.cat(cell) if cell else None)
+        return x, _all_layers(ends)
 
     def ahead(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B G"]:
         """What the gates of the first layer make of the beginning of their input. It waits for nothing, so
@@ -211,6 +219,12 @@ class RecurrentStack(nn.Module):
     def _past(self, layer: int, masks: StackMasks) -> Float[Tensor, "P N W"]:
         assert masks.past is not None, "only the loop over positions asks"
         return masks.past[layer * self.directions : (layer + 1) * self.directions]
+
+
+def _all_layers(ends: Sequence[Past]) -> RecurrentState:
+    """Where every layer, and every direction of it, has come to."""
+    cells = [cell for _, cell in ends if cell is not None]
+    return RecurrentState(torch.cat([hidden for hidden, _ in ends]), torch.cat(cells) if cells else None)
 
 
 def _for_all_positions(masks: Float[Tensor, "J N D"] | None) -> Float[Tensor, "J N 1 D"] | None:

@@ -5,7 +5,8 @@
     encoder   source pieces × source pieces
     decoder   what has been read × what has been read; cells ahead are hidden
     cross     what has been read × source pieces
-    joint     what has been read × source pieces and what has been read     counting models with skips, GPT
+    joint     what has been read × source pieces and what has been read     counting models with skips, GPT,
+                                                                            and the pieces of UniLM
 
 A hypothesis of a search is such a pair: run through `decode` it has the weights that it had when it was
 found, whatever the search and its kernels were.
@@ -108,8 +109,9 @@ def look_inside(
     modules = dict(model.named_modules())
     for name, parts in calls.items():
         weights = torch.cat(parts, dim=2)[0].cpu()  # a decoder that goes one by one calls once a position
-        if weights.size(1) == batch.src_ids.size(1) + batch.tgt_in.size(1):  # it has read the source too
-            weights = weights[:, batch.src_ids.size(1) :]
+        src, both = batch.src_ids.size(1), batch.src_ids.size(1) + batch.tgt_in.size(1)
+        if weights.size(1) >= both:  # it has read the source too; what UniLM adds behind them are blanks
+            weights = weights[:, src:both, :both]
         kind = _kind(name, modules[name], weights)
         kinds[kind] = kinds.get(kind, 0) + 1
         attentions.append(Seen(name, kind, kinds[kind], weights))

@@ -130,7 +130,8 @@ def choose(
         },
     }
     if objective != "translate":
-        presets = {"causal": "gpt-small" if machine.gpu_bytes else "gpt-tiny", "masked": "bert-tiny"}
+        presets = dict.fromkeys(("causal", "prefix"), "gpt-small" if machine.gpu_bytes else "gpt-tiny")
+        presets |= {"masked": "bert-tiny", "bidirectional": "elmo-tiny", "unilm": "unilm-tiny"}
         if objective in presets:
             chosen["model"] = {"preset": presets[objective]}
         chosen["objective"] = {}

@@ -26,7 +26,9 @@ LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
-ObjectiveName = Literal["translate", "causal", "masked", "spans", "denoise"]
+ObjectiveName = Literal[
+    "translate", "causal", "masked", "spans", "denoise", "bidirectional", "prefix", "unilm"
+]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class ObjectiveConfig:
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     next_sentence: bool = True
     """masked: two texts, and whether the second follows the first."""
+    mask_shares: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """unilm: how often text is read from both sides, from left to right, and as source and target."""
     label_smoothing: float = 0.1
     """Where nothing is said, none with text."""
     teacher_forcing: float = 1.0
@@ -48,17 +52,35 @@ class ObjectiveConfig:
     """Updates over which the share falls to its end."""
     r_drop: float = 0.0
     """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
+    activation_penalty: float = 0.0
+    """On the size of what the last layer gives (AR), for ulmfit; 0 is off."""
+    temporal_penalty: float = 0.0
+    """On how much that changes from a piece to the next (TAR)."""
     guided_alignment: AlignmentGuide = field(default_factory=AlignmentGuide)
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
         if self.block < 2:
             raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
-        check_not_negative(self, "r_drop")
+        if (
+            len(self.mask_shares) != 3
+            or min(self.mask_shares) < 0
+            or not 0 < sum(self.mask_shares) < math.inf
+        ):
+            raise UserError(
+                "mask_shares: expected three numbers of 0 or more, for both sides, left to right, and source "
+                f"and target, found {list(self.mask_shares)}"
+            )
+        check_not_negative(self, "r_drop", "activation_penalty", "temporal_penalty")
         guided = self.guided_alignment.weight
         if self.forcing().samples and self.r_drop:
             raise UserError(
                 "r_drop: two passes can only agree on the data's words; leave teacher_forcing at 1"
+            )
+        if self.penalised and (self.forcing().samples or self.r_drop or guided):
+            raise UserError(
+                "activation_penalty: penalties go with plain teacher forcing alone, not with teacher_forcing "
+                "below 1, r_drop or guided_alignment; set activation_penalty and temporal_penalty to 0"
             )
         if self.r_drop and guided:
             raise UserError(
@@ -69,6 +91,10 @@ class ObjectiveConfig:
                 "guided_alignment.weight: links are about the words of the data, which are not all fed with "
                 f"teacher_forcing below 1; set it to 0, found {guided}"
             )
+
+    @property
+    def penalised(self) -> bool:
+        return bool(self.activation_penalty or self.temporal_penalty)
 
     def forcing(self) -> TeacherForcing:
         return TeacherForcing(

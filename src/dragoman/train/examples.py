@@ -5,14 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.data.blocks import Blocks
+from dragoman.data.both_ways import BothWays
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.dice import Dice
 from dragoman.data.examples import Examples, Noise, Noised, Pairs, Stream
 from dragoman.data.masked import Masked, Pieces
 from dragoman.data.noise import MASK, corrupt_spans, denoising_source
+from dragoman.data.prefix import Prefixes
+from dragoman.data.three_masks import ThreeMasks
 from dragoman.errors import UserError
 from dragoman.text.published import PublishedTokenizer
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import PAD_ID, Tokenizer
 from dragoman.train.config import ObjectiveConfig, RunConfig
 
 _WORD_MARK = "▁"
@@ -43,19 +46,26 @@ def _of_text(config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examp
     blocks = Blocks(store, objective.block)
     if objective.name == "causal":
         return Stream(blocks)
+    if objective.name == "bidirectional":
+        return BothWays(blocks)
+    if objective.name == "prefix":
+        return Prefixes(blocks, config.seed)
+    if objective.name == "unilm":
+        pieces = _pieces(tokenizer, objective.noise.whole_words, PAD_ID)  # a blank, see models/unilm.py
+        return ThreeMasks(blocks, objective.noise, pieces, config.seed, objective.mask_shares)
     if objective.name == "masked":
-        pieces = _pieces(tokenizer, objective.noise.whole_words)
+        pieces = _pieces(tokenizer, objective.noise.whole_words, _special(tokenizer, MASK))
         return Masked(blocks, objective.noise, pieces, config.seed, pairs=objective.next_sentence)
     return Noised(blocks, _noise(objective, tokenizer), config.seed)
 
 
-def _pieces(tokenizer: Tokenizer, whole_words: bool) -> Pieces:
+def _pieces(tokenizer: Tokenizer, whole_words: bool, mask_id: int) -> Pieces:
     spelt = tokenizer.pieces(range(tokenizer.size)) if whole_words else []
     starts = np.array([piece.startswith(_WORD_MARK) for piece in spelt]) if whole_words else None
     if whole_words and isinstance(tokenizer, PublishedTokenizer):
         starts = np.array([tokenizer.bytes_of(number).startswith(b" ") for number in range(tokenizer.size)])
     first = len(tokenizer.config.first_pieces) - 256
-    return Pieces(_special(tokenizer, MASK), first, tokenizer.size, starts)
+    return Pieces(mask_id, first, tokenizer.size, starts)
 
 
 def _noise(objective: ObjectiveConfig, tokenizer: Tokenizer) -> Noise:

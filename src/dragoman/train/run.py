@@ -52,6 +52,7 @@ from dragoman.train.log import read_records
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 SHORTLIST = "shortlist.txt"
 _FORMAT = 1
+_GOES_ON = ("causal", "prefix", "unilm")
 _EXAMPLES = 500  # validation pairs that choose the attention to align by
 
 
@@ -131,10 +132,10 @@ class Run:
 
     def generator(self, which: str = "best", device: str = "auto") -> Generator:
         """The model of a run on text, to go on from prompts."""
-        if self.config.objective.name != "causal":
+        if self.config.objective.name not in _GOES_ON:
             raise UserError(
-                f"{self.directory}: its objective.name is {self.config.objective.name}, and only a causal "
-                "language model goes on from a prompt"
+                f"{self.directory}: its objective.name is {self.config.objective.name}, and what goes on "
+                f"from a prompt has learnt by {', '.join(_GOES_ON[:-1])} or {_GOES_ON[-1]}"
             )
         loaded = load_model(self.directory, chosen := pick_device(device), which)
         model = loaded.model.requires_grad_(False)

@@ -27,10 +27,11 @@ from dragoman.data.batch import Batch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import Network
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import EncoderDecoder, Spelt
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
+from dragoman.pretraining import AskedPieces, PenalisedCausal, TellsDropout
 from dragoman.train.auxiliary import WithLanguageModel
-from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
+from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
@@ -113,6 +114,8 @@ class Fitting:
                 raise UserError("transfer.lora.rank: pairs are not cut into parts; set train.shard to false")
             self.description[LORA] = to_dict(config.transfer.lora)
         self.model = build_described(self.description).to(home).train()
+        if isinstance(self.model, Spelt):
+            self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
@@ -256,6 +259,8 @@ class Training(Fitting):
 
 
 def _objective(config: RunConfig, model: Network) -> Objective:
+    if config.objective.name in ("bidirectional", "unilm"):
+        return AskedPieces(config.objective.name)
     if not isinstance(model, EncoderDecoder):
         return MaskedLanguageModel()
     forcing = config.objective.forcing()
@@ -266,9 +271,20 @@ def _objective(config: RunConfig, model: Network) -> Objective:
         )
     if config.objective.r_drop:
         return RDrop(config.objective.r_drop, config.objective.label_smoothing)
+    if config.objective.penalised:
+        return _penalised(config.objective, model)
     objective = CrossEntropy(config.objective.label_smoothing, forcing)
     guide = config.objective.guided_alignment
     return GuidedAlignment(objective, guide, model) if guide.weight else objective
+
+
+def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
+    if not isinstance(model.decoder, TellsDropout):
+        raise UserError(
+            "objective.activation_penalty: penalties are for model.kind ulmfit, whose decoder tells what it "
+            "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
+        )
+    return PenalisedCausal(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

@@ -8,13 +8,19 @@ from dragoman.data.noise import MASK
 from dragoman.errors import UserError
 from dragoman.models.base import CountedConfig
 from dragoman.models.bert import BertConfig
+from dragoman.models.elmo import ElmoConfig
 from dragoman.models.gpt import GptConfig
+from dragoman.models.unilm import UnilmConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
     from dragoman.train.config import RunConfig
 
 _METRICS = ("loss", "perplexity", "accuracy")
+_FOR_KIND: dict[str, type] = {"masked": BertConfig, "bidirectional": ElmoConfig, "unilm": UnilmConfig}
+"""Objectives that are made for one kind of model."""
+_MARKS: dict[type, int] = {GptConfig: 1, UnilmConfig: 2, BertConfig: 3}
+"""Places that a block needs beside its pieces, where a model has a table of places."""
 
 
 def without_smoothing(objective: object) -> object:
@@ -37,10 +43,11 @@ def with_specials(config: "RunConfig") -> TokenizerConfig:
 def check_text(config: "RunConfig", model: object) -> None:
     """Text, the objectives that learn from it and the models that can belong together."""
     name = config.objective.name
-    if isinstance(model, BertConfig) != (name == "masked"):
+    kind = _FOR_KIND.get(name)
+    if (kind and kind is not type(model)) or (isinstance(model, BertConfig | ElmoConfig) and not kind):
         raise UserError(
             f"objective.name: {name} does not go with model.kind {config.model['kind']}: masked is for bert, "
-            "the others are for models that write"
+            "bidirectional for elmo, unilm for unilm, the others are for models that write"
         )
     if not config.data.text:
         if name == "translate" or config.data.imported is not None:
@@ -48,8 +55,8 @@ def check_text(config: "RunConfig", model: object) -> None:
         raise UserError(f"objective.name: {name} learns from text; set data.train[].format to text")
     if name == "translate":
         raise UserError(
-            "objective.name: translate learns from pairs, and data.train is text; choose causal, masked, "
-            "spans or denoise, or give pairs"
+            "objective.name: translate learns from pairs, and data.train is text; choose another one, "
+            "such as causal or masked, or give pairs"
         )
     if isinstance(model, CountedConfig):
         raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")
@@ -59,8 +66,8 @@ def check_text(config: "RunConfig", model: object) -> None:
             f"{', '.join(_METRICS)}"
         )
     _check_tokenizer(config)
-    if isinstance(model, GptConfig | BertConfig):
-        marks = 1 if isinstance(model, GptConfig) else 3
+    if isinstance(model, GptConfig | UnilmConfig | BertConfig):
+        marks = _MARKS[type(model)]
         if config.objective.block + marks > model.max_positions:
             raise UserError(
                 f"objective.block: a block of {config.objective.block} pieces needs {marks} more places, and "

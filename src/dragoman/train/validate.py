@@ -10,8 +10,9 @@ with one word more has all later words at other positions than the data, and the
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +25,8 @@ from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.bert import Bert
 from dragoman.objectives import decode_own_words
+from dragoman.pretraining import ANSWERS, Answers
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import validation_examples
 
@@ -89,6 +90,7 @@ class Validator:
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         self._size = text_size(prepared) if run.objective.name == "causal" else None
+        self._answers = ANSWERS.get(run.objective.name)
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
@@ -99,10 +101,11 @@ class Validator:
         """Leaves the model in training mode, as it was."""
         model.eval()
         with autocast:
-            if isinstance(model, EncoderDecoder):
-                metrics = self._teacher_forced(model) | self._free_running(model)
+            if self._answers is not None:
+                metrics = self._guesses(model, self._answers)
             else:
-                metrics = self._guesses(model)
+                assert isinstance(model, EncoderDecoder), "all objectives but those of ANSWERS are about them"
+                metrics = self._teacher_forced(model) | self._free_running(model)
         outputs = self._translate(model) if self.sources and isinstance(model, EncoderDecoder) else []
         model.train()
         if outputs:
@@ -123,17 +126,17 @@ class Validator:
         return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
     @torch.inference_mode()
-    def _guesses(self, model: Bert) -> dict[str, float]:
-        """The same for the pieces that are hidden; and how often it is right about whether a text follows."""
+    def _guesses(self, model: Network, answers: Callable[[Any, TextBatch], Answers]) -> dict[str, float]:
+        """The same for the pieces that are asked for; and how often it is right that a text follows."""
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         tokens = rows = right = 0
         for batch in self._load(self._batches):
             assert isinstance(batch, TextBatch)
-            hidden = model.read(batch.ids, batch.mask, batch.segments)
-            sums += _measure(model, hidden.flatten(0, 1)[batch.asked], batch.targets)
+            found = answers(model, batch)
+            sums += _measure(model, found.hidden, found.targets)
             tokens += batch.num_tokens
-            if batch.follows is not None:
-                said = model.follows(hidden).argmax(dim=-1) == 0
+            if batch.follows is not None and found.follows is not None:
+                said = found.follows.argmax(dim=-1) == 0
                 right += int((said == batch.follows).sum())
                 rows += len(said)
         return _per_token(sums, tokens) | ({"next_sentence": right / rows} if rows else {})

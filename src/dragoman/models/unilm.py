@@ -1,0 +1,197 @@
+"""UniLM (Dong et al. 2019): one Transformer, which is told by its mask what it may look at.
+
+    both sides        every piece sees every other                          segment 0, as BERT
+    left to right     every piece sees those before it                      segment 1, as GPT
+    source, target    the source sees itself, the target both, and of       segments 2 and 3, as an
+                      itself what stands before                             encoder-decoder
+
+    ids ─ embed ─ + learnt positions ─ + segment ─ norm ─ [ self-attention ─ feed-forward ]×L ─▶ hidden
+    hidden ─ linear ─ gelu ─ norm ─ embeddingᵀ ─▶ which piece stands here
+
+Where a piece is asked for, there is a blank: a vector of its own. Under every mask the model says what
+belongs in the blanks. So it writes, too: behind all that has been written it puts a blank, says what belongs
+there, and takes the blank away again.
+
+    training    x₁ … x_S  y₀ … y_{T−1}  □₁ … □_T     blank □_t stands at the place of y_t, sees x and the
+                                                     pieces before that place, and no other blank
+    search      y_{t−1} □_t                          the keys and values of y_{t−1} stay, those of □_t go
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.config import check_counts, check_heads, check_shares
+from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.models.gpt import GptReader, GptState, places_of
+from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.feedforward import ACTIVATIONS, Activation
+from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
+from dragoman.nn.layer import EncoderLayer, encoder_layer
+from dragoman.nn.mask import Mask, lengths, padding
+from dragoman.nn.norm import make_norm
+from dragoman.nn.position import LearnedPositions
+from dragoman.nn.relative import UNRELATED
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+BOTH_SIDES, LEFT_TO_RIGHT, SOURCE, TARGET = range(4)
+"""Segments: of a piece, how it is read."""
+
+
+@dataclass(frozen=True)
+class UnilmConfig:
+    num_layers: int = 12
+    model_dim: int = 768
+    num_heads: int = 12
+    ff_dim: int = 3072
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm_eps: float = 1e-12
+    activation: Activation = "gelu"
+    max_positions: int = 512
+
+    def __post_init__(self) -> None:
+        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
+        check_shares(self, "dropout", "attention_dropout")
+        check_heads(self)
+
+    @property
+    def scale_embeddings(self) -> bool:
+        return False
+
+    @property
+    def tie_embeddings(self) -> bool:
+        return True
+
+    @property
+    def output_bias(self) -> bool:
+        return True
+
+
+def unilm(config: UnilmConfig, vocab: Vocab) -> EncoderDecoder:
+    model = join(vocab, GptReader, config, UnilmDecoder, config)
+    gpt_weights(model)
+    return model
+
+
+class UnilmDecoder(nn.Module):
+    reads_on = True
+    """The source is what stands before the target: lines that have been written can be it."""
+
+    def __init__(self, config: UnilmConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
+        super().__init__()
+        width = config.model_dim
+        assert memory_dim == width, "source and target are one sequence"
+        self.embedding = embedding
+        self.blank = nn.Parameter(torch.empty(width).normal_(std=0.02))
+        self.positions = LearnedPositions(config.max_positions, width)
+        self.segments = position_weight(TARGET + 1, width)
+        self.embedding_norm = make_norm(width, "layer", config.norm_eps)
+        layers = nn.ModuleList(
+            encoder_layer(
+                width,
+                config.num_heads,
+                config.ff_dim,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+                norm="post",
+                norm_eps=config.norm_eps,
+                activation=config.activation,
+            )
+            for _ in range(config.num_layers)
+        )
+        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.transform = xavier_linear(width, [width])
+        self.transform_norm = make_norm(width, "layer", config.norm_eps)
+        self.activation, self.dropout = ACTIVATIONS[config.activation], config.dropout
+
+    def read_text(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        """Text whose segments say how it is read. `<pad>` where the mask says that there is something is a
+        blank."""
+        blank = (ids == self.embedding.pad_id) & mask
+        x = torch.where(blank[..., None], self.blank, self.embedding(ids))
+        places = torch.arange(ids.size(1), device=ids.device)[None]
+        return self._through(self._placed(x, places, segments), looking(mask, segments))[-1]
+
+    def to_say(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """What is projected."""
+        return self.transform_norm(self.activation(self.transform(hidden)))
+
+    def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
+        """Every layer's vectors of a source, read from both sides."""
+        x = self._placed(memory.hidden, places_of(memory, 0), _all(BOTH_SIDES, memory.hidden))
+        return self._through(x, padding(memory.mask))
+
+    def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        src, width = memory.hidden.size(1), tgt_in.size(1)
+        pieces = self.embedding(tgt_in)
+        x = torch.cat([memory.hidden, pieces, self.blank.expand_as(pieces)], dim=1)  # B S+2T D
+        places = places_of(memory, width)  # B S+T
+        places = torch.cat([places, places[:, src:] + 1], dim=1)
+        segments = _all(TARGET, x)
+        segments[:, :src] = SOURCE
+        x = self._through(self._placed(x, places, segments), _with_blanks(memory.mask, width))[-1]
+        return self.to_say(x[:, src + width :])
+
+    def start(self, memory: Memory) -> GptState:
+        x = self._placed(memory.hidden, places_of(memory, 0), _all(SOURCE, memory.hidden))
+        mask, pasts = padding(memory.mask), []
+        for layer in self.layers:
+            past = layer.self_attention.start(len(x), like=x)
+            x, past = layer.step(x, past, mask, UNRELATED)
+            pasts.append(past)
+        padded = mask.visible is not None
+        return GptState(tuple(pasts), lengths(memory.mask), memory.mask if padded else None, 1, 0)
+
+    def step(self, last_ids: Int[Tensor, "N"], state: GptState) -> tuple[Float[Tensor, "N D"], GptState]:
+        last = self.embedding(last_ids[:, None])
+        x = torch.cat([last, self.blank.expand_as(last)], dim=1)  # N 2 D
+        places = torch.cat([state.places, state.places + 1], dim=1)
+        x, mask, pasts = self._placed(x, places, _all(TARGET, x)), state.mask(2), []
+        for layer, past in zip(self.layers, state.pasts, strict=True):
+            x, past = layer.step(x, past, mask, UNRELATED)
+            pasts.append(replace(past, length=past.length - 1))  # the blank goes
+        return self.to_say(x[:, 1]), replace(state, pasts=tuple(pasts), position=state.position + 1)
+
+    def _placed(
+        self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        x = self.positions.at(x, places) + F.embedding(segments, self.segments)
+        return F.dropout(self.embedding_norm(x), self.dropout, self.training)
+
+    def _through(self, x: Float[Tensor, "B T D"], mask: Mask) -> list[Float[Tensor, "B T D"]]:
+        found = [x]
+        for layer in self.layers:
+            found.append(layer(found[-1], mask, UNRELATED))
+        return found
+
+
+def looking(mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]) -> Mask:
+    """All see what stands before them; those that are read from both sides see each other."""
+    open = (segments == BOTH_SIDES) | (segments == SOURCE)
+    places = torch.arange(mask.size(1), device=mask.device)
+    before = places[None, :] <= places[:, None]  # Q M
+    visible = before | (open[:, :, None] & open[:, None, :])  # B Q M
+    return Mask((visible & mask[:, None, :])[:, None])
+
+
+def _with_blanks(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
+    """Of source, pieces and blanks: see the drawing above."""
+    device, src = source_mask.device, source_mask.size(1)
+    before = torch.ones(width, width, dtype=torch.bool, device=device).tril()
+    own = torch.eye(width, dtype=torch.bool, device=device)
+    none = torch.zeros_like(own)
+    among = torch.cat([torch.cat([before, none], dim=1), torch.cat([before, own], dim=1)])  # 2T 2T
+    among = F.pad(among, (0, 0, src, 0))  # the source sees neither
+    seen = source_mask[:, None].expand(-1, src + 2 * width, -1)
+    return Mask(torch.cat([seen, among.expand(len(seen), -1, -1)], dim=2)[:, None])
+
+
+def _all(segment: int, like: Float[Tensor, "B T D"]) -> Int[Tensor, "B T"]:
+    return torch.full(like.shape[:2], segment, device=like.device)

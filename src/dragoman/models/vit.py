@@ -1,0 +1,111 @@
+"""ViT (Dosovitskiy et al. 2021): the encoder of a Transformer over any sequence of vectors.
+
+    image ─ cut into patches ─┐
+    series of real vectors ───┴─ linear ─┐
+    class token ─────────────────────────┴─ + learnt positions ─ [ self-attention ─ feed-forward ]×L ─ norm
+    the class token's vector ─ linear ─▶ a score for every label
+
+The blocks are those of all other models here, with the norm before each sublayer. Nothing is known of images
+but how they are cut: a patch is a vector, and so is a moment of a series. There is no vocabulary, so that no
+run can be made of it: see `VectorLabels` in `pretraining.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.config import check_counts, check_heads, check_shares
+from dragoman.errors import UserError
+from dragoman.nn.feedforward import Activation
+from dragoman.nn.init import gpt_weights, xavier_linear
+from dragoman.nn.layer import EncoderLayer, encoder_layer
+from dragoman.nn.mask import padding
+from dragoman.nn.norm import make_norm
+from dragoman.nn.position import LearnedPositions
+from dragoman.nn.relative import UNRELATED
+from dragoman.shapes import Bool, Float, Tensor
+
+
+@dataclass(frozen=True)
+class VitConfig:
+    """The defaults are those of ViT-B/16: patches of 16 × 16 from images of 224 × 224 in three colours."""
+
+    num_labels: int = 1000
+    input_dim: int = 3 * 16 * 16  # of a vector
+    max_positions: int = 14 * 14  # vectors of a sequence, the class token not counted
+    num_layers: int = 12
+    model_dim: int = 768
+    num_heads: int = 12
+    ff_dim: int = 3072
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    norm_eps: float = 1e-12
+    activation: Activation = "gelu"
+
+    def __post_init__(self) -> None:
+        check_counts(self, "num_labels", "input_dim", "max_positions", "num_layers", "model_dim")
+        check_counts(self, "num_heads", "ff_dim")
+        check_shares(self, "dropout", "attention_dropout")
+        check_heads(self)
+
+
+def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I"]:
+    """Squares of `size` × `size`, row by row; of each, all of one colour before the next."""
+    height, width = images.shape[2:]
+    if height % size or width % size:
+        raise UserError(f"patches: {height} × {width} pixels cannot be cut into squares of {size}")
+    cut = images.unfold(2, size, size).unfold(3, size, size)  # B C rows columns size size
+    return cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+
+def vit(config: VitConfig) -> "Vit":
+    model = Vit(config)
+    gpt_weights(model)
+    return model
+
+
+class Vit(nn.Module):
+    def __init__(self, config: VitConfig) -> None:
+        super().__init__()
+        width = config.model_dim
+        self.inputs = xavier_linear(config.input_dim, [width])
+        self.class_token = nn.Parameter(torch.empty(width).normal_(std=0.02))
+        self.positions = LearnedPositions(1 + config.max_positions, width)
+        layers = nn.ModuleList(
+            encoder_layer(
+                width,
+                config.num_heads,
+                config.ff_dim,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+                norm="pre",
+                norm_eps=config.norm_eps,
+                activation=config.activation,
+            )
+            for _ in range(config.num_layers)
+        )
+        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.final_norm = make_norm(width, "layer", config.norm_eps)
+        self.labels = xavier_linear(width, [config.num_labels])
+        self.dropout = config.dropout
+
+    def read_layers(
+        self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]
+    ) -> list[Float[Tensor, "B P D"]]:
+        """The vectors of every layer, from the embeddings on; the first place, P = T + 1, is the class
+        token's."""
+        x = self.inputs(vectors.masked_fill(~mask[..., None], 0.0))
+        x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
+        found = [F.dropout(x, self.dropout, self.training)]
+        visible = padding(F.pad(mask, (1, 0), value=True))
+        for layer in self.layers:
+            found.append(layer(found[-1], visible, UNRELATED))
+        return [*found[:-1], self.final_norm(found[-1])]
+
+    def forward(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        """A score for every label."""
+        return self.labels(self.read_layers(vectors, mask)[-1][:, 0])

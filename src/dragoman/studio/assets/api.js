@@ -2,34 +2,42 @@
 
 const KEPT = 40;
 const answers = new Map();
-const running = new Map();
-let active = 0;
+let control = new AbortController(), running = new Map();
 
-function busy(change) {
-  active += change;
-  document.getElementById("busy").hidden = active === 0;
+/* Something else is to be shown: what has not been answered yet is not waited for any more. */
+export function turn() {
+  control.abort();
+  control = new AbortController();
+  running = new Map();
+  busy();
 }
 
-/* A later question of the same `purpose` replaces an earlier one that has not been answered: it is dropped. */
-export async function ask(path, body, purpose = null) {
+function busy() {
+  document.getElementById("busy").hidden = running.size === 0;
+}
+
+export function ask(path, body) {
   const key = `${path} ${JSON.stringify(body)}`;
   if (answers.has(key)) {
     const found = answers.get(key);
-    answers.delete(key);
+    answers.delete(key); // the last that was asked for is the last to be forgotten
     answers.set(key, found);
     return found;
   }
-  if (purpose) running.get(purpose)?.abort();
-  const control = new AbortController();
-  if (purpose) running.set(purpose, control);
-  busy(1);
+  if (!running.has(key)) running.set(key, fresh(key, path, body, running));
+  busy();
+  return running.get(key);
+}
+
+async function fresh(key, path, body, own) {
   try {
     const found = await send(path, body, control.signal);
     answers.set(key, found);
     if (answers.size > KEPT) answers.delete(answers.keys().next().value);
     return found;
   } finally {
-    busy(-1);
+    own.delete(key);
+    busy();
   }
 }
 

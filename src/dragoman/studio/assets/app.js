@@ -1,6 +1,6 @@
 /* The frame around the views: which one is shown, for which run and sentence, in which theme; keys and files. */
 
-import { dropped, send } from "./api.js";
+import { dropped, send, turn as nextTurn } from "./api.js";
 import { h } from "./dom.js";
 import { composed, savePng, saveSvg } from "./export.js";
 import { begin, link, listen, read, set, state } from "./state.js";
@@ -37,18 +37,25 @@ function drawFrame() {
     tab.tabIndex = chosen ? 0 : -1;
     if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
-  at("sentence").hidden = false;
+  at("run").parentElement.hidden = state.view === "compare"; // it has its own two
   at("text-label").textContent = own.generates ? "Prompt" : own.languages[0] || "Source";
-  at("about").textContent = `${own.name}: ${own.model}, ${(own.parameters / 1e6).toFixed(1)} M parameters, checkpoint ${state.checkpoint ?? own.checkpoint}`;
+  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${(own.parameters / 1e6).toFixed(1)} M parameters, checkpoint ${state.checkpoint ?? own.checkpoint}`;
   document.title = `${VIEWS.find(([name]) => name === state.view)?.[1] ?? ""} · dragoman studio`;
+}
+
+/* What the model wrote, as soon as it is known. */
+function wrote(text) {
+  at("written").textContent = text;
 }
 
 /* Draw what the address says. What comes too late, because something else was asked meanwhile, is not shown. */
 async function show() {
   const own = (turn += 1);
+  nextTurn();
   if (!VIEWS.some(([name]) => name === state.view)) state.view = "translate";
   if (!runs.some((run) => run.name === state.run)) state.run = runs[0].name;
   drawFrame();
+  at("view").setAttribute("aria-busy", "true");
   try {
     if (viewName !== state.view) {
       const module = loaded.get(state.view) ?? await import(`./view-${state.view}.js`);
@@ -57,19 +64,21 @@ async function show() {
       view?.close?.();
       at("view").replaceChildren();
       viewName = state.view;
-      view = module.create(at("view"), runs);
+      view = module.create(at("view"), runs, wrote);
     }
     if (!state.text.trim() && state.view !== "training") {
-      at("written").textContent = "";
+      wrote("");
       problem("Type a sentence to begin with.");
       return;
     }
     const text = await view.update();
     if (own !== turn) return;
-    if (text !== undefined) at("written").textContent = text;
+    if (text !== undefined) wrote(text);
     problem("");
   } catch (error) {
     if (!dropped(error) && own === turn) problem(error.message);
+  } finally {
+    if (own === turn) at("view").setAttribute("aria-busy", "false");
   }
 }
 
@@ -148,7 +157,6 @@ function prepare() {
   at("png").addEventListener("click", () => exported(savePng));
   at("link").addEventListener("click", copyLink);
   document.addEventListener("keydown", pressed);
-  window.addEventListener("popstate", () => { read(); show(); });
   window.addEventListener("hashchange", () => { read(); show(); });
   let width = window.innerWidth, timer = 0;
   window.addEventListener("resize", () => {

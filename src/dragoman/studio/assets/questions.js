@@ -7,9 +7,9 @@ export const about = (run = state.run, checkpoint = state.checkpoint) =>
   ({ run, text: state.text, ...(checkpoint ? { checkpoint } : {}) });
 
 /* The best, from the pieces that were forced on. */
-export function translation(run = state.run, purpose = "translate", checkpoint = state.checkpoint) {
+export function translation(run = state.run, checkpoint = state.checkpoint) {
   const forced = run === state.run ? list(state.forced) : [];
-  return ask("translate", { ...about(run, checkpoint), beam: state.beam, n_best: Math.min(state.beam, 8), alpha: state.alpha, head: forced }, purpose);
+  return ask("translate", { ...about(run, checkpoint), beam: state.beam, n_best: Math.min(state.beam, 8), alpha: state.alpha, head: forced });
 }
 
 /* The translation that is looked at: one that was chosen from the list, else the best. */
@@ -22,7 +22,7 @@ export async function attention({ kind = null, masked = heads(state.masked) } = 
   const ids = await target();
   return ask("attention", {
     ...about(), target: ids, beam: state.beam, alpha: state.alpha, masked, ...(kind ? { kind } : {}),
-  }, "attention");
+  });
 }
 
 /* An attention with its weights: those of a long sentence come kind by kind. */

@@ -115,7 +115,7 @@ export function create(root) {
 
   async function weigh() {
     const asked = JSON.stringify([state.run, state.text, state.target]);
-    falls = (await ask("heads", { ...about(), target: await target() }, "heads")).falls;
+    falls = (await ask("heads", { ...about(), target: await target() })).falls;
     fallsOf = asked;
     set({});
   }

@@ -60,7 +60,7 @@ export function create(root) {
   }
 
   async function update() {
-    const data = await ask("beam", { ...about(), beam: state.beam, alpha: state.alpha }, "beam");
+    const data = await ask("beam", { ...about(), beam: state.beam, alpha: state.alpha });
     last = data;
     const chosen = Math.min(Number(state.final ?? 0), data.finals.length - 1);
     const until = drawSteps(data);

@@ -26,10 +26,10 @@ export function create(root, runs) {
     return { run: run.name, text: state.text, ...(key === run.name ? {} : { checkpoint: key.slice(run.name.length + 1) }) };
   }
 
-  async function answer(key, number) {
+  async function answer(key) {
     const asked = about(key);
-    const found = await ask("translate", { ...asked, beam: state.beam, n_best: 1, alpha: state.alpha, head: [] }, `compare ${number}`);
-    const data = await ask("attention", { ...asked, target: found.hypotheses[0].ids, masked: {}, beam: state.beam, alpha: state.alpha }, `compare map ${number}`);
+    const found = await ask("translate", { ...asked, beam: state.beam, n_best: 1, alpha: state.alpha, head: [] });
+    const data = await ask("attention", { ...asked, target: found.hypotheses[0].ids, masked: {}, beam: state.beam, alpha: state.alpha });
     return { best: found.hypotheses[0], pieces: found.pieces, data };
   }
 
@@ -55,7 +55,7 @@ export function create(root, runs) {
       side.choice.dataset.key = keys[number];
       side.choice.replaceChildren(field(number ? "Right" : "Left", select(options, keys[number], (to) => set({ [number ? "right" : "left"]: to }))));
     });
-    const found = await Promise.all(keys.map(answer));
+    const found = await Promise.all(keys.map((key) => answer(key)));
     const words = found.map(({ best }) => best.text.split(/\s+/));
     const other = differences(...words), pieces = differences(...found.map((each) => each.pieces.map((piece) => piece.piece)));
     sides.forEach((side, number) => {

@@ -17,7 +17,7 @@ export function create(root) {
 
   function step(number, title, text, ...drawings) {
     parts.push(...drawings.filter(Boolean).map((svg, i) => ({ title: i ? "" : `${number}  ${title}`, svg })));
-    return h("div", { class: "step" }, h("b", {}, number), h("div", {}, h("h2", {}, title), h("p", {}, text), h("div", { class: "side-by-side" }, drawings.filter(Boolean).map((svg) => h("div", { class: "drawing" }, svg)))));
+    return h("div", { class: "step", "data-step": number }, h("b", {}, number), h("div", {}, h("h2", {}, title), h("p", {}, text), h("div", { class: "side-by-side" }, drawings.filter(Boolean).map((svg) => h("div", { class: "drawing" }, svg)))));
   }
 
   const some = (row) => (state.all ? row : row.slice(0, FEW));
@@ -29,11 +29,12 @@ export function create(root) {
     cells({ rows: found.columns, columns: [name], values: values.map((value) => [value]), masked: (r) => masked(r), ...options });
 
   function drawControls(data, entry, head, position, found) {
-    controls.replaceChildren(
+    controls.replaceChildren(...[
       field("Attention", select(data.attentions.map((each) => [each.module, `${KINDS[each.kind]}, layer ${each.layer}`]), entry.module, (module) => set({ module, head: 0, position: 0 }))),
       entry.heads > 1 && field("Head", select(Array.from({ length: entry.heads }, (_, at) => [String(at), String(at + 1)]), String(head), (to) => set({ head: Number(to) }))),
       field("Token", select(found.rows.map((text, at) => [String(at), `${at + 1}  ${text}`]), String(position), (to) => set({ position: Number(to) }))),
-      checkbox("All numbers", Boolean(state.all), (on) => set({ all: on ? "1" : undefined })));
+      checkbox("All numbers", Boolean(state.all), (on) => set({ all: on ? "1" : undefined })),
+    ].filter(Boolean));
   }
 
   function drawSteps(data, found, position) {
@@ -78,7 +79,7 @@ export function create(root) {
     const entry = data.attentions.find((each) => each.module === state.module) ?? data.attentions[0];
     const rows = entry.kind === "encoder" ? data.sides.src.pieces.length : data.sides.read.pieces.length;
     const head = Math.min(state.head, entry.heads - 1), position = Math.min(state.position, rows - 1);
-    const found = await ask("head", { ...about(), target: await target(), module: entry.module, head, position }, "head");
+    const found = await ask("head", { ...about(), target: await target(), module: entry.module, head, position });
     drawControls(data, entry, head, position, found);
     drawSteps(data, found, position);
     return data.text;

@@ -9,7 +9,7 @@ import { surprise } from "./scale.js";
 import { list, set, state, told } from "./state.js";
 import { all, matrixOf } from "./weights.js";
 
-export function create(root) {
+export function create(root, _runs, wrote) {
   const pieces = h("div", { class: "pieces", role: "group", "aria-label": "Pieces" });
   const others = h("div", {});
   const forced = h("p", {});
@@ -94,8 +94,9 @@ export function create(root) {
   async function update() {
     const answer = await translation();
     let found = answer.pieces;
-    if (state.target) found = (await ask("positions", { ...about(), target: list(state.target) }, "positions")).pieces;
+    if (state.target) found = (await ask("positions", { ...about(), target: list(state.target) })).pieces;
     shown = { found, text: state.target ? answer.hypotheses.find((each) => told(each.ids) === state.target)?.text ?? "" : answer.hypotheses[0].text };
+    wrote(shown.text);
     drawForced(answer);
     drawPieces(found);
     await drawMap();

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import pytest
 import uvicorn
 
+from browser import Browser, find
 from dragoman.serve.run import listen
 from dragoman.studio.app import build
 from dragoman.studio.subject import Subjects
-from studio.browser import Browser, find
 
 if find() is None:
     warnings.warn(

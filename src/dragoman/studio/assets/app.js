@@ -23,7 +23,7 @@ function problem(text) {
 function grow() {
   const area = at("text");
   area.style.height = "auto";
-  area.style.height = `${area.scrollHeight}px`;
+  area.style.height = `${Math.min(132, area.scrollHeight)}px`; // five lines; more of them scroll
 }
 
 function drawFrame() {

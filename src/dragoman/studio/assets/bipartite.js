@@ -17,12 +17,14 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
   const font = high < 15 ? 10.5 : high < 20 ? 12 : 14;
   const widest = (texts) => Math.min(SIDE, Math.max(40, ...texts.map((text) => textWidth(text, font))));
   const [left, right] = [widest(columns) + 14, widest(rows) + 14];
-  const width = Math.max(260, Math.min(room, left + right + 560)), top = 30;
+  const width = Math.max(260, Math.min(room, left + right + 680)), top = 30;
   const height = top + count * high + 10;
-  const offset = (own) => top + ((count - own.length) * high) / 2;
-  const [fromY, toY] = [offset(columns), offset(rows)];
+  // Sides of about one length stand in the middle; one that is much shorter is spread out.
+  const pitch = (own) => (count > 1.3 * own.length ? (count * high) / own.length : high);
+  const offset = (own) => top + (count * high - own.length * pitch(own)) / 2;
+  const [fromY, toY, fromPitch, toPitch] = [offset(columns), offset(rows), pitch(columns), pitch(rows)];
   const x = [left, width - right];
-  const y = { columns: (c) => fromY + (c + 0.5) * high, rows: (r) => toY + (r + 0.5) * high };
+  const y = { columns: (c) => fromY + (c + 0.5) * fromPitch, rows: (r) => toY + (r + 0.5) * toPitch };
   const colourOf = (head) => (matrices.length > 1 || head !== null ? HEADS[(head ?? 0) % HEADS.length] : colours.accent);
   const lines = s("g", { fill: "none", "pointer-events": "none" });
   const bars = s("g", { "pointer-events": "none" });
@@ -99,7 +101,7 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
     const box = svg.getBoundingClientRect(), zoom = width / box.width;
     const [px, py] = [(event.clientX - box.left) * zoom, (event.clientY - box.top) * zoom];
     const side = px < x[0] + 20 ? "columns" : px > x[1] - 20 ? "rows" : null;
-    const number = side && Math.floor((py - (side === "columns" ? fromY : toY)) / high);
+    const number = side && Math.floor((py - (side === "columns" ? fromY : toY)) / (side === "columns" ? fromPitch : toPitch));
     const there = side && number >= 0 && number < texts[side].length;
     move(there ? side : null, there ? number : null);
   });

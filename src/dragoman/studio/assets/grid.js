@@ -1,7 +1,7 @@
-/* All heads of one kind: a row a layer, a thumbnail a head. All thumbnails are one picture. */
+/* All heads of one kind: a row a layer, a thumbnail a head. */
 
 import { drawing, fixed, s } from "./dom.js";
-import { paint } from "./heatmap.js";
+import { painted, peak } from "./heatmap.js";
 import { palette } from "./scale.js";
 import { matrixOf } from "./weights.js";
 
@@ -11,28 +11,19 @@ export function grid(data, entries, { room = 900, words = false, rows = "written
   const colours = palette();
   const most = Math.max(...entries.map((entry) => entry.heads)), gap = 12, left = 58, under = falls ? 30 : 18;
   const wide = Math.max(56, Math.min(170, Math.floor((room - left) / most) - gap));
-  const first = matrixOf(data, entries[0], [0], { words, rows });
-  const shape = Math.min(1.4, Math.max(0.5, first.rows.length / first.columns.length));
-  const high = Math.round(wide * shape), scale = Math.min(2, Math.ceil(window.devicePixelRatio || 1));
+  const { rows: down, columns: across } = matrixOf(data, entries[0], [0], { words, rows });
+  const shape = Math.min(1.4, Math.max(0.5, down.length / across.length));
+  const high = Math.round(wide * shape);
   const [width, height] = [left + most * (wide + gap), entries.length * (high + under + gap) + 4];
-  const canvas = document.createElement("canvas");
-  canvas.width = width * scale;
-  canvas.height = height * scale;
-  const context = canvas.getContext("2d");
-  const small = document.createElement("canvas"), inner = small.getContext("2d");
   const worst = falls ? Math.max(1e-9, ...Object.values(falls).flat().map(Math.abs)) : 1;
-  const overlay = [];
+  const matrices = entries.map((entry) => Array.from({ length: entry.heads }, (_, head) => matrixOf(data, entry, [head], { words, rows })));
+  const scale = peak(...matrices.flat()), overlay = [];
   entries.forEach((entry, layer) => {
     const y = layer * (high + under + gap) + 2;
     overlay.push(s("text", { x: 0, y: y + high / 2, fill: colours.soft, "dominant-baseline": "central" }, `Layer ${entry.layer}`));
     for (let head = 0; head < entry.heads; head += 1) {
       const x = left + head * (wide + gap);
-      const matrix = matrixOf(data, entry, [head], { words, rows });
-      small.width = matrix.columns.length;
-      small.height = matrix.rows.length;
-      paint(inner, matrix, 0, 0, 1);
-      context.imageSmoothingEnabled = matrix.columns.length > wide * scale;
-      context.drawImage(small, x * scale, y * scale, wide * scale, high * scale);
+      overlay.push(painted(matrices[layer][head], x, y, wide, high, scale));
       const own = chosen.module === entry.module && chosen.heads.includes(head);
       const off = masked[entry.module]?.includes(head);
       const fall = falls?.[entry.module]?.[head];
@@ -50,5 +41,5 @@ export function grid(data, entries, { room = 900, words = false, rows = "written
       s("title", {}, fall === undefined ? `Head ${head + 1}` : `Without head ${head + 1}, log p falls by ${fixed(fall, 3)}`)));
     }
   });
-  return drawing(width, height, "all heads", s("image", { x: 0, y: 0, width, height, href: canvas.toDataURL() }), overlay);
+  return drawing(width, height, "all heads", overlay.flat());
 }

@@ -1,10 +1,10 @@
 /* Attention: one layer as links or as a heat-map, or all heads at once; and heads switched off. */
 
-import { ask } from "./api.js";
+import { ask, dropped } from "./api.js";
 import { bipartite } from "./bipartite.js";
 import { card, checkbox, empty, field, fixed, h, percent, segments, select, slider } from "./dom.js";
 import { grid } from "./grid.js";
-import { heatmap, ramp } from "./heatmap.js";
+import { heatmap, peak, ramp } from "./heatmap.js";
 import { about, attention, target, withWeights } from "./questions.js";
 import { HEADS } from "./scale.js";
 import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js";
@@ -15,7 +15,7 @@ const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "looks"
 
 export function create(root) {
   const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = h("p", { class: "readout" });
-  const stage = h("div", { class: "drawing" }), effect = h("div", {}), nothing = h("div", {});
+  const stage = h("div", { class: "drawing" }), effect = h("div", {}), largest = h("span", {}), nothing = h("div", {});
   const main = h("div", {}, h("section", { class: "card" }, controls, headRow, readout, stage), effect);
   root.append(nothing, main);
   let falls = null, fallsOf = "";
@@ -46,7 +46,7 @@ export function create(root) {
       entry.kind !== "encoder" && field("Row is", select([["written", "the word it writes"], ["read", "the word it has read"]], rowsOf(data, entry), (rows) => set({ rows }))),
       checkbox("Merge into words", state.words !== "0", (on) => set({ words: on ? undefined : "0" })),
       mode === "links" && slider("Hide below", 0, 0.9, 0.02, state.threshold, (value) => value.toFixed(2), (threshold) => set({ threshold })),
-      mode === "map" && h("span", { class: "legend" }, "0", ramp(), "1")));
+      mode === "map" && h("span", { class: "legend" }, "0", ramp(), largest)));
   }
 
   function drawHeads({ entry, heads, own }) {
@@ -99,7 +99,9 @@ export function create(root) {
     const idle = () => readout.replaceChildren(`${about}. Entropy ${entropy(mean).toFixed(2)} nats.`);
     idle();
     if (mode === "map") {
-      stage.replaceChildren(heatmap(mean, { room, label: about, hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
+      const most = peak(mean);
+      largest.textContent = String(most);
+      stage.replaceChildren(heatmap(mean, { room, most, label: about, hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
         h("b", {}, mean.rows[r]), " looks at ", h("b", {}, mean.columns[c]),
         mean.hidden[r * mean.columns.length + c] ? ": hidden, it lies ahead" : ` ${mean.values[r * mean.columns.length + c].toFixed(3)}`)) }));
       return;
@@ -115,9 +117,13 @@ export function create(root) {
 
   async function weigh() {
     const asked = JSON.stringify([state.run, state.text, state.target]);
-    falls = (await ask("heads", { ...about(), target: await target() })).falls;
-    fallsOf = asked;
-    set({});
+    try {
+      falls = (await ask("heads", { ...about(), target: await target() })).falls;
+      fallsOf = asked;
+      set({});
+    } catch (error) {
+      if (!dropped(error)) throw error;
+    }
   }
 
   function drawEffect(data) {

@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test check setup clean
+.PHONY: demo test check setup browser clean
 
 demo: $(VENV)/.demo
 	$(BIN)/dragoman demo
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: setup
@@ -17,6 +17,14 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+# The studio is tested in Debian's chromium. Where it cannot be installed, its tests are skipped and say so.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && export DEBIAN_FRONTEND=noninteractive && \
+	  { timeout 240 apt-get install -qq -y --no-install-recommends chromium chromium-driver || \
+	    { timeout 60 apt-get update -qq && timeout 240 apt-get install -qq -y --no-install-recommends chromium chromium-driver; }; } \
+	  >/dev/null 2>&1; } || echo "no chromium: the studio is not tested in a browser"
 
 setup: $(VENV)/.dev
 

@@ -70,7 +70,7 @@ def test_no_absolute_paths() -> None:
 
 def test_no_large_or_binary_files() -> None:
     """Data, weights and archives do not belong in the repository; small pictures of results do."""
-    pictures = {p for p in tracked_files() if p.suffix == ".png" and p.parent.name == "results"}
+    pictures = {p for p in tracked_files() if p.suffix == ".png" and p.parent.name in ("results", "images")}
     assert all(p.stat().st_size < 200_000 and p.read_bytes()[:4] == b"\x89PNG" for p in pictures)
     others = [p for p in tracked_files() if p not in pictures]
     found = [p.name for p in others if p.stat().st_size > 1 << 20 or b"\0" in p.read_bytes()[:8192]]

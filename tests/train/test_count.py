@@ -63,6 +63,7 @@ def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepar
         "log.txt",
         "manifest.json",
         "metrics.jsonl",
+        "samples.jsonl",
         "timing.jsonl",
         "tokenizer.json",
     ]

@@ -51,6 +51,7 @@ def test_what_a_run_holds(trained: Run) -> None:
         "log.txt",
         "manifest.json",
         "metrics.jsonl",
+        "samples.jsonl",
         "timing.jsonl",
         "tokenizer.json",
     }

@@ -108,7 +108,8 @@ def recipe(files: Mapping[str, Path], seed: int, quick: bool) -> dict[str, Any]:
             "batch_tokens": 2048,
             "log_every": 20,
             "validate_every": updates // 4,
-            "save_every": updates // 4,
+            "save_every": updates // 10,
+            "keep": 10,  # the studio shows how its attention comes about
         },
         "search": {"beam": 4},
     }
@@ -156,6 +157,10 @@ def show_next(console: "Console", out: Path, files: Mapping[str, Path]) -> None:
     for arguments, purpose in (
         (f'translate {run} "9 mai 2026"', "translate with what you have just trained"),
         (f'tokenize {run} "9 mai 2026" --steps', "see the pieces that it reads"),
+        (
+            f"studio {run} --text {shlex.quote(SHOWN[0])} --browser",
+            "see what it reads for year, month and day",
+        ),
         (f"evaluate {run} {test}", "metrics with confidence intervals"),
         ("train your.en your.de", "train a translator on your own files"),
         ("--help", "all commands"),

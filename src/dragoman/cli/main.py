@@ -29,6 +29,7 @@ from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
 from dragoman.cli.serve import serve
+from dragoman.cli.studio import studio
 from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
@@ -56,7 +57,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, generate, embed, score, align, evaluate, explain, compare),
+    *(demo, train, resume, translate, generate, embed, score, align, evaluate, explain, studio, compare),
     *(search_report, average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)

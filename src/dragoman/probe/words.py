@@ -63,7 +63,7 @@ def view(
     if tokenizers is None:
         return View(weights, tuple(rows), tuple(columns), hidden, title)
     src, tgt = tokenizers
-    of_rows = _words(row_ids, src if attention.kind == "encoder" else tgt)
+    of_rows = words_of(row_ids, src if attention.kind == "encoder" else tgt)
     of_columns = _columns(seen, attention, src, tgt)
     merged = words_by_words(weights, of_columns.share, of_rows.share)
     blind = words_by_words(hidden.astype(float), of_columns.share, of_rows.share)
@@ -73,16 +73,16 @@ def view(
 
 def _columns(seen: Inside, attention: Seen, src: Tokenizer, tgt: Tokenizer) -> Side:
     if attention.kind == "decoder":
-        return _words(_read_ids(seen), tgt)
-    source = _words(seen.src_ids, src)
-    return source if attention.kind != "joint" else _joined(source, _words(_read_ids(seen), tgt))
+        return words_of(_read_ids(seen), tgt)
+    source = words_of(seen.src_ids, src)
+    return source if attention.kind != "joint" else _joined(source, words_of(_read_ids(seen), tgt))
 
 
 def _read_ids(seen: Inside) -> tuple[int, ...]:
     return (Tokenizer.bos_id, *seen.tgt_ids[:-1])
 
 
-def _words(ids: Sequence[int], tokenizer: Tokenizer) -> Side:
+def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> Side:
     """`<s>` and `</s>` stay what they are."""
     controls = (Tokenizer.bos_id, Tokenizer.eos_id)
     inner = [piece for piece in ids if piece not in controls]

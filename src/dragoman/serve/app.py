@@ -77,12 +77,12 @@ def build(service: Service, options: Options | None = None) -> Gate:
         deepl_documents.router_of(service, jobs, glossaries),
     ):
         app.include_router(router)
-    _answer_errors(app)
+    answer_errors(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return Gate(app, service.limits, service.metrics, options.keys)
 
 
-def _answer_errors(app: FastAPI) -> None:
+def answer_errors(app: FastAPI) -> None:
     """In the words of the dialect. What was wrong is told, not what was sent."""
 
     @app.exception_handler(Refusal)

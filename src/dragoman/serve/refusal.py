@@ -25,7 +25,11 @@ def dialect_of(method: str, path: str) -> Dialect:
         return "deepl"
     if path.startswith("/tm/"):
         return "tmserver"
-    if path == "/" or path.startswith("/api/") or path in ("/metrics", "/openapi.json", "/favicon.ico"):
+    if (
+        path == "/"
+        or path.startswith(("/api/", "/assets/"))
+        or path in ("/metrics", "/openapi.json", "/favicon.ico")
+    ):
         return "own"
     if path in ("/listPairs", "/listLanguageNames", "/identifyLang"):
         return "apertium"

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
+from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
 from dragoman.serve.service import Service
 
@@ -29,11 +30,16 @@ def serve(
     """Blocks. SIGTERM and Ctrl-C stop listening at once and finish what is in work."""
     if options.keys is None and not is_loopback(host):
         raise UserError(f"--host {host}: others could reach it; give --key-file, or leave --host out")
+    until_stopped(build(service, options), service.limits, host, port, ready)
+
+
+def until_stopped(app: Gate, limits: Limits, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Blocks, and answers with what stands behind the gate."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     config = uvicorn.Config(
-        build(service, options),
-        http=protocol_of(service.limits),
+        app,
+        http=protocol_of(limits),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -42,7 +48,7 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=_DRAIN_S,
-        h11_max_incomplete_event_size=service.limits.header_bytes,
+        h11_max_incomplete_event_size=limits.header_bytes,
     )
     with contextlib.closing(listen(host, port)) as listening:
         name = f"[{host}]" if ":" in host else host

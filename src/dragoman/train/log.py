@@ -1,6 +1,7 @@
 """What a run writes down.
 
 metrics.jsonl   numbers that depend on nothing but the run: the same bytes after a kill and resume
+samples.jsonl   some sentences of the validation set as the model translated them, validation by validation
 timing.jsonl    what depends on the machine and the hour: speeds and times
 log.txt         what a person saw
 tensorboard/    the same numbers for TensorBoard, where asked for
@@ -12,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +34,7 @@ class Log:
         self.directory, self.display, self.scalars = directory, display, scalars
         self.metrics_path = directory / "metrics.jsonl"
         self.timing_path = directory / "timing.jsonl"
+        self.samples_path = directory / "samples.jsonl"
         self.text_path = directory / "log.txt"
         self.elapsed_before = _last_elapsed(self.timing_path)
         self._metrics = self.metrics_path.open("ab")
@@ -81,6 +84,7 @@ class Log:
     ) -> None:
         self._record(kind, {"update": update, **metrics})
         self._time(kind, update, {"seconds": round(seconds, 3)})
+        self._sample(kind, update, samples)
         self.note(validation_line(update, metrics, better))
         self.display.validation(update, metrics, better, samples)
 
@@ -114,6 +118,15 @@ class Log:
         for name, value in finite.items():
             if name != "update" and value is not None:
                 self._scalar(f"{kind}/{name}", value, record["update"])
+
+    def _sample(self, kind: str, update: int, samples: Sequence[Sample]) -> None:
+        """A run goes on without them where the disk is full; what has to be written will tell."""
+        entry = {"kind": kind, "update": update, "samples": [asdict(sample) for sample in samples]}
+        if samples:
+            with suppress(OSError):
+                _end_last_line(self.samples_path)
+                with self.samples_path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     def _time(self, kind: str, update: int, record: Mapping[str, float]) -> None:
         entry = {"kind": kind, "update": update, **record, "elapsed": round(self.elapsed, 3)}
@@ -167,6 +180,21 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             raise UserError(f"{path}:{number}: not valid JSON") from None
     return records
+
+
+def read_samples(path: Path) -> list[dict[str, Any]]:
+    """The samples of each validation, in order. A run that was killed may have written some twice: the last
+    ones count, and what came after the checkpoint that it went on from is written again."""
+    if not path.exists():
+        return []
+    found: dict[int, dict[str, Any]] = {}
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            record = json.loads(line)
+            found[int(record["update"])] = {"update": int(record["update"]), "samples": record["samples"]}
+        except (ValueError, KeyError, TypeError):  # a line that was cut short
+            continue
+    return [found[update] for update in sorted(found)]
 
 
 def _end_last_line(path: Path) -> None:

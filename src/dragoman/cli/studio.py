@@ -1,0 +1,38 @@
+"""`dragoman studio`: a page on this machine to look into runs."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import missing_extra
+
+
+def studio(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories; also one that is being trained.")],
+    text: Annotated[str, typer.Option(help="Sentence to begin with; else one of the validation set.")] = "",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 5050,
+    browser: Annotated[bool, typer.Option("--browser", help="Open it in the browser.")] = False,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Look into runs in a browser: translations, attention, beams, single heads, training over time."""
+    for module in ("torch", "fastapi", "uvicorn"):
+        if find_spec(module) is None:
+            raise missing_extra(module, "studio", "the studio")
+    import webbrowser
+
+    from dragoman.studio.app import serve
+    from dragoman.studio.subject import Subjects
+
+    subjects = Subjects(runs, checkpoint, device, text)
+
+    def tell(address: str) -> None:
+        typer.echo(
+            f"{address}  {', '.join(subjects.runs)}; only this machine can reach it; Ctrl-C stops", err=True
+        )
+        if browser:
+            webbrowser.open(address)
+
+    serve(subjects, port, tell)

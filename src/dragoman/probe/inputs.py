@@ -1,0 +1,59 @@
+"""What an attention reads, and what that was made of: embeddings, positions, the layers before.
+
+    embedding ─ + position ─ [ layers before ] ─▶ x ─▶ q, k, v
+
+Caught by hooks that stand only while one pair is read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dragoman.data.batch import Device, collate
+from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder
+from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Of the queries of one attention, for one sentence."""
+
+    read: Float[Tensor, "Q D"]
+    embedded: Float[Tensor, "Q D"] | None
+    """None where the model has no module of its own for positions."""
+    position: Float[Tensor, "Q D"] | None
+    """What was added for the place; zeros where positions enter the scores."""
+
+
+def inputs_of(
+    model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], module: str, device: Device = None
+) -> Inputs:
+    modules = dict(model.named_modules())
+    attention = modules.get(module)
+    if not isinstance(attention, SelfAttention | CrossAttention):
+        raise UserError(f"attention: '{module}' is none that has queries, keys and values")
+    caught: dict[str, Tensor] = {}
+
+    def read(_module: Any, inputs: tuple[Any, ...]) -> None:
+        caught["read"] = inputs[0][0]
+
+    def placed(_module: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        caught["embedded"], caught["placed"] = inputs[0][0], output[0]
+
+    hooks = [attention.register_forward_pre_hook(read)]
+    positions = modules.get(f"{module.partition('.')[0]}.positions")
+    if positions is not None:
+        hooks.append(positions.register_forward_hook(placed))
+    batch = collate([(src_ids, tgt_ids)], device)
+    try:
+        with torch.no_grad():
+            model(batch.src_ids, batch.src_mask, batch.tgt_in)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    embedded = caught.get("embedded")
+    return Inputs(caught["read"], embedded, None if embedded is None else caught["placed"] - embedded)

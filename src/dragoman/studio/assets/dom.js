@@ -1,0 +1,98 @@
+/* Elements from our own code only. What a person or a model wrote is always a text node. */
+
+const SVG = "http://www.w3.org/2000/svg"; // a name, no address
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function h(tag, properties = {}, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+export function s(tag, properties = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), properties, children);
+}
+
+export const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif";
+
+/* The root of a drawing. Its size is that of its content; a parent scrolls. */
+export function drawing(width, height, label, ...children) {
+  return s("svg", {
+    width: Math.ceil(width), height: Math.ceil(height), viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
+    role: "img", "aria-label": label, "font-family": FONT, "font-size": 12,
+  }, ...children);
+}
+
+const measure = document.createElement("canvas").getContext("2d");
+
+export function textWidth(text, size = 12) {
+  measure.font = `${size}px ${FONT}`;
+  return measure.measureText(text).width;
+}
+
+/* As much of a text as there is room for. */
+export function fitted(text, room, size = 12) {
+  if (textWidth(text, size) <= room) return text;
+  const signs = Array.from(text);
+  let low = 0, high = signs.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (textWidth(`${signs.slice(0, middle).join("")}…`, size) <= room) low = middle; else high = middle - 1;
+  }
+  return `${signs.slice(0, low).join("")}…`;
+}
+
+export function field(name, control, output = null) {
+  return h("label", { class: "field" }, h("span", {}, name), control, output);
+}
+
+export function select(options, value, change) {
+  const found = h("select", { onchange: () => change(found.value) },
+    options.map(([key, name]) => h("option", { value: key }, name)));
+  found.value = value;
+  return found;
+}
+
+export function slider(name, from, to, step, value, show, change) {
+  const output = h("output", {}, show(value));
+  const input = h("input", {
+    type: "range", min: from, max: to, step, "aria-label": name,
+    oninput: () => { output.textContent = show(Number(input.value)); change(Number(input.value)); },
+  });
+  input.value = value;
+  return field(name, input, output);
+}
+
+export function checkbox(name, checked, change) {
+  const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
+  return h("label", { class: "field" }, input, h("span", {}, name));
+}
+
+export function segments(label, options, value, change) {
+  return h("span", { class: "segments", role: "group", "aria-label": label }, options.map(([key, name]) =>
+    h("button", { type: "button", "aria-pressed": String(key === value), "data-key": key, onclick: () => change(key) }, name)));
+}
+
+export function card(title, ...children) {
+  return h("section", { class: "card" }, title ? h("h2", {}, title) : null, ...children);
+}
+
+export function empty(title, text) {
+  return h("div", { class: "card empty" }, h("b", {}, title), h("span", {}, text));
+}
+
+export const percent = (score) => {
+  const share = 100 * Math.exp(score === null ? -Infinity : score);
+  return share >= 99.95 ? "100%" : share >= 0.1 ? `${share.toFixed(1)}%` : share > 0 ? "<0.1%" : "0%";
+};
+
+export const fixed = (value, digits = 2) =>
+  value === null ? "−∞" : value.toFixed(digits).replace(/^-(0(\.0*)?)$/, "$1").replace("-", "−");

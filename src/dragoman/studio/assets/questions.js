@@ -1,0 +1,32 @@
+/* What the views ask for one sentence, from what stands in the address. */
+
+import { ask } from "./api.js";
+import { heads, list, state } from "./state.js";
+
+export const about = (run = state.run, checkpoint = state.checkpoint) =>
+  ({ run, text: state.text, ...(checkpoint ? { checkpoint } : {}) });
+
+/* The best, from the pieces that were forced on. */
+export function translation(run = state.run, checkpoint = state.checkpoint) {
+  const forced = run === state.run ? list(state.forced) : [];
+  return ask("translate", { ...about(run, checkpoint), beam: state.beam, n_best: Math.min(state.beam, 8), alpha: state.alpha, head: forced });
+}
+
+/* The translation that is looked at: one that was chosen from the list, else the best. */
+export async function target() {
+  if (state.target) return list(state.target);
+  return (await translation()).hypotheses[0].ids;
+}
+
+export async function attention({ kind = null, masked = heads(state.masked) } = {}) {
+  const ids = await target();
+  return ask("attention", {
+    ...about(), target: ids, beam: state.beam, alpha: state.alpha, masked, ...(kind ? { kind } : {}),
+  });
+}
+
+/* An attention with its weights: those of a long sentence come kind by kind. */
+export async function withWeights(data, module, again) {
+  const found = data.attentions.find((entry) => entry.module === module) ?? data.attentions[0];
+  return found.weights === null ? again(found.kind) : data;
+}

@@ -1,0 +1,75 @@
+/* Beam: the search growing step by step, what was kept and dropped, and what the length does to the ranking. */
+
+import { ask } from "./api.js";
+import { card, fixed, h, slider } from "./dom.js";
+import { about } from "./questions.js";
+import { set, state } from "./state.js";
+import { tree } from "./tree.js";
+
+export function create(root) {
+  const stepBar = h("span", {}), play = h("button", { type: "button", id: "play", onclick: start }, "Play");
+  const stage = h("div", { class: "drawing", tabindex: -1 }), rows = h("tbody", {});
+  const heading = h("tr", {});
+  root.append(
+    card(null,
+      h("div", { class: "bar" },
+        slider("Beam k", 1, 16, 1, state.beam, String, (beam) => set({ beam, step: 0, final: undefined })),
+        slider("Length normalisation α", 0, 2, 0.1, state.alpha, (value) => value.toFixed(1), (alpha) => set({ alpha, final: undefined })),
+        stepBar, play),
+      h("p", { class: "readout" }, "Blue: the hypothesis that is chosen below. Green: ended. Dashed grey: pruned. Under each piece: the sum of log p so far."),
+      stage),
+    card("What the search found", h("div", { class: "table" }, h("table", {}, h("thead", {}, heading), rows))));
+  let timer = 0, last = null;
+
+  function start() {
+    clearInterval(timer);
+    if (!last) return;
+    let step = 0;
+    timer = setInterval(() => {
+      step += 1;
+      set({ step: step >= last.steps.length ? 0 : step });
+      if (step >= last.steps.length) clearInterval(timer);
+    }, 450);
+  }
+
+  function drawSteps(data) {
+    const count = data.steps.length, now = state.step > 0 ? Math.min(state.step, count) : count;
+    if (stepBar.dataset.key !== String(count)) {
+      stepBar.dataset.key = String(count);
+      stepBar.replaceChildren(slider("Step", 1, count, 1, now, (value) => `${value}/${count}`, (step) => { clearInterval(timer); set({ step: step === count ? 0 : step }); }));
+    }
+    const input = stepBar.querySelector("input");
+    if (Number(input.value) !== now) {
+      input.value = now;
+      stepBar.querySelector("output").textContent = `${now}/${count}`;
+    }
+    return now;
+  }
+
+  function drawFinals(data, chosen) {
+    const byRaw = [...data.finals].sort((a, b) => b.raw - a.raw);
+    heading.replaceChildren(h("th", { class: "words" }, "translation"), h("th", {}, "pieces"), h("th", {}, "log p"), h("th", {}, "rank"),
+      h("th", { title: `log p / pieces^${data.alpha.toFixed(1)}` }, `÷ pieces^${data.alpha.toFixed(1)}`), h("th", {}, "rank"));
+    rows.replaceChildren(...data.finals.map((each, number) => {
+      const raw = byRaw.indexOf(each) + 1;
+      return h("tr", { class: "choice", tabindex: 0, "aria-selected": String(number === chosen), onclick: () => set({ final: String(number) }),
+        onkeydown: (event) => { if (event.key === "Enter") event.currentTarget.click(); } },
+      h("td", { class: "words" }, each.text || "(empty)"), h("td", {}, String(each.length)), h("td", {}, fixed(each.raw, 3)),
+      h("td", {}, raw === number + 1 ? String(raw) : h("mark", {}, String(raw))), h("td", {}, fixed(each.normalised, 3)), h("td", {}, String(number + 1)));
+    }));
+  }
+
+  async function update() {
+    const data = await ask("beam", { ...about(), beam: state.beam, alpha: state.alpha });
+    last = data;
+    const chosen = Math.min(Number(state.final ?? 0), data.finals.length - 1);
+    const until = drawSteps(data);
+    const before = stage.scrollLeft;
+    stage.replaceChildren(tree(data.steps, until, data.finals[chosen].path));
+    stage.scrollLeft = before;
+    drawFinals(data, chosen);
+    return data.finals[0].text;
+  }
+
+  return { update, close: () => clearInterval(timer), picture: () => [{ title: `Beam ${state.beam}, α ${state.alpha.toFixed(1)}`, svg: stage.querySelector("svg") }] };
+}

@@ -1,0 +1,76 @@
+/* Compare: two runs, or two checkpoints of one, on the same sentence. */
+
+import { ask } from "./api.js";
+import { card, field, fixed, h, select } from "./dom.js";
+import { heatmap } from "./heatmap.js";
+import { chips, differences } from "./pieces.js";
+import { set, state } from "./state.js";
+import { all, matrixOf } from "./weights.js";
+
+export function create(root, runs) {
+  const sides = [0, 1].map(() => ({ name: "", choice: h("div", { class: "bar" }), text: h("p", {}), score: h("p", { class: "soft number" }),
+    pieces: h("div", { class: "drawing" }), readout: h("p", { class: "readout" }), map: h("div", { class: "drawing" }) }));
+  const options = runs.flatMap((run) => [[run.name, `${run.name} (${run.model})`],
+    ...run.checkpoints.filter((name) => name !== run.checkpoint).map((name) => [`${run.name}@${name}`, `${run.name} at ${name}`])]);
+  root.append(h("div", { class: "columns" }, sides.map((side) => h("div", {}, card(null, side.choice, side.text, side.score, side.pieces), card("Alignment", side.readout, side.map)))));
+
+  const known = (key) => options.some(([name]) => name === key);
+  function chosen() {
+    const first = known(state.left) ? state.left : state.run;
+    const other = options.map(([name]) => name).find((name) => name !== first) ?? first;
+    return [first, known(state.right) ? state.right : other];
+  }
+
+  function about(key) {
+    const run = runs.find((each) => key === each.name) ?? runs.find((each) => key.startsWith(`${each.name}@`));
+    return { run: run.name, text: state.text, ...(key === run.name ? {} : { checkpoint: key.slice(run.name.length + 1) }) };
+  }
+
+  async function answer(key) {
+    const asked = about(key);
+    const found = await ask("translate", { ...asked, beam: state.beam, n_best: 1, alpha: state.alpha, head: [] });
+    const data = await ask("attention", { ...asked, target: found.hypotheses[0].ids, masked: {}, beam: state.beam, alpha: state.alpha });
+    return { best: found.hypotheses[0], pieces: found.pieces, data };
+  }
+
+  function drawMap(side, { data }) {
+    if (!data.start) {
+      side.readout.textContent = "This model has no attention: it hands one vector from source to target.";
+      side.map.replaceChildren();
+      return;
+    }
+    const own = data.attentions.find((entry) => entry.module === data.start.module);
+    const matrix = matrixOf(data, own, data.start.head === null ? all(own.heads) : [data.start.head], { words: true, rows: data.start.when_read ? "read" : "written" });
+    const tell = (r, c) => { side.readout.replaceChildren(...(r === null ? [`${own.kind} attention, layer ${own.layer}`]
+      : [h("b", {}, matrix.rows[r]), " looked at ", h("b", {}, matrix.columns[c]), ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)}`])); };
+    tell(null, null);
+    side.map.replaceChildren(heatmap(matrix, { room: side.map.clientWidth || 500, label: "alignment", hover: tell }));
+  }
+
+  async function update() {
+    const keys = chosen();
+    sides.forEach((side, number) => {
+      side.name = keys[number];
+      if (side.choice.dataset.key === keys[number]) return;
+      side.choice.dataset.key = keys[number];
+      side.choice.replaceChildren(field(number ? "Right" : "Left", select(options, keys[number], (to) => set({ [number ? "right" : "left"]: to }))));
+    });
+    const found = await Promise.all(keys.map((key) => answer(key)));
+    const words = found.map(({ best }) => best.text.split(/\s+/));
+    const other = differences(...words), pieces = differences(...found.map((each) => each.pieces.map((piece) => piece.piece)));
+    sides.forEach((side, number) => {
+      const { best } = found[number];
+      side.text.replaceChildren(...words[number].flatMap((word, at) => [other[number].has(at) ? h("mark", {}, word) : word, " "]));
+      side.text.className = "big";
+      side.score.textContent = `log p ${fixed(best.log_prob, 3)} · ${best.length} pieces · score ${fixed(best.score, 3)}`;
+      side.pieces.replaceChildren(chips(found[number].pieces, Math.max(260, side.pieces.clientWidth - 4), pieces[number]));
+      drawMap(side, found[number]);
+    });
+    return found[0].best.text;
+  }
+
+  return {
+    update,
+    picture: () => sides.flatMap((side) => [{ title: `${side.name}: ${side.text.textContent}`, svg: side.pieces.querySelector("svg") }, { title: side.readout.textContent, svg: side.map.querySelector("svg") }]),
+  };
+}

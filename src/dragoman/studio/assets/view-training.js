@@ -1,0 +1,117 @@
+/* Training: live curves, samples over time, and the attention of one sentence from checkpoint to checkpoint. */
+
+import { ask, send } from "./api.js";
+import { chart } from "./chart.js";
+import { card, empty, h, slider } from "./dom.js";
+import { heatmap } from "./heatmap.js";
+import { HEADS, palette } from "./scale.js";
+import { set, state } from "./state.js";
+import { all, matrixOf } from "./weights.js";
+
+const EVERY = 2000; // milliseconds between two looks at a run
+const CHARTS = [["Loss", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]], ["Learning rate", ["rate"]]];
+
+export function create(root, runs) {
+  const status = h("p", { class: "soft" }), charts = h("div", { class: "charts" });
+  const sampleBar = h("div", { class: "bar" }), samples = h("div", { class: "table" });
+  const timeBar = h("div", { class: "bar" }), readout = h("p", { class: "readout" }), map = h("div", { class: "drawing" });
+  const sampleCard = card("Samples of the validation set", sampleBar, samples), timeCard = card("Attention of this sentence over training", timeBar, readout, map);
+  root.append(card(null, status, charts), h("div", { class: "columns" }, sampleCard, timeCard));
+  let run = "", records = 0, points = [], told = [], checkpoints = [], timer = 0, latest = 0;
+
+  async function look() {
+    if (run !== state.run) [run, records, points, told, checkpoints] = [state.run, 0, [], [], []];
+    const found = await send("training", { run, since: records });
+    if (run !== state.run) return false;
+    if (found.since === 0) points = [];
+    const fresh = found.records !== records || found.checkpoints.length !== checkpoints.length || !points.length;
+    points.push(...found.points);
+    records = found.records;
+    if (found.samples) told = found.samples;
+    checkpoints = found.checkpoints;
+    const last = points.reduce((most, point) => Math.max(most, point.update), 0);
+    status.textContent = points.length
+      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}. Looked at every ${EVERY / 1000} s.`
+      : "Nothing has been written down yet.";
+    return fresh;
+  }
+
+  const series = (kind, name) => points.filter((point) => point.kind === kind && name in point.values).map((point) => [point.update, point.values[name]]);
+
+  function drawCharts() {
+    const accent = palette().accent, columns = getComputedStyle(charts).gridTemplateColumns.split(" ").length;
+    const room = Math.max(240, (charts.clientWidth - 24 * (columns - 1)) / columns);
+    const drawn = CHARTS.map(([title, names]) => {
+      const lines = names.flatMap((name, at) => [["train", accent, false], ["valid", HEADS[1], true]].map(([kind, colour, dots]) => ({
+        name: names.length > 1 ? name : kind, points: series(kind, name), colour: names.length > 1 ? HEADS[at % HEADS.length] : colour, dots,
+      }))).filter((each) => each.points.length);
+      return lines.length ? chart(title, lines, room) : null;
+    }).filter(Boolean);
+    charts.replaceChildren(...drawn.map((svg) => h("div", { class: "drawing" }, svg)));
+  }
+
+  function drawSamples() {
+    sampleCard.hidden = !told.length;
+    if (!told.length) return;
+    const now = Math.min(state.sample === undefined ? told.length - 1 : Number(state.sample), told.length - 1);
+    if (sampleBar.dataset.key !== `${run} ${told.length}`) {
+      sampleBar.dataset.key = `${run} ${told.length}`;
+      sampleBar.replaceChildren(told.length > 1 ? slider("Validation", 0, told.length - 1, 1, now, (at) => `update ${told[at].update}`, (at) => set({ sample: at === told.length - 1 ? undefined : String(at) })) : `Update ${told[0].update}`);
+    }
+    samples.replaceChildren(h("table", {}, h("tbody", {}, told[now].samples.map((sample) => h("tr", {}, h("td", { class: "words" },
+      h("div", {}, sample.src), h("div", { class: "soft" }, sample.tgt), h("div", { class: sample.out === sample.tgt ? "right" : "wrong" }, sample.out || "(empty)")))))),
+    h("p", { class: "soft" }, "source · reference · what the model wrote then"));
+  }
+
+  async function drawTime() {
+    const own = runs.find((each) => each.name === run);
+    timeCard.hidden = !checkpoints.length || !state.text.trim();
+    if (timeCard.hidden) return undefined;
+    const now = Math.max(0, state.time === undefined ? checkpoints.length - 1 : checkpoints.indexOf(state.time));
+    if (timeBar.dataset.key !== `${run} ${checkpoints}`) {
+      timeBar.dataset.key = `${run} ${checkpoints}`;
+      timeBar.replaceChildren(checkpoints.length > 1
+        ? slider("Checkpoint", 0, checkpoints.length - 1, 1, now, (at) => checkpoints[at], (at) => set({ time: checkpoints[at] }))
+        : h("span", { class: "soft" }, `One checkpoint is kept, ${checkpoints[0]}; train with train.keep=10 to see more.`));
+    }
+    const mine = (latest += 1);
+    const about = { run, text: state.text };
+    // One translation for all checkpoints, the best of the run as it was opened: its rows stay where they are.
+    const final = (await ask("translate", { ...about, beam: own.beam, n_best: 1, alpha: own.alpha, head: [] })).hypotheses[0];
+    const at = checkpoints[now];
+    const [data, then] = [await ask("attention", { ...about, checkpoint: at, target: final.ids, masked: {}, beam: 1, alpha: own.alpha }),
+      await ask("translate", { ...about, checkpoint: at, beam: own.beam, n_best: 1, alpha: own.alpha, head: [] })];
+    if (mine !== latest) return final.text;
+    if (!data.start) {
+      map.replaceChildren(empty("This model has no attention", `At ${at} it wrote: ${then.hypotheses[0].text}`));
+      return final.text;
+    }
+    const entry = data.attentions.find((each) => each.module === data.start.module);
+    const matrix = matrixOf(data, entry, data.start.head === null ? all(entry.heads) : [data.start.head], { words: true, rows: data.start.when_read ? "read" : "written" });
+    readout.replaceChildren(`At ${at} the model wrote: `, h("b", {}, then.hypotheses[0].text || "(nothing)"));
+    map.replaceChildren(heatmap(matrix, { room: map.clientWidth || 480, label: `attention at ${at}` }));
+    return final.text;
+  }
+
+  async function tick() {
+    try {
+      if (await look()) { drawCharts(); drawSamples(); await drawTime(); }
+    } catch { /* the next look tells, or the frame does */ }
+    timer = setTimeout(tick, EVERY);
+  }
+
+  async function update() {
+    clearTimeout(timer);
+    if (await look()) drawCharts();
+    drawSamples();
+    const text = await drawTime();
+    timer = setTimeout(tick, EVERY);
+    return text;
+  }
+
+  return {
+    update,
+    close: () => clearTimeout(timer),
+    picture: () => [...[...charts.querySelectorAll("svg")].map((svg) => ({ title: "", svg })), { title: readout.textContent, svg: timeCard.hidden ? null : map.querySelector("svg") }],
+  };
+}

@@ -1,0 +1,80 @@
+/* Weights as they come, and as a drawing shows them. No document is touched here. */
+
+export function unpacked(text) {
+  return Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+}
+
+const decoded = new WeakMap();
+
+function bytes(attention) {
+  if (!decoded.has(attention)) decoded.set(attention, unpacked(attention.weights));
+  return decoded.get(attention);
+}
+
+/* Which sides the rows and the columns of a kind stand for. `rows` is what a decoder's position is called by: what it
+   has read last, or what it writes. */
+export function sidesOf(data, kind, rows = "written") {
+  const { src, read, written } = data.sides;
+  if (kind === "encoder") return { rows: src, columns: src };
+  const own = rows === "read" ? read : written;
+  if (kind === "decoder") return { rows: own, columns: read };
+  return kind === "cross" ? { rows: own, columns: src } : { rows: own, columns: joined(src, read) };
+}
+
+function joined(first, second) {
+  const shift = first.words.length;
+  return {
+    pieces: [...first.pieces, ...second.pieces],
+    words: [...first.words, ...second.words],
+    shares: [...first.shares, ...second.shares.map((row) => row.map(([word, share]) => [word + shift, share]))],
+  };
+}
+
+/* One head, or the mean of several: {rows, columns, values (row by row), hidden}. */
+export function matrixOf(data, attention, heads, { words = false, rows = "written" } = {}) {
+  const sides = sidesOf(data, attention.kind, rows);
+  const [q, m] = [sides.rows.pieces.length, sides.columns.pieces.length];
+  const all = bytes(attention), size = q * m;
+  const values = new Float32Array(size);
+  for (const head of heads) {
+    const from = head * size;
+    for (let cell = 0; cell < size; cell += 1) values[cell] += all[from + cell];
+  }
+  const scale = 255 * Math.max(1, heads.length);
+  for (let cell = 0; cell < size; cell += 1) values[cell] /= scale;
+  const masked = attention.kind === "decoder" || attention.kind === "joint";
+  const hidden = new Uint8Array(size);
+  if (masked) for (let r = 0; r < q; r += 1) for (let c = m - q + r + 1; c < m; c += 1) hidden[r * m + c] = 1;
+  if (!words) return { rows: sides.rows.pieces, columns: sides.columns.pieces, values, hidden };
+  const blind = merged(hidden, sides).values;
+  const found = merged(values, sides);
+  return { ...found, hidden: Uint8Array.from(blind, (value) => (value > 0.999 ? 1 : 0)) };
+}
+
+/* A row is the mean over the pieces of a word, a column their sum. */
+function merged(values, sides) {
+  const { rows, columns } = sides;
+  const [q, m, r, c] = [rows.pieces.length, columns.pieces.length, rows.words.length, columns.words.length];
+  const half = new Float32Array(q * c), found = new Float32Array(r * c), total = new Float32Array(r);
+  columns.shares.forEach((own, at) => {
+    for (const [word, share] of own) for (let row = 0; row < q; row += 1) half[row * c + word] += share * values[row * m + at];
+  });
+  rows.shares.forEach((own, at) => {
+    for (const [word, share] of own) {
+      total[word] += share;
+      for (let column = 0; column < c; column += 1) found[word * c + column] += share * half[at * c + column];
+    }
+  });
+  for (let word = 0; word < r; word += 1) for (let column = 0; column < c; column += 1) found[word * c + column] /= total[word] || 1;
+  return { rows: rows.words, columns: columns.words, values: found };
+}
+
+export const all = (count) => Array.from({ length: count }, (_, number) => number);
+
+/* In nats, the mean over rows; 0 looks at one place. */
+export function entropy(matrix) {
+  const rows = matrix.rows.length;
+  let sum = 0;
+  for (const value of matrix.values) if (value > 0) sum -= value * Math.log(value);
+  return rows ? sum / rows : 0;
+}

@@ -1,0 +1,51 @@
+"""A run over time, also while it is in progress: curves, samples, and the checkpoints that can be opened."""
+
+from typing import Any
+
+from dragoman import checkpoint
+from dragoman.train.log import read_records, read_samples
+from dragoman.train.run import Run
+
+_MOST_POINTS = 2000  # of one kind; longer runs are thinned out evenly
+_HIDDEN = ("kind", "update")
+
+
+def history(run: Run, since: int = 0) -> dict[str, Any]:
+    """What was written after so many records; nothing that was there before is sent again."""
+    records = read_records(run.directory / "metrics.jsonl")
+    if since > len(records):  # it has been killed, and went on from an earlier checkpoint
+        since = 0
+    return {
+        "records": len(records),
+        "since": since,
+        "points": [
+            point for kind in ("train", "valid") for point in _thinned(_points(records[since:], kind))
+        ],
+        "samples": read_samples(run.directory / "samples.jsonl") if len(records) > since else None,
+        "checkpoints": list(checkpoint.names(run.checkpoints)),
+        "best": run.best,
+        "updates": run.config.train.max_updates,
+    }
+
+
+def _points(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": kind,
+            "update": record["update"],
+            "values": {
+                name: value
+                for name, value in record.items()
+                if name not in _HIDDEN and isinstance(value, int | float) and not isinstance(value, bool)
+            },
+        }
+        for record in records
+        if record.get("kind") == kind and isinstance(record.get("update"), int)
+    ]
+
+
+def _thinned(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(points) <= _MOST_POINTS:
+        return points
+    step = (len(points) - 1) / (_MOST_POINTS - 1)
+    return [points[round(number * step)] for number in range(_MOST_POINTS)]

@@ -1,0 +1,71 @@
+"""Weights and words as a browser gets them: small, and with all it takes to merge pieces into words."""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from dragoman.probe.inside import Inside, Seen
+from dragoman.probe.words import words_of
+from dragoman.shapes import Float, Tensor
+from dragoman.text.tokenizer import Tokenizer
+
+MOST_WEIGHTS = 700_000
+"""In one answer: 0.93 MB as text. Beyond it, one kind of attention is sent at a time."""
+
+
+def packed(weights: Float[Tensor, "H Q M"]) -> str:
+    """A byte for each, in 255 steps from 0 to 1: exact to 0.002, and 0 stays 0."""
+    return base64.b64encode((weights * 255).round().byte().numpy().tobytes()).decode()
+
+
+def attentions_of(seen: Inside, kind: str | None) -> list[dict[str, Any]]:
+    """All of them, with their weights if all have room, else with those of one kind."""
+    everything = sum(each.weights.numel() for each in seen.attentions) <= MOST_WEIGHTS
+    shown = kind or ("cross" if seen.of("cross") else next((each.kind for each in seen.attentions), None))
+    return [
+        {
+            "module": each.module,
+            "kind": each.kind,
+            "layer": each.layer,
+            "heads": len(each.weights),
+            "weights": packed(each.weights) if everything or each.kind == shown else None,
+        }
+        for each in seen.attentions
+    ]
+
+
+def sides_of(seen: Inside, tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
+    """Source, what has been read and what is written: their pieces, and the words these make up."""
+    src, tgt = tokenizers
+    read = (Tokenizer.bos_id, *seen.tgt_ids[:-1])
+    return {
+        "src": _side(seen.src_ids, src),
+        "read": _side(read, tgt),
+        "written": _side(seen.tgt_ids, tgt),
+    }
+
+
+def _side(ids: tuple[int, ...], tokenizer: Tokenizer) -> dict[str, Any]:
+    words = words_of(ids, tokenizer)
+    shares = [
+        [[int(word), round(float(row[word]), 4)] for word in np.flatnonzero(row)] for row in words.share
+    ]
+    return {"pieces": tokenizer.pieces(ids), "words": words.labels, "shares": shares}
+
+
+def number(value: float) -> float | None:
+    """Four digits behind the point; JSON has no −∞."""
+    return round(float(value), 4) if np.isfinite(value) else None
+
+
+def numbers(values: np.ndarray) -> list[Any]:
+    """The same for arrays of any shape."""
+    if values.ndim == 1:
+        return [number(value) for value in values.tolist()]
+    return [numbers(row) for row in values]
+
+
+def most_seen(seen: Inside, module: str | None) -> Seen | None:
+    """The attention to show at first: the one that aligns best, else any."""
+    return seen.named(module) if module is not None else next(iter(seen.attentions), None)

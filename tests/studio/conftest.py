@@ -1,0 +1,45 @@
+"""Runs as small as can be: a Transformer with several checkpoints, an LSTM without attention, a GPT."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.studio.subject import Subjects
+from dragoman.train.api import train
+from toy import toy_config, toy_pairs, write_pairs
+
+TEXT = "abc de ab"
+_SMALL = {"max_updates": 2, "validate_every": 2, "save_every": 2, "log_every": 1, "validate_sentences": 2}
+
+
+def _changed(base: dict[str, Any], **sections: dict[str, Any]) -> dict[str, Any]:
+    return {**base, **{name: {**base.get(name, {}), **fields} for name, fields in sections.items()}}
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("studio")
+    # A model that has learnt nothing would often write nothing.
+    base = toy_config(write_pairs(folder, toy_pairs(120))) | {"search": {"min_length": 4, "max_ratio": 1.0}}
+    looks = _changed(
+        base, train={**_SMALL, "max_updates": 12, "validate_every": 6, "save_every": 4, "keep": 9}
+    )
+    looks["model"] = {**looks["model"], "num_layers": 2}
+    train(looks, out=folder / "transformer", quiet=True)
+    blind = {**_changed(base, train=_SMALL), "model": {"kind": "rnn", "attention": "none", "model_dim": 8}}
+    train(blind, out=folder / "lstm", quiet=True)
+    lines = folder / "lines.txt"
+    lines.write_text("\n".join(src for src, _ in toy_pairs(120)) + "\n", encoding="utf-8")
+    writes = _changed(base, train=_SMALL) | {
+        "data": {"train": [{"files": [str(lines)], "format": "text"}], "valid_size": 16},
+        "model": {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32},
+        "objective": {"name": "causal", "block": 24},
+    }
+    train(writes, out=folder / "gpt", quiet=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def subjects(runs: Path) -> Subjects:
+    return Subjects([runs / "transformer", runs / "lstm", runs / "gpt"], device="cpu", text=TEXT)

@@ -115,7 +115,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
     @router.get("/ready")
     async def ready() -> Status:
         """It takes requests; 503 while the queue is full."""
-        if service.waiting >= service.limits.queue:
+        if service.full:
             raise Refusal(503, "the queue is full", {"Retry-After": "1"})
         return Status(status="ok")
 

@@ -1,5 +1,6 @@
 """Texts in, translations out, between any two languages that are served: split, routed, joined again."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -22,6 +23,7 @@ from dragoman.text.spans import find
 Pair = tuple[str, str]
 Split = Literal["sentences", "no_lines", "none"]
 """`no_lines`: the end of a line is white space like any other."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,11 @@ class Service:
     def waiting(self) -> int:
         return sum(batcher.waiting for batcher in self.batchers.values())
 
+    @property
+    def full(self) -> bool:
+        """Whether some translator takes no more sentences for now."""
+        return any(batcher.full for batcher in self.batchers.values())
+
     def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
         """Among the languages that are translated at all, or into this one."""
         tgt = None if target is None else resolve(target, self.targets)
@@ -140,7 +147,7 @@ class Service:
             if len(text) > self.limits.characters:
                 told = f"request ({len(text)}) exceeds text limit ({self.limits.characters})"
                 raise Refusal(413, f"Invalid request: {told}")
-            if any("\ud800" <= char <= "\udfff" for char in text):
+            if _HALF.search(text):
                 raise Refusal(400, "Invalid request: half a surrogate pair is no text")
             if "\0" in text:
                 raise Refusal(400, "Invalid request: NUL in the text")

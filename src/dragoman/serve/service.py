@@ -8,14 +8,14 @@ from typing import Literal
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
-from dragoman.serve.detect import detect
-from dragoman.serve.languages import name_of, resolve
+from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
 from dragoman.serve.memory import Memory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
+from dragoman.text.identify import identify
 from dragoman.text.markup import well_formed
 from dragoman.text.sentences import split_sentences
 from dragoman.text.spans import find
@@ -125,8 +125,9 @@ class Service:
     def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
         """Among the languages that are translated at all, or into this one."""
         tgt = None if target is None else resolve(target, self.targets)
-        sources = [src for src, own in self.routes if own == tgt]
-        return detect(text, list(dict.fromkeys(sources)) or self.sources)
+        sources = [src for src, own in self.routes if own == tgt] or self.sources
+        meant = {base(src): src for src in reversed(sources)}
+        return [(meant[code], sure) for code, sure in identify(text, list(meant)[::-1])]
 
     def pair(self, source: str, target: str) -> Pair:
         """The served pair that a client means, or a refusal in LibreTranslate's words."""

@@ -8,10 +8,10 @@ turn is taken out of the queue; a batch that has begun is finished.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.hypothesis import Hypothesis
@@ -22,6 +22,7 @@ from dragoman.serve.refusal import Refusal, busy
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import DEFAULT_KINDS, Kind
 
+T = TypeVar("T")
 _LONGEST_REMEMBERED = 1000
 _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them."""
@@ -132,6 +133,10 @@ class Batcher:
             raise
         known |= zip(new, found, strict=True)
         return [known[text] for text in texts]
+
+    async def in_turn(self, function: Callable[[str, str | None], T], text: str, other: str | None) -> T:
+        """Between two batches, so that a translator with one worker does nothing else meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, text, other)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

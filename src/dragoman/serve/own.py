@@ -101,11 +101,11 @@ class Error(BaseModel):
     error: str
 
 
-_ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500, 503)}
+ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500, 503)}
 
 
 def router_of(service: Service, documents: Documents) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", responses={**_ERRORS}, tags=["dragoman"])
+    router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
 
     @router.get("/health")
     async def health() -> Status:

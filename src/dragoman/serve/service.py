@@ -1,9 +1,9 @@
 """Texts in, translations out, between any two languages that are served: split, routed, joined again."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
@@ -36,6 +36,8 @@ class Served:
     name: str = ""
     workers: int = 1
     """Batches that it can translate at once, in threads."""
+    explains: Callable[[str, str | None], Any] | None = None
+    """What `explain.py` asks, where the translator can be looked into."""
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-import torch
 import uvicorn
 
-from dragoman.checkpoint.model import LoadedModel, describe, vocab_of
-from dragoman.decode.config import SearchConfig
-from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
-from dragoman.models import build as build_model
-from dragoman.models import config_class
 from dragoman.serve import protocol
 from dragoman.serve.app import Options, build
 from dragoman.serve.keys import Keys
@@ -30,7 +24,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.protocol import protocol_of, whole_request
 from dragoman.serve.run import listen, serve
 from dragoman.serve.service import Service
-from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from serve.exported import small_export
 from serve.standin import service_of, shouter
 
 KEY = "a-secret-key"
@@ -207,18 +201,7 @@ def test_the_client_of_libretranslate(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt nothing, as CTranslate2 runs it."""
-    texts = ["the cat sat on the mat", "a dog ran under the red mat"]
-    tokenizers = [Tokenizer.train(texts, TokenizerConfig(vocab_size=300))] * 2
-    vocab = vocab_of(*tokenizers)
-    fields = {"num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32}
-    config = config_class("transformer")(**fields)
-    torch.manual_seed(1)
-    model = build_model("transformer", config, vocab).eval()
-    state = {"model": describe("transformer", config, vocab, *tokenizers)}
-    loaded = LoadedModel(model, *tokenizers, "0000001", state)
-    directory = tmp_path_factory.mktemp("serve") / "export"
-    return export_ctranslate2(loaded, directory, search=SearchConfig(), languages=("en", "de"))
+    return small_export(tmp_path_factory.mktemp("serve") / "export")
 
 
 def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export: Path) -> None:

@@ -1,7 +1,7 @@
 """What a model looked at: `/api/v1/explain`, for translators that can say.
 
-The service has no torch. Whoever opens a run with torch gives it a function that explains (`Served.explains`);
-an export has none, and says so.
+The service has no torch. Whoever opens a run gives it a function that explains (`Served.explains`); an export
+has none, and says so.
 """
 
 import asyncio

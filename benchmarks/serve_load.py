@@ -3,31 +3,27 @@
     dragoman export RUN --out EXPORT
     python benchmarks/serve_load.py EXPORT sentences.txt
 
-Each server is a process of its own on this machine. First its capacity: 32 clients that always wait for an
-answer before they ask again. Then requests come at 1, 2, 5 and 10 times that rate, whether or not there are
-answers. Every sentence is asked once, so nothing can be remembered, and afterwards every answer is held
-against what the translator says alone.
+Each server is a process of its own, on the first half of the cores; the clients are on the other half, so
+that a crowd costs the server what it sends and no more. First its capacity: 32 clients that always wait for
+an answer before they ask again. Then requests come at 1, 2, 5 and 10 times that rate, whether or not there
+are answers. Every sentence is asked once, so nothing can be remembered, and afterwards every answer is held
+against what the translator says alone. At the end, slow clients come, and a SIGTERM with 50 requests in work.
 """
 
 import argparse
 import asyncio
-import contextlib
-import json
 import os
 import random
-import subprocess
 import sys
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
+from clients import CLIENTS, Asker, Load, drained, server, slow
 from common import write_table
 from dragoman.data.formats import read_lines
 from dragoman.engines.ctranslate2 import Translator
 
-CLIENTS = 32
+SLOW, IN_WORK = 500, 50
 PLAIN = """
 import sys
 import uvicorn
@@ -41,93 +37,11 @@ async def translate(request: Request):
     return {"translatedText": await run_in_threadpool(work, (await request.json())["q"])}
 uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
 """
+HEAD = ["server", "load", "answers/s", "of capacity", "refused", "lost", "wrong", "p50 ms", "p95 ms"]
+HEAD += ["CPU", "MiB"]
 
-
-@dataclass
-class Load:
-    """What became of the requests."""
-
-    seconds: float = 0.0
-    statuses: Counter[int] = field(default_factory=Counter)
-    times: list[float] = field(default_factory=list)
-    answers: dict[str, str] = field(default_factory=dict)
-
-    def time_at(self, share: float) -> float:
-        return sorted(self.times)[int(share * (len(self.times) - 1))] if self.times else float("nan")
-
-
-Result = tuple[str, str, Load, float, float]
-"""Server, load, what became of it, capacity, growth in MiB."""
-
-
-class Connections:
-    """Connections that are used again; as many as there are requests under way."""
-
-    def __init__(self, port: int) -> None:
-        self._port, self._free = port, list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
-
-    async def ask(self, text: str) -> tuple[int, str]:
-        body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
-        head = f"POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
-        while self._free and self._free[-1][0].at_eof():  # closed by the server after a time without use
-            self._free.pop()[1].close()
-        reader, writer = self._free.pop() if self._free else await self._open()
-        writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        content = json.loads(await reader.readexactly(length))
-        self._free.append((reader, writer))
-        return int(answer.split()[1]), content.get("translatedText", "")
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self._port)
-
-    def close(self) -> None:
-        for _, writer in self._free:
-            writer.close()
-
-
-class Asker:
-    def __init__(self, port: int) -> None:
-        self.connections = Connections(port)
-
-    async def one(self, text: str, load: Load) -> None:
-        begun = time.perf_counter()
-        try:
-            async with asyncio.timeout(60):
-                status, translation = await self.connections.ask(text)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            load.statuses[0] += 1
-            return
-        load.statuses[status] += 1
-        if status == 200:
-            load.times.append(time.perf_counter() - begun)
-            load.answers[text] = translation
-
-    async def closed(self, texts: Iterator[str], seconds: float) -> Load:
-        """Clients that wait for their answers."""
-        load, begun = Load(), time.perf_counter()
-
-        async def client() -> None:
-            while time.perf_counter() - begun < seconds:
-                await self.one(next(texts), load)
-
-        await asyncio.gather(*(client() for _ in range(CLIENTS)))
-        load.seconds = time.perf_counter() - begun
-        return load
-
-    async def open(self, texts: Iterator[str], rate: float, seconds: float) -> Load:
-        """Requests at random moments, at this rate."""
-        load, begun, chance = Load(), time.perf_counter(), random.Random(1)
-        tasks: list[asyncio.Task[None]] = []
-        due = 0.0
-        while due < seconds:
-            due += chance.expovariate(rate)
-            await asyncio.sleep(max(0.0, due - (time.perf_counter() - begun)))
-            tasks.append(asyncio.create_task(self.one(next(texts), load)))
-        await asyncio.gather(*tasks)
-        load.seconds = time.perf_counter() - begun
-        return load
+Result = tuple[str, str, Load, float, float, float]
+"""Server, load, what became of it, capacity, cores in use, growth in MiB."""
 
 
 def resident(process: int) -> float:
@@ -136,19 +50,9 @@ def resident(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-@contextlib.asynccontextmanager
-async def server(command: list[str], port: int) -> AsyncIterator[int]:
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            for _ in range(200):
-                await asyncio.sleep(0.1)
-                with contextlib.suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.close()
-                    break
-            yield process.pid
-        finally:
-            process.terminate()
+def cpu_seconds(process: int) -> float:
+    times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(
@@ -159,17 +63,32 @@ async def measure(
         asker = Asker(port)
         await asker.closed(texts, 2)  # warm
         load = await asker.closed(texts, seconds)
-        capacity, before = load.statuses[200] / load.seconds, resident(process)
-        results.append((name, f"{CLIENTS} clients", load, capacity, 0.0))
+        capacity, before = load.statuses[200] / load.seconds, resident(process.pid)
+        results.append((name, f"{CLIENTS} clients", load, capacity, float("nan"), 0.0))
         for times in (1, 2, 5, 10):
+            busy = cpu_seconds(process.pid)
             load = await asker.open(texts, times * capacity, seconds)
-            results.append((name, f"{times}×", load, capacity, resident(process) - before))
+            busy = (cpu_seconds(process.pid) - busy) / load.seconds
+            grown = resident(process.pid) - before
+            results.append((name, f"{times}×", load, capacity, busy, grown))
             print(name, times, dict(load.statuses), flush=True)
         asker.connections.close()
     return results
 
 
-def row(translator: Translator, name: str, what: str, load: Load, capacity: float, grown: float) -> list[str]:
+async def at_the_edge(command: list[str], port: int, texts: Iterator[str]) -> str:
+    async with server(command, port) as process:
+        gone = await slow(port, SLOW, longest=30)
+        load = await drained(process, port, texts, IN_WORK)
+    return (
+        f"Of {SLOW} clients that send a byte every half second the last was sent away after {max(gone):.1f}"
+        f" s. Of {IN_WORK} requests in work at SIGTERM {load.statuses[200]} were answered."
+    )
+
+
+def row(
+    translator: Translator, name: str, what: str, load: Load, capacity: float, busy: float, grown: float
+) -> list[str]:
     alone = translator.translate(list(load.answers))
     wrong = sum(found != own for found, own in zip(load.answers.values(), alone, strict=True))
     good, refused = load.statuses[200], load.statuses[429] + load.statuses[503]
@@ -177,7 +96,7 @@ def row(translator: Translator, name: str, what: str, load: Load, capacity: floa
     others = sum(load.statuses.values()) - good - refused
     numbers = [f"{rate:.0f}", f"{100 * rate / capacity:.0f}%", str(refused), str(others), str(wrong)]
     latencies = [f"{1000 * load.time_at(share):.0f}" for share in (0.5, 0.95)]
-    return [name, what, *numbers, *latencies, f"{grown:+.0f}"]
+    return [name, what, *numbers, *latencies, "" if busy != busy else f"{busy:.2f}", f"{grown:+.0f}"]
 
 
 def main() -> None:
@@ -192,33 +111,27 @@ def main() -> None:
     texts = list(dict.fromkeys(line for line in read_lines(arguments.sentences) if line.strip()))
     random.Random(0).shuffle(texts)
     texts = [text for text in texts if not set(text[:-1]) & set(".!?…")]
+    cores = sorted(os.sched_getaffinity(0))
+    half = max(1, len(cores) // 2)
+    theirs = ["taskset", "-c", ",".join(map(str, cores[:half]))]
+    os.sched_setaffinity(0, cores[half:] or cores)
     port, export = arguments.port, str(arguments.export)
-    ours = [sys.executable, "-m", "dragoman", "serve", export, "--port", str(port)]
-    plain = [sys.executable, "-c", PLAIN, export, str(port + 1)]
+    ours = [*theirs, sys.executable, "-m", "dragoman", "serve", export, "--port", str(port)]
+    plain = [*theirs, sys.executable, "-c", PLAIN, export, str(port + 1)]
     left = iter(texts)
     results = asyncio.run(measure("dragoman", ours, port, left, arguments.seconds))
     results += asyncio.run(measure("FastAPI by hand", plain, port + 1, left, arguments.seconds))
+    edge = asyncio.run(at_the_edge(ours, port, left))
+    os.sched_setaffinity(0, cores)
     translator = Translator.open(arguments.export)
-    head = [
-        "server",
-        "load",
-        "answers/s",
-        "of capacity",
-        "refused",
-        "lost",
-        "wrong",
-        "p50 ms",
-        "p95 ms",
-        "MiB",
-    ]
     write_table(
         "serve_load",
         "A server under load",
-        head,
+        HEAD,
         [row(translator, *result) for result in results],
-        f"{arguments.seconds:g} s each, one sentence a request. «lost» got neither answer nor refusal within"
-        " 60 s; «wrong» differs from what the translator says alone; «MiB» is what the server grew by. The"
-        " load comes from the same machine.",
+        f"{edge} {arguments.seconds:g} s each, one sentence a request, the server on {half} of {len(cores)}"
+        " cores. «lost» got neither answer nor refusal within 60 s; «wrong» differs from what the translator"
+        " says alone; «CPU» is the cores that the server took; «MiB» is what it grew by.",
     )
 
 

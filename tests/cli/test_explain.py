@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from dragoman.cli import explain as command
 from dragoman.cli.main import app
+from dragoman.cli.serve import _explainer
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
@@ -54,6 +55,19 @@ def test_scores_and_links_as_text(run: Path) -> None:
     assert lines[-1].split()[0] == "</s>"
     assert all(re.fullmatch(r"  \S+ +\d+\.\d\d%(  ← \S+ \d\.\d\d)?", line) for line in lines), lines
     assert sum("←" in line for line in lines) >= len(lines) - 1
+
+
+def test_what_a_server_tells_is_what_is_inside(translator: Translator) -> None:
+    explains = _explainer(translator)
+    told, seen = explains(SENTENCE, "THE RED"), inside_texts(translator, SENTENCE, "THE RED")
+    assert told.text == "THE RED" and tuple(told.written) == seen.written
+    assert told.scores == pytest.approx(seen.token_scores)
+    assert [one.kind for one in told.attentions] == [one.kind for one in seen.attentions]
+    for one, own in zip(told.attentions, seen.attentions, strict=True):
+        assert one.weights == own.weights.tolist()
+        assert all(sum(row) == pytest.approx(1, abs=1e-4) for head in one.weights for row in head)
+    assert sum(one.aligns for one in told.attentions) == 1
+    assert explains(SENTENCE, None).text == SENTENCE.upper()
 
 
 def test_a_picture(run: Path, tmp_path: Path) -> None:

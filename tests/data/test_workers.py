@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data import encode, workers
+from dragoman.data import encode, report, workers
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import prepare
 from dragoman.data.workers import open_workers
@@ -33,6 +33,17 @@ def test_the_same_files_with_and_without(
     assert names == sorted(path.name for path in together.directory.iterdir())
     for name in names:
         assert (alone.directory / name).read_bytes() == (together.directory / name).read_bytes(), name
+
+
+def test_the_same_report_with_and_without(
+    write_corpus: Callable, make_pairs: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "_CHUNK", 37)
+    corpus = write_corpus([*make_pairs(300), ("x " * 9000, "y")])
+    alone = report.analyse([corpus])
+    monkeypatch.setattr(workers, "WORTH_WORKERS", 1)
+    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: {0, 1})
+    assert report.analyse([corpus]) == alone
 
 
 @pytest.fixture

@@ -180,6 +180,36 @@ def test_overload_is_refused_at_once_and_who_leaves_is_forgotten() -> None:
     assert slow.batches == [["in work"], ["waits"]]
 
 
+def test_who_would_wait_too_long_is_sent_away() -> None:
+    """Three seconds a sentence, as it seems: of three that wait the last would have to for nine."""
+    service = service_of(limits=Limits(window_s=0, wait_s=8))
+    slow, batcher = shouter(service), service.batchers["en", "de"]
+
+    async def story() -> None:
+        transport = httpx.ASGITransport(build(service))
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+
+            async def ask(text: str) -> httpx.Response:
+                return await client.post("/translate", json={**TEXT, "q": text})
+
+            assert (await ask("first")).status_code == 200 and batcher.expected_wait_s == 0
+            slow.go_on.clear()
+            batcher._pace = 3.0
+            asked = [asyncio.ensure_future(ask("in work"))]
+            await _wait_for(lambda: service.metrics.value("dragoman_batches_total") == 2)
+            asked += [asyncio.ensure_future(ask(f"text {number}")) for number in range(3)]
+            await _wait_for(lambda: service.waiting == 3)
+            refused = await ask("too late")
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "4")
+            assert (await ask("first")).status_code == 200  # remembered: it does not have to wait
+            assert (await client.get("/api/v1/ready")).status_code == 503
+            slow.go_on.set()
+            assert {one.status_code for one in await asyncio.gather(*asked)} == {200}
+            assert batcher.expected_wait_s == 0 and batcher._pace < 3
+
+    asyncio.run(story())
+
+
 def test_time_and_requests_are_limited() -> None:
     service = service_of(limits=Limits(request_s=0.1, requests=2))
     slow = shouter(service)

@@ -14,22 +14,18 @@ from pathlib import Path
 
 import httpx
 import pytest
-import torch
 import uvicorn
 
-from dragoman.checkpoint.model import LoadedModel, describe, vocab_of
-from dragoman.decode.config import SearchConfig
-from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
-from dragoman.models import build as build_model
-from dragoman.models import config_class
+from dragoman.serve import protocol
 from dragoman.serve.app import Options, build
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
-from dragoman.serve.run import listen, protocol_of, serve
+from dragoman.serve.protocol import protocol_of, whole_request
+from dragoman.serve.run import listen, serve
 from dragoman.serve.service import Service
-from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from serve.standin import service_of
+from serve.exported import small_export
+from serve.standin import service_of, shouter
 
 KEY = "a-secret-key"
 
@@ -37,9 +33,10 @@ KEY = "a-secret-key"
 @contextlib.contextmanager
 def running(service: Service, options: Options | None = None) -> Iterator[str]:
     """The address of a server in a thread of its own."""
+    gate = build(service, options)
     config = uvicorn.Config(
-        build(service, options),
-        http=protocol_of(service.limits),
+        gate,
+        http=protocol_of(service.limits, gate),
         ws="none",
         log_config=None,
         access_log=False,
@@ -80,6 +77,77 @@ def test_who_sends_too_slowly_is_sent_away(address: str, sent: bytes) -> None:
                 received += part
         assert time.perf_counter() - begun < 4
         assert b"408" in received.partition(b"\r\n")[0] or not sent.endswith(b"x")
+
+
+def test_a_slow_head_leaves_less_time_for_the_body(address: str) -> None:
+    """0.2 s for the head and 0.2 s for the body are too much together, where 0.3 s are allowed."""
+    port = int(address.rstrip("/").rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\n")
+        time.sleep(0.2)
+        connection.sendall(b"Content-Length: 9\r\n\r\nx")
+        begun = time.perf_counter()
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+        assert time.perf_counter() - begun < 0.25
+
+
+ORDINARY = b"POST /v2/translate?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def test_only_whole_and_ordinary_requests_are_answered_unseen() -> None:
+    assert whole_request(ORDINARY, 1000) == ("POST", "/v2/translate")
+    assert whole_request(b"GET /languages HTTP/1.1\r\nConnection: Keep-Alive\r\n\r\n", 1000) == (
+        "GET",
+        "/languages",
+    )
+    assert whole_request(ORDINARY, 20) is None
+    for old, new in (
+        (b"{}", b"{"),
+        (b"{}", b"{}GET"),
+        (b"POST", b"PUT"),
+        (b"1.1", b"1.0"),
+        (b"/v2", b"/%76%32"),
+        (b"Host", b"Content-Length"),
+        (b"Host: localhost", b"Transfer-Encoding: chunked"),
+        (b"Host: localhost", b"Expect: 100-continue"),
+        (b"Host: localhost", b"Connection: close"),
+    ):
+        assert whole_request(ORDINARY.replace(old, new), 1000) is None, new
+    for cut in range(len(ORDINARY)):
+        assert whole_request(ORDINARY[:cut], 1000) is None
+
+
+def test_a_full_server_refuses_without_looking(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "SAID_EVERY_S", 0.2)
+    service = service_of(limits=Limits(requests=1))
+    shouter(service).go_on.clear()
+    with caplog.at_level("INFO"), running(service) as address, httpx.Client(base_url=address) as client:
+        body = {"q": "hello", "source": "en", "target": "de"}
+        asking = threading.Thread(target=lambda: client.post("/translate", json=body))
+        asking.start()
+        while not service.metrics.value("dragoman_batches_total"):
+            time.sleep(0.005)
+        port = int(address.rstrip("/").rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            for _ in range(3):  # the connection stays
+                connection.sendall(ORDINARY)
+                head, _, told = connection.recv(4096).partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+                assert b"retry-after: 1" in head and b"x-frame-options: DENY" in head
+                assert told == b'{"message": "Slowdown: too many requests at once"}'
+            connection.sendall(ORDINARY[:-2])  # in two parts: the gate sees it
+            time.sleep(0.05)
+            connection.sendall(b"{}")
+            assert b"too many requests" in connection.recv(4096).partition(b"\r\n\r\n")[2]
+        assert client.get("/health").status_code == 200
+        shouter(service).go_on.set()
+        asking.join(5)
+        assert 'dialect="deepl",status="503"} 4' in client.get("/metrics").text
+        time.sleep(0.2)
+    lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve"]
+    assert "3 requests refused at once with 503" in lines
 
 
 def test_answers_are_sent_at_once() -> None:
@@ -133,18 +201,7 @@ def test_the_client_of_libretranslate(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt nothing, as CTranslate2 runs it."""
-    texts = ["the cat sat on the mat", "a dog ran under the red mat"]
-    tokenizers = [Tokenizer.train(texts, TokenizerConfig(vocab_size=300))] * 2
-    vocab = vocab_of(*tokenizers)
-    fields = {"num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32}
-    config = config_class("transformer")(**fields)
-    torch.manual_seed(1)
-    model = build_model("transformer", config, vocab).eval()
-    state = {"model": describe("transformer", config, vocab, *tokenizers)}
-    loaded = LoadedModel(model, *tokenizers, "0000001", state)
-    directory = tmp_path_factory.mktemp("serve") / "export"
-    return export_ctranslate2(loaded, directory, search=SearchConfig(), languages=("en", "de"))
+    return small_export(tmp_path_factory.mktemp("serve") / "export")
 
 
 def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export: Path) -> None:

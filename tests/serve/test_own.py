@@ -127,7 +127,7 @@ def test_the_description_tells_what_is_there(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     assert set(described["paths"]) == {
         f"/api/v1/{name}"
-        for name in ("health", "ready", "languages", "detect", "translate", "memory", "documents")
+        for name in ("health", "ready", "languages", "detect", "translate", "memory", "documents", "explain")
     }
     codes = {
         code for path in described["paths"].values() for one in path.values() for code in one["responses"]

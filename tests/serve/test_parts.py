@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.serve.detect import detect
 from dragoman.serve.keys import Keys
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
@@ -81,24 +80,6 @@ def test_codes_of_languages() -> None:
     assert (base("PT-BR"), name_of("pt-br"), name_of("src")) == ("pt", "Portuguese (Brazilian)", "src")
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("The book is on the table.", "en"),
-        ("Das Buch ist nicht auf dem Tisch.", "de"),
-        ("El libro no está en la mesa.", "es"),
-        ("Книга не на столе, он это знает.", "ru"),
-        ("この本は机の上にあります。", "ja"),
-        ("这本书在桌子上。", "zh"),
-        ("Το βιβλίο είναι στο τραπέζι.", "el"),
-    ],
-)
-def test_languages_are_told_apart(text: str, language: str) -> None:
-    found = detect(text, ["fr", "de", "en", "es", "ru", "ja", "zh", "el"])
-    assert found[0][0] == language and found[0][1] > 40
-    assert detect("123", ["de", "en"]) == [("de", 0.0), ("en", 0.0)]
-
-
 def test_masks() -> None:
     glossary = Glossary([Entry("heart attack", ("Herzinfarkt",)), Entry("x", ("y",))])
     masked = mask("A heart attack <x>heart attack</x> {k1} https://x.example/x", glossary, ["X"])
@@ -107,6 +88,13 @@ def test_masks() -> None:
     for unclosed in ("a <x> b", "a </x> b", "<x>"):
         assert mask(unclosed, None, ["x"]).text == unclosed
     assert mask("a <x/> b", None, ["x"]).unmask("{k1}") == "<x/>"
+
+
+def test_the_source_is_one_of_those_that_are_served() -> None:
+    service = service_of(("deu", "en"), ("pt-BR", "en"), ("pt-PT", "en"), ("en", "deu"))
+    assert service.detect("Das Buch ist nicht auf dem Tisch.", "en")[0][0] == "deu"
+    assert service.detect("O livro não está na mesa.")[0][0] == "pt-BR"
+    assert service.detect("The book is on the table.", "de") == [("en", 100.0)]
 
 
 def test_routes() -> None:

@@ -12,7 +12,10 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+
+from serve.exported import small_export
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dragoman"
@@ -45,19 +48,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of commands of a new environment with the wheel and what it needs."""
     home = tmp_path_factory.mktemp("environment") / "venv"
-    venv.create(home, with_pip=True)
-    scripts = home / "bin"
-    pip = [
-        scripts / "python",
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-        "--no-compile",
-    ]
-    constraints = ROOT / "constraints.txt"
-    done = run(*pip, "--constraint", constraints, f"{wheel}[demo]", cwd=home)
+    pip, scripts = pip_of(home), home / "bin"
+    done = run(*pip, f"{wheel}[demo]", cwd=home)
     if done.returncode:  # no package index can be reached: borrow what it needs, and install the wheel alone
         done = run(*pip, "--no-index", "--no-deps", wheel, cwd=home)
         assert done.returncode == 0, done.stderr
@@ -66,6 +58,13 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"])
     yield scripts
     shutil.rmtree(home)  # torch is large, and pytest keeps the folders of three runs
+
+
+def pip_of(home: Path) -> list[str | Path]:
+    """The command that installs into a new environment."""
+    venv.create(home, with_pip=True)
+    options = ["--disable-pip-version-check", "install", "--quiet", "--no-compile"]
+    return [home / "bin" / "python", "-m", "pip", *options, "--constraint", ROOT / "constraints.txt"]
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
@@ -102,3 +101,28 @@ def test_the_demo_from_an_empty_environment(commands: Path, tmp_path: Path) -> N
     wrong = run(dragoman, "translate", "runs/nothing", "9 mai 2026", cwd=tmp_path)
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("dragoman: ") and wrong.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_server_from_an_environment_without_torch(wheel: Path, tmp_path: Path) -> None:
+    home, export = tmp_path / "venv", small_export(tmp_path / "export")
+    done = run(*pip_of(home), f"{wheel}[serve]", cwd=tmp_path)
+    if done.returncode:
+        pytest.skip("no package index can be reached, and what could be borrowed has torch beside it")
+    has_torch = "import importlib.util as u; print(u.find_spec('torch'))"
+    assert run(home / "bin" / "python", "-c", has_torch, cwd=tmp_path).stdout == "None\n"
+    command = [home / "bin" / "dragoman", "serve", export, "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        try:
+            address = process.stderr.readline().split()[0]
+            asked = {"texts": ["the cat sat on {name}."], "source": "en", "target": "de"}
+            found = httpx.post(f"{address}api/v1/translate", json=asked, timeout=30)
+            assert found.status_code == 200 and "{name}" in found.json()["translations"][0]["text"]
+            looked = {"text": "the cat", "source": "en", "target": "de"}
+            refused = httpx.post(f"{address}api/v1/explain", json=looked, timeout=30)
+            assert refused.status_code == 400 and "shows no attention" in refused.json()["error"]
+        finally:
+            process.terminate()
+    shutil.rmtree(home)

@@ -26,11 +26,12 @@ def align_corpus(
     from dragoman.cli.output import open_output
     from dragoman.data.alignment import CorpusAligner
     from dragoman.data.alignment.links import pharaoh
-    from dragoman.data.formats import group_files, guess_languages, read_pairs
+    from dragoman.data.formats import group_files, read_pairs
+    from dragoman.data.languages import languages_of
     from dragoman.evaluate.alignment import read_gold, score_alignments
 
     sources = group_files(files)
-    languages = guess_languages(sources[0]) or ("src", "tgt")
+    languages = languages_of(sources[0]) or ("src", "tgt")
     right = [] if gold is None else read_gold(gold, gold_first)
     pairs = (pair for source in sources for pair in read_pairs(source, *languages))
     aligner = CorpusAligner((pair.src, pair.tgt) for pair in pairs)

@@ -72,7 +72,8 @@ def corpus(
     from dataclasses import replace
 
     from dragoman.data.config import CleanConfig
-    from dragoman.data.formats import Pair, group_files, guess_languages
+    from dragoman.data.formats import Pair, group_files
+    from dragoman.data.languages import languages_of
     from dragoman.data.report import analyse
     from dragoman.errors import UserError
 
@@ -84,7 +85,7 @@ def corpus(
 
     sources = corpora(files)
     clean = CleanConfig(max_length, max_ratio, not keep_duplicates, drop_copies)
-    languages = guess_languages(sources[0]) or ("src", "tgt")
+    languages = languages_of(sources[0]) or ("src", "tgt")
 
     def show_line(origin: str, pair: Pair) -> None:
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))

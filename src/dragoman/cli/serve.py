@@ -1,11 +1,14 @@
 """`dragoman serve`: translators behind HTTP, in the dialects that existing clients speak."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman import __version__
+
+if TYPE_CHECKING:
+    from dragoman.serve.explain import Explains
 
 
 def serve(
@@ -48,7 +51,10 @@ def serve(
     for run in runs:
         opened = open_translator(run, [], checkpoint, device)
         workers = opened.translator.engine.runtime.workers if opened.exported else 1
-        served.append(Served(opened.languages, opened.translator, not opened.exported, str(run), workers))
+        explains = None if opened.exported else _explainer(opened.translator)
+        served.append(
+            Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
+        )
     memories = open_memories(memory or [], [one.languages for one in served])
     limits = Limits(characters=characters, texts=texts, queue=queue)
     service = Service(served, pivot=pivot, memories=memories, limits=limits)
@@ -58,3 +64,31 @@ def serve(
         typer.echo(f"{address}  {pairs}  {'with keys' if keys else 'without keys'}; Ctrl-C stops", err=True)
 
     serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)
+
+
+def _explainer(translator: Any) -> "Explains":
+    """What a run that torch has loaded can tell the service about a sentence."""
+    from dragoman.probe.explain import explain_sentence
+    from dragoman.serve.explain import Attention, Explanation
+
+    def explains(text: str, translation: str | None) -> Explanation:
+        found = explain_sentence(translator, text, translation)
+        seen = found.seen
+        return Explanation(
+            text=found.translation,
+            source=list(seen.src),
+            read=list(seen.read),
+            written=list(seen.written),
+            scores=list(seen.token_scores),
+            attentions=[
+                Attention(
+                    kind=one.kind,
+                    layer=one.layer,
+                    aligns=found.look is not None and one.module == found.look.module,
+                    weights=one.weights.tolist(),
+                )
+                for one in seen.attentions
+            ],
+        )
+
+    return explains

@@ -55,20 +55,28 @@ class Encoders:
         wanted = [code in (KEPT, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
+        return self._sides(src, tgt)
+
+    def _sides(self, src: list[str], tgt: list[str]) -> tuple[Side, Side]:
         if self.workers is not None:
             return self.workers.encode(src, tgt)
         return flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
 
     def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of both sides of each pair; of a text far beyond the limit, as many as it has at least."""
+        texts = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        limits = self.src_characters, self.tgt_characters
+        src, tgt = (
+            [text if len(text) <= most else "" for text in own]
+            for own, most in zip(texts, limits, strict=True)
+        )
+        (_, src_counts), (_, tgt_counts) = self._sides(src, tgt)
 
-        def count(tokenizer: Tokenizer, texts: list[str], most: int) -> np.ndarray:
-            rows = tokenizer.encode_batch([text if len(text) <= most else "" for text in texts])
-            at_least = (0 if len(text) <= most else len(text) * self.max_length // most + 1 for text in texts)
-            return np.array([max(len(row), least) for row, least in zip(rows, at_least, strict=True)])
+        def at_least(own: list[str], most: int) -> list[int]:
+            return [0 if len(text) <= most else len(text) * self.max_length // most + 1 for text in own]
 
-        src = count(self.src, [pair.src for pair in pairs], self.src_characters)
-        return src, count(self.tgt, [pair.tgt for pair in pairs], self.tgt_characters)
+        src_least, tgt_least = map(at_least, texts, limits)
+        return np.maximum(src_counts, src_least), np.maximum(tgt_counts, tgt_least)
 
 
 class Sink:
@@ -125,6 +133,22 @@ def encode_corpus(
         while waiting:
             yield write_oldest()
     sink.end_corpus()
+
+
+def with_lengths(
+    chunks: Iterable[list[Pair]], encoders: Encoders
+) -> Iterator[tuple[list[Pair], tuple[np.ndarray, np.ndarray]]]:
+    """Each chunk with the lengths of its pairs, counted while the next ones are read."""
+    at_once = encoders.workers.count if encoders.workers else 1
+    waiting: deque[tuple[list[Pair], Future[tuple[np.ndarray, np.ndarray]]]] = deque()
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        for chunk in chunks:
+            waiting.append((chunk, pool.submit(encoders.lengths, chunk)))
+            if len(waiting) > at_once:
+                oldest, counted = waiting.popleft()
+                yield oldest, counted.result()
+        for oldest, counted in waiting:
+            yield oldest, counted.result()
 
 
 def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[tuple[list[int], list[Pair]]]:

@@ -10,10 +10,11 @@ import numpy as np
 
 from dragoman.data.clean import DUPLICATE, EMPTY, REASONS, TOO_LONG, is_copy, length_codes, reason_of
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
-from dragoman.data.encode import Encoders
+from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.leak import Leaks, OverlapReport
 from dragoman.data.scan import Progress, Scan, sample, scan
+from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -137,15 +138,20 @@ def analyse(
     with tempfile.TemporaryDirectory() as directory:
         scanned = scan(data, Path(directory), report)
         src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, data, report)
-        encoders = Encoders.of(src_tokenizer, tgt_tokenizer, clean)
-        analysis = _Analysis(clean, encoders, leaks, lines, show_line)
         corpora = []
-        for source in sources:
-            before = analysis.pairs
-            for chunk in _chunks(read_pairs(source, src_lang, tgt_lang)):
-                analysis.add(source.files[0], chunk, scanned)
-                report("count", analysis.pairs, scanned.pairs)
-            corpora.append((" ".join(source.files), analysis.pairs - before))
+        paths = [Path(directory) / name for name in ("src.json", "tgt.json")]
+        for tokenizer, path in zip((src_tokenizer, tgt_tokenizer), paths, strict=True):
+            tokenizer.save(path)
+        with open_workers(paths, scanned.pairs) as workers:
+            encoders = Encoders.of(src_tokenizer, tgt_tokenizer, clean, workers)
+            analysis = _Analysis(clean, leaks, lines, show_line)
+            for source in sources:
+                before = analysis.pairs
+                chunks = _chunks(read_pairs(source, src_lang, tgt_lang))
+                for chunk, lengths in with_lengths(chunks, encoders):
+                    analysis.add(source.files[0], chunk, lengths, scanned)
+                    report("count", analysis.pairs, scanned.pairs)
+                corpora.append((" ".join(source.files), analysis.pairs - before))
     high = max(analysis.src.percentile(0.99), analysis.tgt.percentile(0.99))
     return CorpusReport(
         corpora=tuple(corpora),
@@ -165,22 +171,23 @@ class _Analysis:
     def __init__(
         self,
         clean: CleanConfig,
-        encoders: Encoders,
         leaks: Leaks | None,
         lines: str | None,
         show_line: ShowLine | None,
     ) -> None:
-        self._clean, self._encoders, self._leaks = clean, encoders, leaks
+        self._clean, self._leaks = clean, leaks
         self._lines, self._show_line = lines, show_line
         self.pairs = 0
         self.src, self.tgt = _SideCounts(), _SideCounts()
         self.found: dict[str, int] = dict.fromkeys(REASONS, 0)
         self.dropped: dict[str, int] = dict.fromkeys(REASONS, 0)
 
-    def add(self, name: str, pairs: list[Pair], scanned: Scan) -> None:
-        """Count the next pairs, which belong to the file `name`."""
+    def add(
+        self, name: str, pairs: list[Pair], lengths: tuple[np.ndarray, np.ndarray], scanned: Scan
+    ) -> None:
+        """Count the next pairs, which belong to the file `name` and have so many tokens on each side."""
         here = slice(self.pairs, self.pairs + len(pairs))
-        src_lengths, tgt_lengths = self._encoders.lengths(pairs)
+        src_lengths, tgt_lengths = lengths
         self.src.add([pair.src for pair in pairs], src_lengths)
         self.tgt.add([pair.tgt for pair in pairs], tgt_lengths)
         self.pairs += len(pairs)

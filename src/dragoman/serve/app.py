@@ -18,6 +18,7 @@ from dragoman.serve import (
     deepl,
     deepl_documents,
     deepl_glossaries,
+    explain,
     libretranslate,
     own,
     page,
@@ -65,14 +66,15 @@ def build(service: Service, options: Options | None = None) -> Gate:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    for router in (
-        page.router_of(),
-        own.router_of(service, documents),
-        own.metrics_router_of(service),
+    for router in (  # looked through in this order, so what is asked for most comes first
         libretranslate.router_of(service, documents, jobs, options.keys is not None, options.probe),
+        deepl.router_of(service, documents, glossaries, options.probe),
+        own.router_of(service, documents),
         apertium.router_of(service, documents),
         tmserver.router_of(service),
-        deepl.router_of(service, documents, glossaries, options.probe),
+        explain.router_of(service),
+        own.metrics_router_of(service),
+        page.router_of(),
         deepl_glossaries.router_of(service, glossaries),
         deepl_documents.router_of(service, jobs, glossaries),
     ):

@@ -8,10 +8,10 @@ turn is taken out of the queue; a batch that has begun is finished.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.hypothesis import Hypothesis
@@ -22,9 +22,12 @@ from dragoman.serve.refusal import Refusal, busy
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import DEFAULT_KINDS, Kind
 
+T = TypeVar("T")
 _LONGEST_REMEMBERED = 1000
 _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them."""
+_NEWEST = 0.2
+"""What the newest batch counts in the pace of a translator: seconds a sentence."""
 
 
 class Translates(Protocol):
@@ -87,10 +90,20 @@ class Batcher:
         self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
         self._workers: set[asyncio.Task[None]] = set()
+        self._pace = 0.0
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
+
+    @property
+    def expected_wait_s(self) -> float:
+        """By what the last sentences took."""
+        return len(self._queue) * self._pace / self._most_workers
+
+    @property
+    def full(self) -> bool:
+        return len(self._queue) >= self._limits.queue or self.expected_wait_s > self._limits.wait_s
 
     async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
         """Refused at once where too much waits already; `patient` (for a document) waits instead."""
@@ -98,9 +111,12 @@ class Batcher:
         known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
         self._metrics.count("dragoman_cached_sentences_total", len(known))
         new = [text for text in wanted if text not in known]
-        while self._queue and len(self._queue) + len(new) > self._limits.queue:
+        while self._queue and (self.full or len(self._queue) + len(new) > self._limits.queue) and new:
             if not patient:
-                raise busy(f"Slowdown: {len(self._queue)} sentences wait already; try again soon")
+                seconds = max(1, round(self.expected_wait_s / 2))
+                raise busy(
+                    f"Slowdown: {len(self._queue)} sentences wait already; try again soon", 429, seconds
+                )
             await asyncio.sleep(0.05)
         loop = asyncio.get_running_loop()
         waiting = [_Waiting(text, how, loop.create_future()) for text in new]
@@ -117,6 +133,10 @@ class Batcher:
             raise
         known |= zip(new, found, strict=True)
         return [known[text] for text in texts]
+
+    async def in_turn(self, function: Callable[[str, str | None], T], text: str, other: str | None) -> T:
+        """Between two batches, so that a translator with one worker does nothing else meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, text, other)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -148,6 +168,7 @@ class Batcher:
         self._metrics.count("dragoman_batches_total")
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
+        begun = loop.time()
         try:
             found = await loop.run_in_executor(self._threads, self._run, texts, how)
         except UserError as error:
@@ -160,6 +181,8 @@ class Batcher:
         except Exception as error:
             _fail(batch, error)
             return
+        took = (loop.time() - begun) / len(texts)
+        self._pace = (1 - _NEWEST) * self._pace + _NEWEST * took if self._pace else took
         answers = dict(zip(texts, found, strict=True))
         for one in batch:
             self._remember(one.text, how, answers[one.text])

@@ -26,6 +26,9 @@ log = logging.getLogger("dragoman.serve")
 
 OPEN = ("/", "/favicon.ico", "/health", "/api/v1/health", "/api/v1/ready")
 """What needs no key: the page, which holds nothing, and liveness and readiness."""
+BEGUN = "dragoman.begun"
+"""Where a scope says when the first byte of its request came, by the clock of the event loop."""
+SLOWDOWN = "Slowdown: too many requests at once"
 FAULT = "Internal error; see the log of the server"
 _DOCUMENTS = ("/api/v1/documents", "/translate_file", "/v2/document")
 _KEY_FIELDS = ("api_key", "auth_key", "key")
@@ -45,15 +48,21 @@ _HEADERS = {
 
 class Gate:
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, keys: Keys | None) -> None:
-        self._app, self._limits, self._metrics, self._keys = app, limits, metrics, keys
-        self.active = 0
+        self._app, self._limits, self._keys = app, limits, keys
+        self.metrics, self.active = metrics, 0
+        self.headers = _HEADERS if keys is None else _HEADERS | _ALLOWED
+
+    @property
+    def full(self) -> bool:
+        """One request more would be too many."""
+        return self.active >= self._limits.requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        answer = _Answer(send, _HEADERS if self._keys is None else _HEADERS | _ALLOWED)
+        answer = _Answer(send, self.headers)
         begun = time.perf_counter()
         self.active += 1
         try:
@@ -73,7 +82,7 @@ class Gate:
             self.active -= 1
             seconds = time.perf_counter() - begun
             dialect, status = dialect_of(scope["method"], scope["path"]), answer.status or 499
-            self._metrics.request(dialect, status, seconds)
+            self.metrics.request(dialect, status, seconds)
             log.info("%s %s %d %.0f ms", scope["method"], dialect, status, 1000 * seconds)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
@@ -90,10 +99,11 @@ class Gate:
             await JSONResponse({})(scope, receive, answer)
             return
         if self.active > self._limits.requests and path not in OPEN:
-            raise busy("Slowdown: too many requests at once", 503)
+            raise busy(SLOWDOWN, 503)
         most = self._limits.document_bytes if document else self._limits.body_bytes
         slow = self._limits.receive_s * (6 if document else 1)
-        body = await _read(receive, headers, most, slow)
+        begun = scope.get(BEGUN, asyncio.get_running_loop().time())
+        body = await _read(receive, headers, most, begun + slow)
         if body is None:
             return
         if self._keys is not None and path not in OPEN and not path.startswith("/download_file/"):
@@ -106,26 +116,30 @@ class Gate:
     async def _run(
         self, scope: Scope, body: bytes, receive: Receive, answer: "_Answer", seconds: float
     ) -> None:
-        work = asyncio.ensure_future(self._app(scope, _replay(body), answer))
+        """Who leaves, or takes too long, is cancelled here; whoever cancels from outside is let through."""
+        task = asyncio.current_task()
+        assert task is not None
         left = asyncio.ensure_future(_until_left(receive))
+        left.add_done_callback(lambda gone: None if gone.cancelled() or answer.ended else task.cancel())
         try:
-            await asyncio.wait({work, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
-            elif not left.done():
-                raise busy("The translation took too long", 503)
+            async with asyncio.timeout(seconds):
+                await self._app(scope, _replay(body), answer)
+        except TimeoutError:
+            raise busy("The translation took too long", 503) from None
+        except asyncio.CancelledError:
+            if not left.done() or task.uncancel():
+                raise
         finally:
-            for task in (work, left):
-                task.cancel()
-            await asyncio.gather(work, left, return_exceptions=True)
+            left.cancel()
 
 
 class _Answer:
-    """Sends a response with the headers that all have, and knows whether one has begun."""
+    """Sends a response with the headers that all have, and knows whether one has begun or ended."""
 
     def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
         self._send, self._headers = send, headers
         self.status: int | None = None
+        self.ended = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -137,6 +151,8 @@ class _Answer:
                 if name.lower().encode() not in own
             ]
             message = {**message, "headers": [*message.get("headers", ()), *extra]}
+        else:
+            self.ended = not message.get("more_body", False)
         await self._send(message)
 
     async def refuse(self, scope: Scope, refusal: Refusal) -> None:
@@ -151,15 +167,15 @@ def refused(scope: Scope, refusal: Refusal) -> JSONResponse:
     return JSONResponse(body, refusal.status, refusal.headers | close)
 
 
-async def _read(receive: Receive, headers: Mapping[str, str], most: int, seconds: float) -> bytes | None:
-    """The whole body; None where the client has left."""
+async def _read(receive: Receive, headers: Mapping[str, str], most: int, until: float) -> bytes | None:
+    """The whole body; None where the client has left. `until` is a time of the event loop."""
     told = headers.get("content-length", "0")
     if told.isascii() and told.isdigit() and int(told[:18]) > most:
         raise Refusal(413, f"Invalid request: more than {most} bytes")
     parts: list[bytes] = []
     size, more = 0, True
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout_at(until):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -170,7 +186,7 @@ async def _read(receive: Receive, headers: Mapping[str, str], most: int, seconds
                 if size > most:
                     raise Refusal(413, f"Invalid request: more than {most} bytes")
     except TimeoutError:
-        raise Refusal(408, f"The request was not there within {seconds:g} s") from None
+        raise Refusal(408, "The request took too long to come") from None
     return b"".join(parts)
 
 

@@ -19,12 +19,14 @@ class Limits:
     """Requests in work at once, of all clients."""
     queue: int = 1024
     """Sentences that wait for one translator. A request that alone has more is taken if none waits."""
+    wait_s: float = 8.0
+    """How long a sentence may have to wait, as far as can be told. DeepL's client asks again after 10 s."""
     batch: int = 64
     """Sentences that are translated together."""
     window_s: float = 0.004
     """How long the first sentence of a batch waits for others."""
-    receive_s: float = 10.0
-    """Until the whole of a request has to be there."""
+    receive_s: float = 9.5
+    """From the first byte of a request until the whole of it has to be there: within 10 s it is closed."""
     request_s: float = 30.0
     document_s: float = 600.0
     documents: int = 32

@@ -13,7 +13,8 @@ from pathlib import Path
 import yaml
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import guess_languages, read_pairs
+from dragoman.data.formats import read_pairs
+from dragoman.data.languages import languages_of
 from dragoman.data.match import normalise
 from dragoman.data.prepared import Prepared
 from dragoman.errors import UserError
@@ -119,7 +120,7 @@ def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, M
 
 def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
     source = SourceConfig((str(path),))
-    told = _languages_of_run(path) if path.is_dir() else guess_languages(source)
+    told = _languages_of_run(path) if path.is_dir() else languages_of(source)
     told = told or (served[0] if len(served) == 1 else None)
     if told is None:
         raise UserError(f"--memory {path}: it does not say which languages it holds; give a TMX file")

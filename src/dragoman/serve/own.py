@@ -101,11 +101,11 @@ class Error(BaseModel):
     error: str
 
 
-_ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500, 503)}
+ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500, 503)}
 
 
 def router_of(service: Service, documents: Documents) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", responses={**_ERRORS}, tags=["dragoman"])
+    router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
 
     @router.get("/health")
     async def health() -> Status:
@@ -115,7 +115,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
     @router.get("/ready")
     async def ready() -> Status:
         """It takes requests; 503 while the queue is full."""
-        if service.waiting >= service.limits.queue:
+        if service.full:
             raise Refusal(503, "the queue is full", {"Retry-After": "1"})
         return Status(status="ok")
 

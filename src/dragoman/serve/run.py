@@ -1,20 +1,18 @@
-"""Serve until told to stop: uvicorn, with the deadlines that it lacks, and a drain at the end."""
+"""Serve until told to stop: uvicorn, and a drain at the end."""
 
-import asyncio
 import contextlib
 import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
+from dragoman.serve.protocol import protocol_of
 from dragoman.serve.service import Service
 
 _DRAIN_S = 30
@@ -39,7 +37,7 @@ def until_stopped(app: Gate, limits: Limits, host: str, port: int, ready: Callab
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     config = uvicorn.Config(
         app,
-        http=protocol_of(limits),
+        http=protocol_of(limits, app),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -79,44 +77,3 @@ def listen(host: str, port: int) -> socket.socket:
             f"--port {port}: cannot listen on {host} ({error.strerror}); choose another"
         ) from None
     return listening
-
-
-def protocol_of(limits: Limits) -> type[H11Protocol]:
-    """uvicorn waits for ever for the rest of a request's head; this one closes the connection."""
-
-    class Protocol(H11Protocol):
-        _deadline: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._await_head()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._forget()  # a request is in work, and the gate looks at the clock
-            elif self._deadline is None:
-                self._await_head()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._forget()  # from here on it is uvicorn's keep-alive time
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            super().connection_lost(exc)
-
-        def _await_head(self) -> None:
-            self._deadline = self.loop.call_later(limits.receive_s, self._close)
-
-        def _close(self) -> None:
-            self._deadline = None
-            if not self.transport.is_closing():
-                self.transport.abort()
-
-        def _forget(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-    return Protocol

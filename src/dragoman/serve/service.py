@@ -1,20 +1,21 @@
 """Texts in, translations out, between any two languages that are served: split, routed, joined again."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
-from dragoman.serve.detect import detect
-from dragoman.serve.languages import name_of, resolve
+from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
 from dragoman.serve.memory import Memory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
+from dragoman.text.identify import identify
 from dragoman.text.markup import well_formed
 from dragoman.text.sentences import split_sentences
 from dragoman.text.spans import find
@@ -22,6 +23,7 @@ from dragoman.text.spans import find
 Pair = tuple[str, str]
 Split = Literal["sentences", "no_lines", "none"]
 """`no_lines`: the end of a line is white space like any other."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Served:
     name: str = ""
     workers: int = 1
     """Batches that it can translate at once, in threads."""
+    explains: Callable[[str, str | None], Any] | None = None
+    """What `explain.py` asks, where the translator can be looked into."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,17 @@ class Service:
     def waiting(self) -> int:
         return sum(batcher.waiting for batcher in self.batchers.values())
 
+    @property
+    def full(self) -> bool:
+        """Whether some translator takes no more sentences for now."""
+        return any(batcher.full for batcher in self.batchers.values())
+
     def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
         """Among the languages that are translated at all, or into this one."""
         tgt = None if target is None else resolve(target, self.targets)
-        sources = [src for src, own in self.routes if own == tgt]
-        return detect(text, list(dict.fromkeys(sources)) or self.sources)
+        sources = [src for src, own in self.routes if own == tgt] or self.sources
+        meant = {base(src): src for src in reversed(sources)}
+        return [(meant[code], sure) for code, sure in identify(text, list(meant)[::-1])]
 
     def pair(self, source: str, target: str) -> Pair:
         """The served pair that a client means, or a refusal in LibreTranslate's words."""
@@ -140,7 +150,7 @@ class Service:
             if len(text) > self.limits.characters:
                 told = f"request ({len(text)}) exceeds text limit ({self.limits.characters})"
                 raise Refusal(413, f"Invalid request: {told}")
-            if any("\ud800" <= char <= "\udfff" for char in text):
+            if _HALF.search(text):
                 raise Refusal(400, "Invalid request: half a surrogate pair is no text")
             if "\0" in text:
                 raise Refusal(400, "Invalid request: NUL in the text")

@@ -5,11 +5,13 @@ can begin one; at their full-width sisters; and at the end of a line. Not after 
 abbreviation, and not before a small letter. One walk from left to right.
 """
 
+import re
 from collections.abc import Iterator
 
 _ENDS = frozenset(".!?…")
 _WIDE_ENDS = frozenset("。！？")
 _AFTER = _ENDS | _WIDE_ENDS | frozenset("\"'”’»)]}›」』")
+_MARK = re.compile("[\n.!?…。！？]")
 _LONGEST_TAG = 64
 _USUAL = """
 approx bzw ca cf ch co corp d.h dept dr e.g ed eds evtl fig figs ggf i.e inc jr ltd mio mr mrs ms nr p pp prof
@@ -25,9 +27,8 @@ def split_sentences(text: str) -> list[str]:
 
 def _pieces(text: str) -> Iterator[str]:
     begin = at = 0
-    while at < len(text):
-        looked, ends = _look(text, begin, at)
-        at = looked
+    while mark := _MARK.search(text, at):
+        at, ends = _look(text, begin, mark.start())
         if ends:
             while at < len(text) and text[at].isspace():
                 at += 1
@@ -44,8 +45,6 @@ def _look(text: str, begin: int, at: int) -> tuple[int, bool]:
         return at + 1, True
     if char in _WIDE_ENDS:
         return _closed(text, at + 1), True
-    if char not in _ENDS:
-        return at + 1, False
     end = _closed(text, at + 1)
     if end >= len(text) or not text[end].isspace() or (char == "." and _abbreviated(text, begin, at)):
         return end, False

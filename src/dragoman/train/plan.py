@@ -12,7 +12,8 @@ import yaml
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.data.formats import group_files, guess_languages
+from dragoman.data.formats import group_files
+from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
 from dragoman.train.auto import CorpusStats, choose, measure, this_machine
 from dragoman.train.config import RunConfig, differences, resolve
@@ -200,7 +201,7 @@ def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) 
             raise UserError("--valid: a recipe names its own validation files, under data.valid")
         return load_yaml(Path(files[0]))
     train = group_files(files, format)
-    languages = guess_languages(train[0]) or ("src", "tgt")
+    languages = languages_of(train[0]) or ("src", "tgt")
     data: dict[str, Any] = {"train": [to_dict(source) for source in train]}
     if valid:
         data["valid"] = [to_dict(source) for source in group_files(list(valid), format)]

@@ -1,0 +1,80 @@
+"""What a model looked at: `/api/v1/explain`, for translators that can say.
+
+The service has no torch. Whoever opens a run gives it a function that explains (`Served.explains`); an export
+has none, and says so.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from dragoman.errors import UserError
+from dragoman.serve.own import ERRORS
+from dragoman.serve.refusal import Refusal, busy
+from dragoman.serve.service import Service
+
+MOST_CHARACTERS = 1000
+"""Of a sentence that is explained: the answer grows with the square of its length."""
+
+
+class Attention(BaseModel):
+    kind: Annotated[Literal["encoder", "decoder", "cross", "joint"], Field(description="Who looks where.")]
+    layer: Annotated[int, Field(description="Among those of its kind, from 1.")]
+    aligns: Annotated[bool, Field(description="Whether this is the one that aligns words best.")]
+    weights: Annotated[
+        list[list[list[float]]],
+        Field(description="Heads, rows, columns. Rows are `source` (encoder) or `read`; columns likewise."),
+    ]
+
+
+class Explanation(BaseModel):
+    text: Annotated[str, Field(description="The translation that is explained.")]
+    source: Annotated[list[str], Field(description="Pieces of the source, with </s>.")]
+    read: Annotated[list[str], Field(description="<s> and the pieces that the decoder has read.")]
+    written: Annotated[list[str], Field(description="The pieces that it wrote, with </s>.")]
+    scores: Annotated[list[float], Field(description="log p of each piece that was written.")]
+    attentions: list[Attention]
+
+
+Explains = Callable[[str, str | None], Explanation]
+"""A sentence, and a translation of it or None for the model's own."""
+
+
+class ExplainRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: Annotated[str, Field(min_length=1, description="One sentence.")]
+    source: str
+    target: str
+    translation: Annotated[str | None, Field(description="Given; without it the model translates.")] = None
+
+
+def router_of(service: Service) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
+    turn = asyncio.Semaphore(1)
+
+    @router.post("/explain")
+    async def explain(asked: ExplainRequest) -> Explanation:
+        """The attention behind a translation, where the model runs in PyTorch."""
+        given = [asked.text, *([] if asked.translation is None else [asked.translation])]
+        service.check(given)
+        for text in given:
+            if not text.strip() or len(text) > MOST_CHARACTERS:
+                raise Refusal(400, f"expected a sentence of 1 to {MOST_CHARACTERS} characters")
+        pair = service.pair(asked.source, asked.target)
+        explains = service.served[pair].explains if pair in service.served else None
+        if explains is None:
+            told = "shows no attention: it is an export or goes through a pivot; serve the run itself"
+            raise Refusal(400, f"{pair[0]}→{pair[1]} {told}")
+        if turn.locked():
+            raise busy("Slowdown: another sentence is being explained")
+        async with turn:
+            try:
+                return await service.batchers[pair].in_turn(explains, asked.text, asked.translation)
+            except UserError as error:
+                raise Refusal(400, str(error)) from None
+
+    return router

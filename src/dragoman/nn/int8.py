@@ -11,7 +11,6 @@ kind once (`quantize`), and `packed.linear` asks for it; the parameter stays as 
 from collections.abc import Iterable
 
 import torch
-from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dragoman.errors import UserError
@@ -67,7 +66,7 @@ class Int8Weight:
         return y.view(*x.shape[:-1], -1)
 
 
-def quantize(weights: Iterable[nn.Parameter]) -> None:
+def quantize(weights: Iterable[Tensor]) -> None:
     """From now on `packed.linear` makes products with these frozen weights in whole numbers."""
     if not available:
         raise UserError("precision: this processor or this torch has no products of int8; choose float32")

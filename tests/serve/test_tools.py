@@ -1,4 +1,4 @@
-"""The requests of Weblate and OmegaT, as they go over the wire, and what each reads from the answer."""
+"""The requests of Weblate and OmegaT, as they go over the wire, and what they read from the answers."""
 
 import json
 from typing import Any

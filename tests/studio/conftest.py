@@ -1,5 +1,6 @@
-"""Runs as small as can be: a Transformer with several checkpoints, an LSTM without attention, a GPT."""
+"""Runs as small as can be: a Transformer with several checkpoints, an LSTM without attention, GPT, counts."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "objective": {"name": "causal", "block": 24},
     }
     train(writes, out=folder / "gpt", quiet=True)
+    counts = {name: base[name] for name in ("seed", "data", "tokenizer", "search")}
+    train(counts | {"model": {"preset": "markov-skips"}}, out=folder / "markov", quiet=True)
     return folder
 
 
 @pytest.fixture(scope="module")
-def subjects(runs: Path) -> Subjects:
-    return Subjects([runs / "transformer", runs / "lstm", runs / "gpt"], device="cpu", text=TEXT)
+def subjects(runs: Path) -> Iterator[Subjects]:
+    names = ("transformer", "lstm", "gpt", "markov")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dragoman.studio.subject._GOES_ON", 6)  # pieces after a prompt
+        yield Subjects([runs / name for name in names], device="cpu", text=TEXT)

@@ -46,7 +46,7 @@ def weights_of(entry: dict[str, Any], rows: int, columns: int) -> np.ndarray:
 
 def test_the_runs_are_told(client: TestClient) -> None:
     found = {run["name"]: run for run in client.get("/api/studio/runs").json()["runs"]}
-    assert list(found) == ["transformer", "lstm", "gpt"]
+    assert list(found) == ["transformer", "lstm", "gpt", "markov"]
     assert found["transformer"]["attentions"] == 6 and found["lstm"]["attentions"] == 0
     assert found["gpt"]["generates"] and not found["transformer"]["generates"]
     assert {"0000004", "0000008", "0000012"} <= set(found["transformer"]["checkpoints"])
@@ -156,7 +156,7 @@ def test_long_sentences_come_kind_by_kind(client: TestClient, monkeypatch: pytes
     assert MOST_WEIGHTS / 3 * 4 < 1e6  # as base64
 
 
-@pytest.mark.parametrize("run", ["lstm", "gpt"])
+@pytest.mark.parametrize("run", ["lstm", "gpt", "markov"])
 def test_models_of_other_kinds(run: str, client: TestClient) -> None:
     best = ask(client, "translate", run=run, beam=2)["hypotheses"][0]
     found = ask(client, "attention", run=run, beam=2)
@@ -166,8 +166,9 @@ def test_models_of_other_kinds(run: str, client: TestClient) -> None:
         error = ask(client, "heads", 400, run=run, target=best["ids"])["error"]
         assert "no attention whose heads" in error
     else:
-        assert best["text"].startswith(TEXT)
         entry = found["attentions"][0]
+        assert entry["maskable"] == (run == "gpt")
+        assert run == "markov" or best["text"].startswith(TEXT)
         told = ask(client, "head", run=run, target=best["ids"], module=entry["module"], head=0, position=2)
         assert sum(told["weights"]) == pytest.approx(1, abs=1e-3)
     assert ask(client, "beam", run=run, beam=2)["finals"][0]["text"] == best["text"]

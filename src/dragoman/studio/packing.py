@@ -1,6 +1,7 @@
 """Weights and words as a browser gets them: small, and with all it takes to merge pieces into words."""
 
 import base64
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ def packed(weights: Float[Tensor, "H Q M"]) -> str:
     return base64.b64encode((weights * 255).round().byte().numpy().tobytes()).decode()
 
 
-def attentions_of(seen: Inside, kind: str | None) -> list[dict[str, Any]]:
-    """All of them, with their weights if all have room, else with those of one kind."""
+def attentions_of(seen: Inside, kind: str | None, maskable: Collection[str]) -> list[dict[str, Any]]:
+    """All of them, with their weights if all have room, else with those of one kind. `maskable` are those
+    whose heads can be switched off."""
     everything = sum(each.weights.numel() for each in seen.attentions) <= MOST_WEIGHTS
     shown = kind or ("cross" if seen.of("cross") else next((each.kind for each in seen.attentions), None))
     return [
@@ -29,6 +31,7 @@ def attentions_of(seen: Inside, kind: str | None) -> list[dict[str, Any]]:
             "kind": each.kind,
             "layer": each.layer,
             "heads": len(each.weights),
+            "maskable": each.module in maskable,
             "weights": packed(each.weights) if everything or each.kind == shown else None,
         }
         for each in seen.attentions

@@ -69,7 +69,7 @@ def attention(
         "text": subject.tokenizers[1].decode(target),
         "sides": sides_of(seen, subject.tokenizers),
         "scores": own_scores,
-        "attentions": attentions_of(seen, kind),
+        "attentions": attentions_of(seen, kind, head_counts(subject.translator.model)),
         "start": None
         if start is None
         else {

@@ -18,6 +18,8 @@ _SCORED = (
     "Transformer's kind. Softmax, weighting and sum are the same."
 )
 
+_COUNTED = "This attention weighs counts and sums no vectors: its weights are all there is to see."
+
 
 def one_head(
     subject: Subject, text: str, target: Sequence[int], module: str, head: int, position: int
@@ -77,17 +79,22 @@ def _of_vectors(
 def _of_memory(subject: Subject, seen: Inside, own: Seen, position: int) -> dict[str, Any]:
     """Recurrent and convolutional decoders: the vectors that are summed are the memory itself."""
     memory = contexts_of(*_pair(subject, seen)).get(own.module)
+    weights = own.weights[0, position].double().numpy()
+    rows, columns = own.weights.shape[1:]
+    ahead = columns - rows if own.kind == "joint" else columns  # of the first row: all after it is hidden
+    told = {
+        "weights": numbers(weights),
+        "visible": [[column <= row + ahead for column in range(columns)] for row in range(rows)],
+    }
     if memory is None:
-        raise UserError(f"attention: '{own.module}' sums no vectors; its weights are all there is to see")
-    weights, values = own.weights[0, position].double().numpy(), memory.double().cpu().numpy()
+        return told | {"why": _COUNTED}
+    values = memory.double().cpu().numpy()
     weighted = weights[:, None] * values
-    return {
+    return told | {
         "why": _SCORED,
         "values": numbers(values),
-        "weights": numbers(weights),
         "weighted": numbers(weighted),
         "summed": numbers(weighted.sum(axis=0)),
-        "visible": [[True] * len(weights)] * own.weights.size(1),
     }
 
 

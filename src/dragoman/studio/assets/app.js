@@ -140,7 +140,10 @@ function prepare() {
     at("views").querySelector('[aria-selected="true"]').focus();
   });
   at("run").append(...runs.map((run) => h("option", { value: run.name }, run.name)));
-  at("run").addEventListener("change", () => set({ run: at("run").value, module: undefined, heads: "", masked: "", target: "", forced: "", at: undefined, checkpoint: undefined }));
+  const example = (name) => runs.find((run) => run.name === name).text;
+  at("run").addEventListener("change", () => set({ run: at("run").value,
+    text: state.text === example(state.run) ? example(at("run").value) : state.text, // another language, another sentence
+    module: undefined, heads: "", masked: "", target: "", forced: "", at: undefined, checkpoint: undefined }));
   let waiting = 0;
   at("text").addEventListener("input", () => {
     grow();

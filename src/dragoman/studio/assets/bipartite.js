@@ -92,7 +92,7 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
 
   const title = (text, at, anchor) => s("text", { x: at, y: 14, "text-anchor": anchor, fill: colours.soft, "font-size": 11 }, text);
   const svg = drawing(width, height, label, bars, lines, texts.columns, texts.rows,
-    title(titles[0], left - 8, "end"), title(titles[1], width - right + 8, "start"));
+    title(titles[0], Math.max(left - 8, textWidth(titles[0], 11)), "end"), title(titles[1], width - right + 8, "start"));
   svg.setAttribute("tabindex", "0");
   let now = [null, null];
   const move = (side, number) => { if (side !== now[0] || number !== now[1]) { now = [side, number]; show(side, number); } };

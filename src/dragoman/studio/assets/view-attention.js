@@ -70,6 +70,7 @@ export function create(root) {
   }
 
   function switches(entry, off, masked) {
+    if (!entry.maskable) return "";
     const flip = (head) => set({
       masked: toldHeads({ ...masked, [entry.module]: off.includes(head) ? off.filter((each) => each !== head) : [...off, head] }),
     });

@@ -39,14 +39,14 @@ export function create(root) {
 
   function drawSteps(data, found, position) {
     const token = found.rows[position], seen = found.visible[position], masked = (c) => !seen[c];
-    const width = found.values[0].length;
+    const width = found.values?.[0].length ?? 0;
     parts = [];
     const children = [], row = [];
     if (found.inputs) {
       const { embedded, position: place, read } = found.inputs;
       const rows = [["embedding", embedded], ["position", place], [found.layer > 1 || found.kind === "cross" ? "after the layers before" : "input x", read]].filter(([, row]) => row);
       const flat = place && place.every((value) => value === 0) ? " Positions are not added here; they enter the scores." : "";
-      children.push(step("0", `What «${token}» brings`, `Its embedding, what is added for its place, and what this attention reads.${flat}${more(read.length)}`,
+      children.push(step("0", `What «${token}» brings`, `${embedded ? "Its embedding, what is added for its place, and what this attention reads." : "What this attention reads."}${flat}${more(read.length)}`,
         cells({ rows: rows.map(([name]) => name), columns: names(read.length), values: rows.map(([, row]) => some(row)) })));
       children.push(step("1", "Query, keys and values", `Three projections: a query of «${token}», a key and a value of each token that it may look at.${more(found.query.length)}`,
         cells({ rows: ["q"], columns: names(found.query.length), values: [some(found.query)] }),
@@ -59,11 +59,11 @@ export function create(root) {
     } else {
       children.push(h("p", { class: "soft" }, found.why));
     }
-    row.push(step("4", "Softmax", "Positive, and in sum 1; masked is 0.", column(found, "weight", found.weights, masked, { most: 1, digits: 3 })));
+    row.push(step("4", width ? "Softmax" : "Weights", "Positive, and in sum 1; masked is 0.", column(found, "weight", found.weights, masked, { most: 1, digits: 3 })));
     children.push(h("div", { class: "side-by-side" }, row));
-    children.push(step("5", "Weight × value", `Each value, as far as it is looked at.${more(width)}`,
+    if (width) children.push(step("5", "Weight × value", `Each value, as far as it is looked at.${more(width)}`,
       cells({ rows: found.columns, columns: names(width), values: found.weighted.map(some), masked: (r) => masked(r) })));
-    children.push(step("6", "Sum", `What this head hands on for «${token}»${found.output ? ", and what becomes of it in the model's width, through the output projection" : ""}.${more(width)}`,
+    if (width) children.push(step("6", "Sum", `What this head hands on for «${token}»${found.output ? ", and what becomes of it in the model's width, through the output projection" : ""}.${more(width)}`,
       cells({ rows: ["sum"], columns: names(width), values: [some(found.summed)] }),
       found.output && cells({ rows: ["output"], columns: names(found.output.length), values: [some(found.output)] })));
     children.push(step("∀", "All tokens of this head", "The weights for every token; click a row for its six steps. Hatched: masked.",

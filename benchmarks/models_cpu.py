@@ -28,6 +28,8 @@ from dragoman.models.markov import MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
+from dragoman.models.ulmfit import UlmfitConfig
+from dragoman.models.unilm import UnilmConfig
 
 WIDTHS = range(16, 2049, 4)  # they divide into heads and directions
 
@@ -51,6 +53,29 @@ MODELS_AT_WIDTH: dict[str, tuple[str, Callable[[int], object]]] = {
             dropout=DROPOUT,
             attention_dropout=0.0,
             max_positions=256,
+        ),
+    ),
+    "UniLM, 6 layers over source and target": (
+        "unilm",
+        lambda width: UnilmConfig(
+            num_layers=6,
+            model_dim=width,
+            num_heads=4,
+            ff_dim=4 * width,
+            dropout=DROPOUT,
+            attention_dropout=0.0,
+            max_positions=256,
+        ),
+    ),
+    "AWD-LSTM, 3 layers over source and target": (
+        "ulmfit",
+        lambda width: UlmfitConfig(
+            model_dim=width,
+            hidden_dim=2 * width,
+            embedding_dropout=0.0,
+            input_dropout=DROPOUT,
+            dropout=DROPOUT,
+            output_dropout=DROPOUT,
         ),
     ),
     "LSTM, additive (Bahdanau)": ("rnn", recurrent()),

@@ -11,11 +11,16 @@ from dragoman.train.session import train_run
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
 
-def test_it_guesses_hidden_pieces(tmp_path: Path) -> None:
+def stretches_of_one_word(directory: Path) -> Path:
     """A stretch of text has one word for everything: what is hidden is what is seen."""
-    text = tmp_path / "text.txt"
+    text = directory / "text.txt"
     stretches = [WORDS[(3 * n + n // 8) % 8] for n in range(75)]
     text.write_text("".join(f"{word} {word} {word} {word}\n" * 16 for word in stretches), "utf-8")
+    return text
+
+
+def test_it_guesses_hidden_pieces(tmp_path: Path) -> None:
+    text = stretches_of_one_word(tmp_path)
     small = {"num_layers": 1, "model_dim": 32, "num_heads": 2, "ff_dim": 64, "max_positions": 32}
     config = resolve(
         {

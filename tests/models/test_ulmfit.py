@@ -32,7 +32,7 @@ def test_the_layers_are_torchs_lstm() -> None:
         found = model(src, mask, tgt)
         for row, length in enumerate((7, 4, 1)):
             ids = torch.cat([src[row, :length], tgt[row]])
-            x = nn.functional.embedding(ids, model.decoder.embedding.weight)[None]
+            x = 8**0.5 * nn.functional.embedding(ids, model.decoder.embedding.weight)[None]
             for layer in model.decoder.layers:
                 x, _ = layer.layers[0](x)
             torch.testing.assert_close(found[row], x[0, length:], atol=1e-12, rtol=0)

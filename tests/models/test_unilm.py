@@ -80,22 +80,18 @@ def test_a_blank_in_text_is_the_one_it_writes_with() -> None:
     assert state.pasts[0].length == 6  # no blank has stayed
 
 
-def test_blanks_can_be_learnt_under_every_mask() -> None:
-    model = make("unilm", torch.float32)
+def test_every_parameter_learns_from_blanks() -> None:
+    model = make("unilm").train()
     ids = torch.tensor([[3, 0, 5, 6, 7], [8, 9, 0, 11, 3], [4, 4, 9, 0, 7]])
     segments = torch.tensor([[0] * 5, [1] * 5, [2, 2, 3, 3, 3]])
-    batch = TextBatch(
-        ids, torch.ones_like(ids) > 0, segments, torch.tensor([1, 7, 13]), torch.tensor([12, 13, 14]), None, 3
-    )
-    optimizer, objective = torch.optim.Adam(model.parameters(), lr=1e-2), AskedPieces("unilm")
-    for _ in range(40):
-        optimizer.zero_grad()
-        loss = objective(model, batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
+    asked, targets = torch.tensor([1, 7, 13]), torch.tensor([12, 13, 14])
+    batch = TextBatch(ids, torch.ones_like(ids) > 0, segments, asked, targets, None, 3)
+    loss = AskedPieces("unilm")(model, batch)
+    loss.total.backward()
     assert loss.count == 3
-    assert (loss.nll / loss.count).item() < 0.05
-    assert decoder_of(model).blank.grad is not None
+    for name, parameter in model.decoder.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0 or name.endswith("query_key_value.bias"), name
 
 
 def test_what_it_cannot_be_is_refused() -> None:

@@ -243,6 +243,14 @@ def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: st
         ({"objective": {"name": "masked"}}, "objective.name: masked does not go with model.kind gpt"),
         ({"objective": {"name": "unilm"}}, "objective.name: unilm does not go with model.kind gpt"),
         (
+            {"objective": {"name": "unilm", "r_drop": 1}, "model": {"kind": "unilm"}},
+            "objective.r_drop: it does nothing for unilm, found 1.0; leave it out",
+        ),
+        (
+            {"objective": {"name": "unilm", "block": 63}, "model": {"kind": "unilm"}},
+            "objective.block: a block of 63 pieces needs 2 more places",
+        ),
+        (
             {"objective": {"mask_shares": [1, 1]}},
             r"objective.mask_shares: expected three .* found \[1.0, 1.0\]",
         ),

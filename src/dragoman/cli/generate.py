@@ -10,7 +10,7 @@ from dragoman.text.normalize import one_line
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(help="Run directory of a causal language model.")],
+    run: Annotated[Path, typer.Argument(help="Run directory of a language model.")],
     prompts: Annotated[
         list[str] | None, typer.Argument(help="What the text begins with; without any, lines of text.")
     ] = None,
@@ -33,7 +33,7 @@ def generate(
     checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Continue prompts from arguments or a file with a model of text (objective.name causal)."""
+    """Continue prompts from arguments or a file with a language model (causal, prefix or unilm)."""
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines

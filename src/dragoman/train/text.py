@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _METRICS = ("loss", "perplexity", "accuracy")
 _FOR_KIND: dict[str, type] = {"masked": BertConfig, "bidirectional": ElmoConfig, "unilm": UnilmConfig}
 """Objectives that are made for one kind of model."""
+_WITHOUT = {"label_smoothing": 0.0, "r_drop": 0.0, "teacher_forcing": 1.0} | dict.fromkeys(
+    ("activation_penalty", "temporal_penalty"), 0.0
+)
+"""Fields that these objectives do not know, and what they are where they do nothing."""
 _MARKS: dict[type, int] = {GptConfig: 1, UnilmConfig: 2, BertConfig: 3}
 """Places that a block needs beside its pieces, where a model has a table of places."""
 
@@ -49,6 +53,9 @@ def check_text(config: "RunConfig", model: object) -> None:
             f"objective.name: {name} does not go with model.kind {config.model['kind']}: masked is for bert, "
             "bidirectional for elmo, unilm for unilm, the others are for models that write"
         )
+    for field, off in _WITHOUT.items():
+        if kind and (found := getattr(config.objective, field)) != off:
+            raise UserError(f"objective.{field}: it does nothing for {name}, found {found}; leave it out")
     if not config.data.text:
         if name == "translate" or config.data.imported is not None:
             return

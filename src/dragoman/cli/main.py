@@ -22,8 +22,11 @@ from dragoman.cli.distill import distill
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.import_model import import_model
+from dragoman.cli.predict import predict
+from dragoman.cli.pretrain import pretrain
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
@@ -56,6 +59,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, compare, search_report),
+    *(pretrain, finetune, predict),
     *(average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)

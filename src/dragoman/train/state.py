@@ -16,21 +16,25 @@ from dragoman.checkpoint.model import (
     describe,
     load_into,
     model_tensors,
+    renamed_weights,
     same_model,
     vocab_of,
 )
 from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
-from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import Network, build_network
 from dragoman.models.base import EncoderDecoder
+from dragoman.models.heads import TaskNetwork
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
+from dragoman.task_objectives import TaskLoss
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
+from dragoman.train.examples import Corpus
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.schedule import scale_at
+from dragoman.train.task import head_config
 
 
 @dataclass(frozen=True)
@@ -91,26 +95,26 @@ class Fitting:
     amp = False
     average: Average | None = None
 
-    def __init__(
-        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
-    ) -> None:
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         self.config, self.device, self.crew = config, device, crew
         self.sharded = config.train.shard and crew.size > 1
         self.fingerprint = prepared.fingerprint
         kind, model_config = config.model_config
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         vocab = vocab_of(src, tgt)
-        self.description = describe(kind, model_config, vocab, src, tgt)
+        head = None if config.task is None else head_config(config.task)
+        self.description = describe(kind, model_config, vocab, src, tgt, head)
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
-        self.model = build_network(kind, model_config, vocab).to(home).train()
+        network = build_network(kind, model_config, vocab)
+        self.model: Any = (network if head is None else TaskNetwork(network, head)).to(home).train()
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
 
     @contextmanager
-    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Network]:
+    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Any]:
         """The model with the weights that will be used: the moving average's, where there is one, or those
         given. Of a model in parts, rank 0 has a whole copy inside; the others have nothing that runs."""
         if not self.sharded:
@@ -166,10 +170,16 @@ class Fitting:
 
     def begin_with(self, found: Checkpoint) -> None:
         """The weights of another run's checkpoint; nothing else of it."""
-        part = str(found.state["weights"])
-        load_into(self.model, self._read(found, part, model_tensors(self.model)), found.path)
+        own = model_tensors(self.model)
+        read = found.read(str(found.state["weights"]), "cpu" if self.sharded else self.device)
+        tensors = renamed_weights(read, found.state["model"], self.description)
+        if self.sharded:
+            tensors = parts_like(tensors, own)
+        if self.config.task is not None:  # a head that is not there stays as it was made
+            tensors = {**{name: own[name] for name in own if name.startswith("head.")}, **tensors}
+        load_into(self.model, tensors, found.path)
         if self.average:
-            self.average.load(self._read(found, part, self.average.tensors), found.path)
+            self.average.load(tensors, found.path)
 
     def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The tensors of a part, or this process's share of them."""
@@ -198,9 +208,7 @@ class Fitting:
 class Training(Fitting):
     """What gradients need beside the model: an optimizer, and the average of the weights."""
 
-    def __init__(
-        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
-    ) -> None:
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         super().__init__(config, prepared, device, crew)
         self.objective = _objective(config, self.model)
         self._passes = crew.wrap(self.model, self.objective, self.sharded)
@@ -242,7 +250,9 @@ class Training(Fitting):
         return changed
 
 
-def _objective(config: RunConfig, model: Network) -> Objective:
+def _objective(config: RunConfig, model: Network | TaskNetwork) -> Objective:
+    if isinstance(model, TaskNetwork):
+        return TaskLoss(config.objective.label_smoothing)
     if not isinstance(model, EncoderDecoder):
         return MaskedLanguageModel()
     forcing = config.objective.forcing()

@@ -12,6 +12,7 @@ with one word more has all later words at other positions than the data, and the
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -95,7 +96,7 @@ class Validator:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def run(self, model: Network, autocast: torch.autocast) -> Validation:
+    def run(self, model: Any, autocast: torch.autocast) -> Validation:
         """Leaves the model in training mode, as it was."""
         model.eval()
         with autocast:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import torch
 
+from dragoman.data.labelled.examples import Labelled
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig
 from dragoman.train.count import count_run
@@ -67,7 +68,12 @@ def _learn(
             f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "
             "some of them wait in every update"
         )
-    return Loop(run, prepared, training, keeper, log).fit(stop)
+    loop = Loop(run, prepared, training, keeper, log)
+    examples = loop.batches.examples
+    if isinstance(examples, Labelled) and examples.cut:
+        most = examples.task.max_length
+        log.say(f"{examples.cut:,} of {len(examples):,} examples are cut to task.max_length, {most} pieces")
+    return loop.fit(stop)
 
 
 def _open_log(run: Run, display: Display) -> Log:

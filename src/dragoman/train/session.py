@@ -113,7 +113,7 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
         "translate": "translate with:  dragoman translate",
         "causal": "go on with:  dragoman generate",
         "task": "use it with:  dragoman predict",
-        "masked": "fine-tune it with:  dragoman finetune",
+        **dict.fromkeys(("masked", "spans", "denoise"), "fine-tune it with:  dragoman finetune"),
     }
     use = uses.get(run.config.objective.name)
     return [*lines, f"{use} {run.directory}"] if use else lines

@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
+from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.models import MODELS, READERS
@@ -41,6 +42,8 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
             continue  # each kind has a table of its own
         if name == "train":
             found |= fields_of(TrainConfig, "train.")
+        elif name == "task":
+            found |= {name: "null"} | fields_of(TaskConfig, "task.")
         elif name == "data":
             found |= fields_of(field.type if isinstance(field.type, type) else object, "data.")
         elif isinstance(default, type) and dataclasses.is_dataclass(default):
@@ -89,7 +92,7 @@ def test_every_choice_is_documented() -> None:
     sections += [("search.", SearchConfig, page), ("objective.", ObjectiveConfig, page)]
     sections += [("objective.guided_alignment.", AlignmentGuide, page)]
     models = sections_of_models()
-    sections += [("objective.noise.", NoiseConfig, page)]
+    sections += [("objective.noise.", NoiseConfig, page), ("task.", TaskConfig, page)]
     sections += [("model.", config, models[kind]) for kind, (config, _) in ALL_MODELS.items()]
     for prefix, config, text in sections:
         for name, hint in get_type_hints(config).items():

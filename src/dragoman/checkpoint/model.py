@@ -20,6 +20,7 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.heads import HeadConfig, TaskNetwork
 from dragoman.nn.counts import make_room
 from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
@@ -28,12 +29,14 @@ CHECKPOINTS = "checkpoints"
 BEST = "best.json"
 LORA = "lora"
 """In what is said of a model: its pairs of thin matrices, where it has them."""
+_NETWORK, _HEAD = "network", "head"
+"""The two parts of a `TaskNetwork`."""
 _JOINT, _SRC, _TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    model: Network
+    model: Network | TaskNetwork
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     name: str
@@ -71,14 +74,34 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -
             tensor.copy_(tensors[name])
 
 
-def describe(kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Tokenizer) -> dict[str, Any]:
+def describe(
+    kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Tokenizer, head: HeadConfig | None = None
+) -> dict[str, Any]:
     """What a checkpoint says of its model: enough to build it again, and to refuse another tokenizer."""
-    return {
+    described = {
         "kind": kind,
         "config": to_dict(config),
         "vocab": asdict(vocab),
         "tokenizers": {"src": src.sha256, "tgt": tgt.sha256},
     }
+    return described if head is None else {**described, _HEAD: to_dict(head)}
+
+
+def renamed_weights(
+    tensors: Mapping[str, Tensor], described: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """The weights of a network under the names that they have with a head and without. Those of a head go
+    along where the head is the same."""
+    parts = {_HEAD: {}, _NETWORK: {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".") if _HEAD in described else (_NETWORK, ".", name)
+        parts[part][rest] = tensor
+    if _HEAD not in wanted:
+        return parts[_NETWORK]
+    named = {f"{_NETWORK}.{name}": tensor for name, tensor in parts[_NETWORK].items()}
+    if described.get(_HEAD) == wanted[_HEAD]:
+        named |= {f"{_HEAD}.{name}": tensor for name, tensor in parts[_HEAD].items()}
+    return named
 
 
 def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -88,7 +111,9 @@ def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _completed(described: Mapping[str, Any]) -> dict[str, Any]:
     config = from_dict(config_class(str(described["kind"])), described["config"], "model")
-    return {**described, "config": to_dict(config)}
+    head = described.get(_HEAD)
+    own = {} if head is None else {_HEAD: to_dict(from_dict(HeadConfig, head, _HEAD))}
+    return {**described, "config": to_dict(config), **own}
 
 
 def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:
@@ -145,6 +170,8 @@ def write_best(run: Path, best: Mapping[str, Any]) -> None:
 def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
     """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
     loaded = load_network(run, device, which)
+    if isinstance(loaded.model, TaskNetwork):
+        raise UserError(f"{run}: this run is fine-tuned for a task; use it with  dragoman predict {run}")
     if not isinstance(loaded.model, EncoderDecoder):
         raise UserError(f"{run}: its model reads and does not write")
     return LoadedModel(
@@ -192,11 +219,13 @@ def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Che
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 
 
-def build_described(described: Mapping[str, Any], folded: bool = False) -> Network:
+def build_described(described: Mapping[str, Any], folded: bool = False) -> Network | TaskNetwork:
     """With the pairs that it is trained with (`nn/lora.py`), or with them folded into their matrices."""
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
     model = build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
+    if _HEAD in described:
+        model = TaskNetwork(model, from_dict(HeadConfig, described[_HEAD], _HEAD))
     lora = described.get(LORA)
     if lora is not None and not folded:
         add_pairs(model, int(lora["rank"]), float(lora["alpha"]), lora["targets"])

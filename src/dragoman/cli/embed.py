@@ -31,6 +31,7 @@ def embed(
     from dragoman.checkpoint.model import load_network
     from dragoman.decode.embed import Embedder
     from dragoman.decode.vectors import write_vectors
+    from dragoman.models.heads import TaskNetwork
     from dragoman.train.run import Run, pick_device
 
     if by != "piece" and pool != "none":
@@ -38,8 +39,9 @@ def embed(
     opened = Run.open(run)
     causal = opened.config.objective.name == "causal"
     loaded = load_network(opened.directory, pick_device(device), checkpoint)
+    model = loaded.model
     embedder = Embedder(
-        getattr(loaded.model, "network", loaded.model),  # without the head of a task
+        model.network if isinstance(model, TaskNetwork) else model,
         loaded.src_tokenizer,
         layer=_layer(layer),
         pool=pool,

@@ -23,8 +23,11 @@ from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.import_model import import_model
+from dragoman.cli.predict import predict
+from dragoman.cli.pretrain import pretrain
 from dragoman.cli.resume import resume
 from dragoman.cli.score import score
 from dragoman.cli.search_report import search_report
@@ -57,8 +60,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, generate, embed, score, align, evaluate, explain, studio, compare),
-    *(search_report, average, tune, distill, back_translate, export, serve, corpus, align_corpus, tokenize),
+    *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
+    *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
+    *(export, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 app.command("import")(import_model)

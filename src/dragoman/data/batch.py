@@ -128,7 +128,49 @@ class VectorBatch:
         return VectorBatch(*moved)
 
 
-Batch = PairBatch | TextBatch
+@dataclass(frozen=True)
+class TaskBatch:
+    """A batch of texts and of what is to be said about them: `data/labelled/layout.py` draws it. An example
+    may take several rows, which follow each other."""
+
+    ids: Int[Tensor, "R T"]
+    mask: Bool[Tensor, "R T"]
+    segments: Int[Tensor, "R T"]
+    targets: Tensor
+    """One number an example, or a place asked for, or two places; empty where nothing is known."""
+    asked: Int[Tensor, "A"] | None
+    """tag: places that have a label, counted through the rows."""
+    allowed: Bool[Tensor, "R T"] | None
+    """span: where an answer may begin and end; the first place is that of none."""
+    choices: Int[Tensor, "B"] | None
+    """choice: rows of each example."""
+    num_tokens: int
+    """Of targets: what a summed loss is divided by."""
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.ids.shape
+
+    def to(self, device: Device) -> "TaskBatch":
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "TaskBatch":
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "TaskBatch":
+        return TaskBatch(
+            ids=move(self.ids),
+            mask=move(self.mask),
+            segments=move(self.segments),
+            targets=move(self.targets),
+            asked=None if self.asked is None else move(self.asked),
+            allowed=None if self.allowed is None else move(self.allowed),
+            choices=None if self.choices is None else move(self.choices),
+            num_tokens=self.num_tokens,
+        )
+
+
+Batch = PairBatch | TextBatch | TaskBatch
 
 
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:

@@ -9,6 +9,7 @@ from dragoman.errors import UserError
 FORMATS = (
     *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
     *("tmx", "xliff", "po", "mo", "zip", "text"),
+    *("conll", "squad", "lines"),
 )
 
 _LONGEST_LINE = (1 << 31) - 1

@@ -39,7 +39,7 @@ def fingerprint(
     sources = (*data.train, *data.valid)
     files = [file for source in sources for file in source.files]
     files += [source.alignment for source in sources if source.alignment is not None]
-    stamps = _stamp_files(files, progress)
+    stamps = stamp_files(files, progress)
     hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
 
     def describe(source: SourceConfig) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def check_unchanged(stamps: Iterable[Stamp]) -> None:
             raise UserError(f"{stamp.path}: the file was changed while it was being read; start again")
 
 
-def _stamp_files(paths: Sequence[str], progress: Progress) -> list[Stamp]:
+def stamp_files(paths: Sequence[str], progress: Progress) -> list[Stamp]:
     statuses = {path: _status(path) for path in paths}
     total = sum(status.st_size for status in statuses.values())
     done = 0

@@ -55,6 +55,11 @@ class Prepared:
         """Pairs that are left out of training, by reason."""
         self.valid_dropped = dict(meta.valid_dropped)
 
+    @property
+    def valid_targets(self) -> int:
+        """Tokens that a validation asks for."""
+        return int(self.valid.tgt_lengths.sum()) + len(self.valid)
+
     @classmethod
     def open(cls, directory: Path) -> "Prepared":
         """Open a prepared corpus; one that is cut or not what it says it is gets refused by name."""
@@ -86,7 +91,7 @@ class Prepared:
                     result = work / "result"
                     result.mkdir()
                     for name in (META, *self._meta.files):
-                        _link_or_copy(self.directory / name, result / name)
+                        link_or_copy(self.directory / name, result / name)
                     publish(result, directory)
             except OSError as error:
                 reason = error.strerror or error
@@ -132,7 +137,7 @@ def _load_tokenizers(directory: Path, meta: PreparedMeta) -> tuple[Tokenizer, To
     return loaded[0], loaded[-1]
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:

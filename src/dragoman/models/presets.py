@@ -1,6 +1,7 @@
 """Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
@@ -141,6 +142,54 @@ def unilm_tiny() -> UnilmConfig:
     return UnilmConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
 
 
+def t5_tiny() -> TransformerConfig:
+    """T5's wiring (Raffel et al. 2020) for two CPU cores and some minutes."""
+    return replace(t5_small(), num_layers=3, model_dim=128, num_heads=4, head_dim=None, ff_dim=256)
+
+
+def t5_small() -> TransformerConfig:
+    """The smallest model of Raffel et al. 2020: distances inside every attention, a norm without a mean, no
+    biases, nothing scaled."""
+    return TransformerConfig(
+        num_layers=6,
+        model_dim=512,
+        num_heads=8,
+        head_dim=64,
+        ff_dim=2048,
+        ff_dropout=0.1,
+        attention_dropout=0.1,
+        norm="pre",
+        norm_kind="rms",
+        norm_eps=1e-6,
+        bias=False,
+        scale_attention=False,
+        positions="t5",
+        scale_embeddings=False,
+        scale_output=True,
+    )
+
+
+def bart_tiny() -> TransformerConfig:
+    """BART's wiring (Lewis et al. 2020) for two CPU cores and some minutes."""
+    return replace(bart_base(), num_layers=3, model_dim=128, num_heads=4, ff_dim=256, max_positions=512)
+
+
+def bart_base() -> TransformerConfig:
+    """The smaller model of Lewis et al. 2020: learnt positions, and a norm on the embeddings."""
+    return TransformerConfig(
+        num_layers=6,
+        model_dim=768,
+        num_heads=12,
+        ff_dim=3072,
+        attention_dropout=0.1,
+        activation="gelu",
+        positions="learned",
+        max_positions=1024,
+        scale_embeddings=False,
+        norm_embeddings=True,
+    )
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -172,9 +221,37 @@ PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
     "elmo-tiny": ("elmo", elmo_tiny),
     "unilm-base": ("unilm", unilm_base),
     "unilm-tiny": ("unilm", unilm_tiny),
+    "t5-small": ("transformer", t5_small),
+    "t5-tiny": ("transformer", t5_tiny),
+    "bart-base": ("transformer", bart_base),
+    "bart-tiny": ("transformer", bart_tiny),
     "markov": ("markov", markov),
     "markov-skips": ("markov", markov_skips),
 }
+
+
+_OBJECTIVES = {
+    "gpt": "causal",
+    "ulmfit": "causal",
+    "bert": "masked",
+    "elmo": "bidirectional",
+    "unilm": "unilm",
+    "t5": "spans",
+    "bart": "denoise",
+}
+"""What a family is pre-trained with, by the beginning of its presets' names."""
+
+
+def usual_objective(name: str) -> str:
+    """The objective that a preset is pre-trained with."""
+    preset(name)
+    family = name.partition("-")[0]
+    if family not in _OBJECTIVES:
+        raise UserError(
+            f"--model: '{name}' has no objective of its own; choose one with  objective.name=causal, spans "
+            "or denoise"
+        )
+    return _OBJECTIVES[family]
 
 
 def preset(name: str, where: str = "model") -> tuple[str, ModelConfig]:

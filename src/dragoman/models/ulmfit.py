@@ -67,6 +67,7 @@ class UlmfitReader(nn.Module):
 
 
 class UlmfitDecoder(nn.Module):
+    usual_pooling = "concat"  # of heads
     reads_on = True
     """The source is what stands before the target: lines that have been written can be it."""
     differentiable_steps = True

@@ -79,6 +79,7 @@ def unilm(config: UnilmConfig, vocab: Vocab) -> EncoderDecoder:
 
 
 class UnilmDecoder(nn.Module):
+    usual_pooling = "mean"  # of heads
     reads_on = True
     """The source is what stands before the target: lines that have been written can be it."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
 _EXAMPLES = ("objective.name", "objective.block", "objective.noise", "objective.next_sentence")
-_FIXED = ("seed", "start", "data", "tokenizer", "model", "train.batch_tokens", *_EXAMPLES)
+_FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
 
 

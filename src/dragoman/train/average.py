@@ -19,7 +19,7 @@ from dragoman.errors import UserError
 from dragoman.train.config import LOWER_IS_BETTER
 from dragoman.train.run import DATA, Run, pick_device
 from dragoman.train.state import Best, Progress, uses_bf16
-from dragoman.train.validate import Validator
+from dragoman.train.validate_task import make_validator
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _validate(
     if not (run.directory / DATA).is_dir():
         return {}
     config = run.config.train
-    validator = Validator(run.config, run.prepared(), device)
+    validator = make_validator(run.config, run.corpus(), device)
     if not len(validator):
         return {}
     model = build_described(state["model"]).to(device)

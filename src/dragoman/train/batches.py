@@ -17,12 +17,11 @@ import numpy as np
 import torch
 
 from dragoman.data.batch import Batch
-from dragoman.data.corpus import Prepared
 from dragoman.data.examples import Examples
 from dragoman.data.sampler import BucketSampler, tempered
 from dragoman.train.config import RunConfig
 from dragoman.train.distributed import ALONE, Crew
-from dragoman.train.examples import training_examples
+from dragoman.train.examples import Corpus, training_examples
 
 T = TypeVar("T")
 _AHEAD = 8
@@ -75,9 +74,7 @@ def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler:
 class Batches:
     """The training data of a run as updates, from any place on."""
 
-    def __init__(
-        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
-    ) -> None:
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         self.config, self.device, self.crew = config, device, crew
         self.examples = training_examples(config, prepared)
         self.sampler = make_sampler(config, self.examples)

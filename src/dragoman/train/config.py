@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from dragoman.config import apply_overrides, check_not_negative, check_shares, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
+from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
@@ -18,23 +19,25 @@ from dragoman.objectives import AlignmentGuide, ForcingSchedule, TeacherForcing
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.train.optim import OptimConfig
 from dragoman.train.schedule import ScheduleConfig, paper_rate
+from dragoman.train.task import check_task, named_objective, settled
 from dragoman.train.text import check_text, with_specials, without_smoothing
 from dragoman.train.transfer import TransferConfig
 
-Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact"]
+TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
+Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
 LOWER_IS_BETTER = ("loss", "perplexity")
 _ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 
 
 ObjectiveName = Literal[
-    "translate", "causal", "masked", "spans", "denoise", "bidirectional", "prefix", "unilm"
+    "translate", "causal", "masked", "spans", "denoise", "bidirectional", "prefix", "unilm", "task"
 ]
 
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
     name: ObjectiveName = "translate"
-    """`translate` learns from pairs, all others from text."""
+    """`translate` learns from pairs, `task` from labelled examples, all others from text."""
     block: int = 128
     """Pieces of text in an example."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
@@ -184,6 +187,8 @@ class RunConfig:
     data: DataConfig
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: dict[str, Any]
+    task: TaskConfig | None = None
+    """What to learn to say about text; None: nothing but the text itself."""
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -212,11 +217,15 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     kind, model = _model_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
-    plain["objective"] = without_smoothing(plain.get("objective", {}))
+    plain["objective"] = without_smoothing(named_objective(plain))
     if isinstance(model, CountedConfig):
         plain["train"] = _with_an_end(plain["train"])
     config = from_dict(RunConfig, plain)
-    check_text(config, model)
+    if config.task is not None:
+        config = dataclasses.replace(config, task=settled(config.task, model))
+        check_task(config, model)
+    else:
+        check_text(config, model)
     config = dataclasses.replace(config, tokenizer=with_specials(config))
     if isinstance(model, CountedConfig):
         return config

@@ -14,6 +14,9 @@ from rich.text import Text
 
 from dragoman.train.validate import Sample
 
+_OF_TASKS = ("f1", "precision", "recall", "macro_f1", "matthews", "pearson", "spearman", "exact_match")
+"""Shares of 1, in the order in which they are shown."""
+
 
 @dataclass(frozen=True)
 class Status:
@@ -24,10 +27,12 @@ class Status:
     """Updates of the whole run, where that is known."""
     epoch: int
     loss: float
-    perplexity: float
+    perplexity: float | None
+    """None where there is no text to predict."""
     rate: float
     tokens_per_second: float
     seconds_left: float | None
+    unit: str = "tok"
 
 
 class Display(Protocol):
@@ -122,8 +127,8 @@ class Terminal:
         self._numbers = Text.assemble(
             f"epoch {status.epoch}  loss ",
             (f"{status.loss:.3f}", "bold"),
-            f"  ppl {_short(status.perplexity)}  rate {status.rate:.1e}",
-            f"  {_thousands(status.tokens_per_second)} tok/s{left}",
+            f"{_perplexity(status)}  rate {status.rate:.1e}",
+            f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}",
         )
 
     def validation(
@@ -174,14 +179,18 @@ def status_line(status: Status) -> str:
     left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
     return (
         f"update {status.update}{of}  epoch {status.epoch}  loss {status.loss:.3f}"
-        f"  ppl {_short(status.perplexity)}  rate {status.rate:.2e}"
-        f"  {_thousands(status.tokens_per_second)} tok/s{left}"
+        f"{_perplexity(status)}  rate {status.rate:.2e}"
+        f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}"
     )
 
 
 def validation_line(update: int, metrics: dict[str, float], better: bool) -> str:
-    shown = [f"loss {metrics['loss']:.3f}", f"ppl {_short(metrics['perplexity'])}"]
-    shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+    shown = [f"loss {metrics['loss']:.3f}"]
+    if "perplexity" in metrics:
+        shown.append(f"ppl {_short(metrics['perplexity'])}")
+    if "accuracy" in metrics:
+        shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+    shown += [f"{name.replace('_', ' ')} {metrics[name]:.3f}" for name in _OF_TASKS if name in metrics]
     if "free_loss" in metrics:
         shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
     if "word_perplexity" in metrics:
@@ -196,6 +205,10 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         if key in metrics
     ]
     return f"valid at {update}  {'  '.join(shown)}{'  (best so far)' if better else ''}"
+
+
+def _perplexity(status: Status) -> str:
+    return "" if status.perplexity is None else f"  ppl {_short(status.perplexity)}"
 
 
 def duration(seconds: float) -> str:

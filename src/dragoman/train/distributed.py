@@ -30,6 +30,7 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.data.batch import Batch
 from dragoman.errors import UserError
 from dragoman.models import Network
+from dragoman.models.heads import TaskNetwork
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
 from dragoman.objectives import Objective
 
@@ -75,7 +76,7 @@ class Crew:
         numbers = torch.stack([norm, loss, nll]).tolist()
         return numbers[0], numbers[1], numbers[2], tokens
 
-    def wrap(self, model: Network, objective: Objective, shard: bool) -> "Passes | None":  # noqa: ARG002
+    def wrap(self, model: Network | TaskNetwork, objective: Objective, shard: bool) -> "Passes | None":  # noqa: ARG002
         """Something that computes losses so that their gradients are summed over all processes."""
         return None
 
@@ -87,7 +88,7 @@ class _Loss(nn.Module):
     """Model and loss as one module: what is around a model has to see all uses of its weights, and the loss
     uses those of the projection."""
 
-    def __init__(self, model: Network, objective: Objective) -> None:
+    def __init__(self, model: Network | TaskNetwork, objective: Objective) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
@@ -186,7 +187,7 @@ class _Member(Crew):
         self._agreed = [count > 0 for count in found[4:]]
         return found[0], found[1], found[2], int(found[3])
 
-    def wrap(self, model: Network, objective: Objective, shard: bool) -> Passes:
+    def wrap(self, model: Network | TaskNetwork, objective: Objective, shard: bool) -> Passes:
         module = _Loss(model, objective)
         assert self._group is not None, "the processes are connected before a model is wrapped"
         if shard:
@@ -199,7 +200,11 @@ class _Member(Crew):
         )  # torch 2.11
         buffers: dict[str, Any] = {name: False}
         wrapped = DistributedDataParallel(
-            module, process_group=self._group, gradient_as_bucket_view=True, **buffers
+            module,
+            process_group=self._group,
+            gradient_as_bucket_view=True,
+            find_unused_parameters=isinstance(model, TaskNetwork),  # a head does not ask for every weight
+            **buffers,
         )
         wrapped.register_comm_hook(self._group, _add_up)
         return Passes(wrapped)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from dragoman.data.corpus import Prepared
 from dragoman.train.batches import Batches
 from dragoman.train.config import RunConfig
+from dragoman.train.examples import Corpus
 from dragoman.train.loop import learn
 from dragoman.train.state import Training
 
@@ -33,7 +33,7 @@ class Estimate:
     """Of the whole run; an upper bound where it may stop early."""
 
 
-def estimate(config: RunConfig, prepared: Prepared, device: torch.device, processes: int = 1) -> Estimate:
+def estimate(config: RunConfig, prepared: Corpus, device: torch.device, processes: int = 1) -> Estimate:
     """One process does it all; of several it is taken that each is as quick, and that talking is free."""
     training = Training(config, prepared, device)
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
@@ -56,9 +56,8 @@ def estimate(config: RunConfig, prepared: Prepared, device: torch.device, proces
     if total is None:
         limit = config.train.max_minutes
         return Estimate(parameters, speed, None, 60 * limit if limit else None)
-    valid_tokens = int(prepared.valid.tgt_lengths.sum()) + len(prepared.valid)
     validations = total / config.train.validate_every
-    whole = total * seconds / timed + validations * valid_tokens / speed * _VALIDATION_COST
+    whole = total * seconds / timed + validations * prepared.valid_targets / speed * _VALIDATION_COST
     if config.train.max_minutes is not None:
         whole = min(whole, 60 * config.train.max_minutes)
     return Estimate(parameters, speed, total, whole)

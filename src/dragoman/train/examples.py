@@ -9,6 +9,8 @@ from dragoman.data.both_ways import BothWays
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.dice import Dice
 from dragoman.data.examples import Examples, Noise, Noised, Pairs, Stream
+from dragoman.data.labelled.examples import Labelled
+from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.masked import Masked, Pieces
 from dragoman.data.noise import MASK, corrupt_spans, denoising_source
 from dragoman.data.prefix import Prefixes
@@ -20,8 +22,14 @@ from dragoman.train.config import ObjectiveConfig, RunConfig
 
 _WORD_MARK = "▁"
 
+Corpus = Prepared | PreparedTask
+"""What a run learns from, as it lies in its directory."""
 
-def training_examples(config: RunConfig, prepared: Prepared) -> Examples:
+
+def training_examples(config: RunConfig, prepared: Corpus) -> Examples:
+    if isinstance(prepared, PreparedTask):
+        assert config.task is not None, "labelled examples belong to a task"
+        return Labelled(prepared.train, config.task, prepared.tgt_tokenizer, prepared.corpora)
     if config.data.text:
         return _of_text(config, prepared.train, prepared.tgt_tokenizer)
     return Pairs(

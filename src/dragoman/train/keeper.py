@@ -15,6 +15,7 @@ from dragoman.train.log import Log
 from dragoman.train.run import Run
 from dragoman.train.state import Best, Fitting
 from dragoman.train.validate import Validator
+from dragoman.train.validate_task import TaskValidator
 
 AVERAGED = "averaged"
 
@@ -103,11 +104,11 @@ class Keeper:
         due = [n for n in checkpoint.names(self.root) if int(n) % every == 0 or int(n) == final]
         return due[-self.config.average :] if self.config.average else []
 
-    def average(self, validator: Validator) -> None:
+    def average(self, validator: Validator | TaskValidator) -> None:
         """Try the mean of the last checkpoints (Vaswani et al. 2017, section 6.1); keep it if better."""
         self.crew.decide(lambda: self._average(validator))
 
-    def _average(self, validator: Validator) -> None:
+    def _average(self, validator: Validator | TaskValidator) -> None:
         names = self._regular(last=True)
         if len(names) < 2 or not len(validator):
             return

@@ -14,17 +14,18 @@ import torch
 from torch.nn.utils import get_total_norm
 
 from dragoman import checkpoint
-from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.train.batches import Batches, UpdateBatch
 from dragoman.train.display import Status
+from dragoman.train.examples import Corpus
 from dragoman.train.keeper import Keeper
 from dragoman.train.log import Log
 from dragoman.train.optim import set_rate
 from dragoman.train.run import Outcome, Run
 from dragoman.train.signals import StopRequest
 from dragoman.train.state import Best, Training, derive_seed
-from dragoman.train.validate import Sample, Validator
+from dragoman.train.validate import Sample
+from dragoman.train.validate_task import make_validator
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ def learn(training: Training, data: UpdateBatch) -> Learnt:
 class Loop:
     """One session of training a run."""
 
-    def __init__(self, run: Run, prepared: Prepared, training: Training, keeper: Keeper, log: Log) -> None:
+    def __init__(self, run: Run, prepared: Corpus, training: Training, keeper: Keeper, log: Log) -> None:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
         self.config, self.crew = run.config.train, training.crew
         self.batches = Batches(run.config, prepared, training.device, self.crew)
-        self.validator = Validator(run.config, prepared, training.device)
+        self.validator = make_validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self._began, self._first = time.monotonic(), training.progress.update
         self._line_began = self._began
@@ -187,7 +188,7 @@ class Loop:
             "tokens": progress.tokens,
             "loss": progress.sum_loss / progress.sum_tokens,
             "nll": nll,
-            "perplexity": math.exp(min(nll, 700.0)),
+            **({} if self.run.config.task else {"perplexity": math.exp(min(nll, 700.0))}),
             "rate": self.training.rate,
             "gradient_norm": progress.sum_norm / progress.sum_updates,
             "skipped": progress.skipped,
@@ -197,10 +198,11 @@ class Loop:
             total=self.total,
             epoch=progress.epoch + 1,
             loss=record["loss"],
-            perplexity=record["perplexity"],
+            perplexity=record.get("perplexity"),
             rate=record["rate"],
             tokens_per_second=(progress.sum_tokens - self._line_tokens) / max(now - self._line_began, 1e-9),
             seconds_left=self._seconds_left(now),
+            unit="targets" if self.run.config.task else "tok",
         )
         progress.clear_sums()
         self._line_began, self._line_tokens = now, 0

@@ -11,7 +11,7 @@ import yaml
 
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
 from dragoman.data.config import DataConfig
-from dragoman.data.corpus import Prepared, prepare
+from dragoman.data.corpus import prepare
 from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
@@ -19,6 +19,8 @@ from dragoman.train.auto import CorpusStats, choose, measure, this_machine
 from dragoman.train.config import RunConfig, differences, resolve
 from dragoman.train.display import Display, duration
 from dragoman.train.estimate import Estimate, estimate
+from dragoman.train.examples import Corpus
+from dragoman.train.plan_task import completed_task, prepare_for_task, task_rows
 from dragoman.train.run import Run, pick_device
 
 Overrides = Sequence[str] | Mapping[str, Any]
@@ -27,6 +29,7 @@ Source = str | Path | Mapping[str, Any]
 CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
 """Sections that are chosen from the data and the machine where they are not given at all."""
 _CACHE = ".prepared"
+_LABELLED = "labelled"
 _FINE_TUNING_RATE = 5e-5
 """Where a run begins with the weights of another and nothing else is said."""
 
@@ -35,7 +38,7 @@ _FINE_TUNING_RATE = 5e-5
 class Plan:
     config: RunConfig
     out: Path
-    prepared: Prepared
+    prepared: Corpus
     estimate: Estimate | None
     """None where the run exists already, and where there are no updates to be timed."""
     processes: int = 1
@@ -64,9 +67,10 @@ class Plan:
             limits = ["one pass over the data: this model is fitted by counting"]
         read = f"to learn from, {len(prepared.valid):,} to validate on"
         rows = [
-            *([] if data.text else [("languages", f"{data.src_lang} → {data.tgt_lang}")]),
-            ("lines" if data.text else "pairs", f"{len(prepared.train):,} {read}"),
-            ("dropped", dropped or "none"),
+            *([] if data.text or config.task else [("languages", f"{data.src_lang} → {data.tgt_lang}")]),
+            *([] if config.task is None else task_rows(config.task)),
+            (_units(config), f"{len(prepared.train):,} {read}"),
+            *([] if config.task else [("dropped", dropped or "none")]),
             ("vocabulary", f"{pieces} {src.kind} pieces"),
             ("model", f"{kind}: {shape}"),
             *([] if config.counted else [("batch", f"{times}{train.batch_tokens:,} tokens")]),
@@ -77,8 +81,10 @@ class Plan:
             each = f"{train.accumulate // self.processes} of the {train.accumulate} batches of an update each"
             rows.append(("processes", f"{self.processes}, {each}{', in parts' if train.shard else ''}"))
         if self.estimate is not None:
-            rows.insert(5, ("parameters", f"{self.estimate.parameters:,}"))
-            rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} target tokens a second"))
+            below = [name for name, _ in rows].index("model") + 1
+            rows.insert(below, ("parameters", f"{self.estimate.parameters:,}"))
+            unit = "targets" if config.task else "target tokens"
+            rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
             seconds = self.estimate.seconds
             at_most = "at most " if train.patience else "about "
             rows.append(("time", "not known" if seconds is None else at_most + duration(seconds)))
@@ -97,20 +103,12 @@ def make_plan(
     """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
     config = make_config(sources, overrides=overrides, valid=valid, display=display)
     config = _dealt(config, processes)
-    data = config.data
-    out = out or Path("runs") / (config.objective.name if data.text else f"{data.src_lang}-{data.tgt_lang}")
+    out = out or Path("runs") / _usual_name(config)
     if Run.exists(out):
         _refuse_other_config(Run.open(out), config)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
-    prepared = prepare(
-        config.data,
-        config.tokenizer,
-        seed=config.seed,
-        cache=out.parent / _CACHE,
-        progress=display.stage,
-        given=Run.open(config.start).distinct_tokenizers() if config.start else (),
-    )
+    prepared = _prepare(config, out.parent / _CACHE, display)
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return Plan(config, out, prepared, None, processes)
@@ -119,6 +117,25 @@ def make_plan(
     display.stage("timing a few updates", 0, None)
     measured = estimate(config, prepared, pick_device(config.train.device), processes)
     return Plan(config, out, prepared, measured, processes)
+
+
+def _prepare(config: RunConfig, cache: Path, display: Display) -> Corpus:
+    given = Run.open(config.start).distinct_tokenizers() if config.start else ()
+    if config.task is not None:
+        return prepare_for_task(config, config.task, cache, display, given)
+    return prepare(
+        config.data, config.tokenizer, seed=config.seed, cache=cache, progress=display.stage, given=given
+    )
+
+
+def _usual_name(config: RunConfig) -> str:
+    if config.task is not None:
+        return config.task.kind
+    return config.objective.name if config.data.text else f"{config.data.src_lang}-{config.data.tgt_lang}"
+
+
+def _units(config: RunConfig) -> str:
+    return "examples" if config.task else "lines" if config.data.text else "pairs"
 
 
 def _dealt(config: RunConfig, processes: int) -> RunConfig:
@@ -132,7 +149,7 @@ def make_config(
 ) -> RunConfig:
     """The resolved configuration of files, of a YAML recipe, or of a mapping like one."""
     assignments = as_assignments(overrides)
-    format = "text" if _learns_from_text(assignments) else "auto"
+    format = _LABELLED if _is_task(assignments) else "text" if _learns_from_text(assignments) else "auto"
     plain = apply_overrides(_plain_config(sources, valid, format), assignments)
     if not isinstance(plain.get("data"), Mapping):
         raise UserError("data: this section is required")
@@ -141,6 +158,8 @@ def make_config(
     if plain.get("start") is not None:
         given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
+    if plain.get("task") is not None:
+        return resolve(completed_task(given, plain, data, missing, _brings_model(assignments)), assignments)
     if missing:
         display.stage("reading the corpus", 0, None)
         train = plain.get("train")
@@ -175,9 +194,16 @@ def _stats(data: DataConfig, display: Display) -> CorpusStats:
 
 def _without_clashes(section: str, chosen: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """A model that is named on the command line brings its own numbers, not those of the one it replaces."""
-    if section == "model" and any(a.startswith(("model.preset=", "model.kind=")) for a in assignments):
-        return {}
-    return chosen
+    return {} if section == "model" and _brings_model(assignments) else chosen
+
+
+def _brings_model(assignments: Sequence[str]) -> bool:
+    return any(a.startswith(("model.preset=", "model.kind=")) for a in assignments)
+
+
+def _is_task(assignments: Sequence[str]) -> bool:
+    """Then every file on the command line is a corpus of labelled examples."""
+    return any(a.startswith("task.kind=") for a in assignments)
 
 
 def _objective_of(plain: Mapping[str, Any]) -> str:
@@ -200,6 +226,9 @@ def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) 
         if valid:
             raise UserError("--valid: a recipe names its own validation files, under data.valid")
         return load_yaml(Path(files[0]))
+    if format == _LABELLED:
+        named = {"train": files, **({"valid": list(valid)} if valid else {})}
+        return {"data": {side: [{"files": [file]} for file in names] for side, names in named.items()}}
     train = group_files(files, format)
     languages = languages_of(train[0]) or ("src", "tgt")
     data: dict[str, Any] = {"train": [to_dict(source) for source in train]}
@@ -241,7 +270,7 @@ def _refuse_other_config(run: Run, config: RunConfig) -> None:
         )
 
 
-def _refuse_other_corpus(run: Run, prepared: Prepared) -> None:
+def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:
     if run.fingerprint != prepared.fingerprint:
         raise UserError(
             f"{run.directory}: this run was made with other data (fingerprint {run.fingerprint[:12]}…, "

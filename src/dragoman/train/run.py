@@ -37,6 +37,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
+from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.decode.align import Pair, guided_look
 from dragoman.decode.generate import Generator
 from dragoman.decode.shortlist import Shortlist, learn_shortlist
@@ -47,6 +48,7 @@ from dragoman.models.base import matrices
 from dragoman.nn.int8 import quantize
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig, resolve, to_yaml
+from dragoman.train.examples import Corpus
 from dragoman.train.log import read_records
 
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
@@ -110,6 +112,13 @@ class Run:
         return [src] if src.sha256 == tgt.sha256 else [src, tgt]
 
     def prepared(self) -> Prepared:
+        """The training data of a run on pairs or on text."""
+        found = self.corpus()
+        if isinstance(found, PreparedTask):
+            raise UserError(f"{self.directory}: this run has learnt from labelled examples, not from pairs")
+        return found
+
+    def corpus(self) -> Corpus:
         """The training data of the run."""
         if self.config.data.imported is not None:
             raise UserError(
@@ -118,7 +127,8 @@ class Run:
             )
         if not (self.directory / DATA).is_dir():
             raise UserError(f"{self.directory / DATA}: the training data are gone, so the run cannot go on")
-        prepared = Prepared.open(self.directory / DATA)
+        kind = Prepared if self.config.task is None else PreparedTask
+        prepared = kind.open(self.directory / DATA)
         if prepared.fingerprint != self.fingerprint:
             raise UserError(
                 f"{self.directory / DATA}: this is another corpus (fingerprint {prepared.fingerprint[:12]}…) "
@@ -172,7 +182,7 @@ class Run:
         return [(store.src(number), store.tgt(number)) for number in chosen]
 
     @classmethod
-    def create(cls, directory: Path, config: RunConfig, prepared: Prepared) -> "Run":
+    def create(cls, directory: Path, config: RunConfig, prepared: Corpus) -> "Run":
         """A new run directory, there as a whole or not at all."""
 
         def fill(temporary: Path) -> None:
@@ -250,6 +260,11 @@ def ensemble(
     """The models of several runs as one translator, which searches as the first run does. They may be of any
     family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
     for run in runs:
+        if run.config.task is not None:
+            raise UserError(
+                f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
+                f"dragoman predict {run.directory}"
+            )
         if run.config.objective.name != "translate":
             raise UserError(
                 f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "

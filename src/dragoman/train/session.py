@@ -5,12 +5,13 @@ from contextlib import ExitStack
 
 import torch
 
-from dragoman.data.corpus import Prepared
+from dragoman.data.labelled.examples import Labelled
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig
 from dragoman.train.count import count_run
 from dragoman.train.display import Display, duration
 from dragoman.train.distributed import ALONE, Crew
+from dragoman.train.examples import Corpus
 from dragoman.train.keeper import Keeper
 from dragoman.train.log import Log, NoLog, open_tensorboard
 from dragoman.train.loop import Loop
@@ -27,13 +28,13 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
     crew.connect(device, run.config.train.timeout)
     with ExitStack() as stack, stop_on_signals() as stop:
         crew.decide(lambda: stack.enter_context(run.locked()))
-        prepared = run.prepared()
+        prepared = run.corpus()
         if not run.config.counted:
             _refuse_without_end(run, prepared)
         log = _open_log(run, display) if crew.first else NoLog()
         try:
             if run.config.counted:
-                outcome = count_run(run, prepared, device, log, stop)
+                outcome = count_run(run, run.prepared(), device, log, stop)
             else:
                 outcome = _learn(run, prepared, device, log, stop, crew)
             display.close()
@@ -52,7 +53,7 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
 
 
 def _learn(
-    run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest, crew: Crew
+    run: Run, prepared: Corpus, device: torch.device, log: Log, stop: StopRequest, crew: Crew
 ) -> Outcome:
     """By gradients, update after update."""
     training = Training(run.config, prepared, device, crew)
@@ -69,7 +70,12 @@ def _learn(
             f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "
             "some of them wait in every update"
         )
-    return Loop(run, prepared, training, keeper, log).fit(stop)
+    loop = Loop(run, prepared, training, keeper, log)
+    examples = loop.batches.examples
+    if isinstance(examples, Labelled) and examples.cut:
+        most = examples.task.max_length
+        log.say(f"{examples.cut:,} of {len(examples):,} examples are cut to task.max_length, {most} pieces")
+    return loop.fit(stop)
 
 
 def _open_log(run: Run, display: Display) -> Log:
@@ -105,7 +111,12 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
         lines.append(
             f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
         )
-    uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
+    uses = {
+        "translate": "translate with:  dragoman translate",
+        "causal": "go on with:  dragoman generate",
+        "task": "use it with:  dragoman predict",
+        **dict.fromkeys(("masked", "spans", "denoise"), "fine-tune it with:  dragoman finetune"),
+    }
     use = uses.get(run.config.objective.name)
     return [*lines, f"{use} {run.directory}"] if use else lines
 
@@ -119,7 +130,7 @@ def _cannot_write(run: Run, error: OSError) -> UserError:
     )
 
 
-def _refuse_without_end(run: Run, prepared: Prepared) -> None:
+def _refuse_without_end(run: Run, prepared: Corpus) -> None:
     config = run.config.train
     if not len(prepared.valid) and not (config.max_updates or config.max_epochs or config.max_minutes):
         raise UserError(

@@ -19,23 +19,27 @@ from dragoman.checkpoint.model import (
     loaded_weights,
     model_tensors,
     own_pairs,
+    renamed_weights,
     same_model,
     vocab_of,
 )
 from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
-from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder, Spelt
+from dragoman.models.heads import TaskNetwork
 from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
 from dragoman.pretraining import AskedPieces, PenalisedCausal, TellsDropout
+from dragoman.task_objectives import TaskLoss
 from dragoman.train.auxiliary import WithLanguageModel
 from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
+from dragoman.train.examples import Corpus
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.schedule import scale_at
+from dragoman.train.task import head_config
 from dragoman.train.transfer import Transfer
 
 
@@ -97,32 +101,32 @@ class Fitting:
     amp = False
     average: Average | None = None
 
-    def __init__(
-        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
-    ) -> None:
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         self.config, self.device, self.crew = config, device, crew
         self.sharded = config.train.shard and crew.size > 1
         self.fingerprint = prepared.fingerprint
         kind, model_config = config.model_config
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         vocab = vocab_of(src, tgt)
-        self.description = describe(kind, model_config, vocab, src, tgt)
+        head = None if config.task is None else head_config(config.task)
+        self.description = describe(kind, model_config, vocab, src, tgt, head)
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
         if config.transfer.lora.rank:
             if self.sharded:
                 raise UserError("transfer.lora.rank: pairs are not cut into parts; set train.shard to false")
             self.description[LORA] = to_dict(config.transfer.lora)
-        self.model = build_described(self.description).to(home).train()
-        if isinstance(self.model, Spelt):
-            self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
+        self.model: Any = build_described(self.description).to(home).train()
+        network = self.model.network if isinstance(self.model, TaskNetwork) else self.model
+        if isinstance(network, Spelt):
+            network.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
 
     @contextmanager
-    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Network]:
+    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Any]:
         """The model with the weights that will be used: the moving average's, where there is one, or those
         given. Of a model in parts, rank 0 has a whole copy inside; the others have nothing that runs."""
         if not self.sharded:
@@ -178,9 +182,14 @@ class Fitting:
 
     def begin_with(self, found: Checkpoint) -> None:
         """The weights of another run's checkpoint; nothing else of it."""
-        tensors = loaded_weights(found, "cpu" if self.sharded else self.device) | own_pairs(self.model)
         own = model_tensors(self.model)
-        load_into(self.model, parts_like(tensors, own) if self.sharded else tensors, found.path)
+        read = loaded_weights(found, "cpu" if self.sharded else self.device)
+        tensors = renamed_weights(read, found.state["model"], self.description)
+        if self.sharded:
+            tensors = parts_like(tensors, own)
+        if self.config.task is not None:  # a head that is not there stays as it was made
+            tensors = {**{name: own[name] for name in own if name.startswith("head.")}, **tensors}
+        load_into(self.model, tensors | own_pairs(self.model), found.path)
         if self.average:
             self.average.load(model_tensors(self.model), found.path)
 
@@ -211,9 +220,7 @@ class Fitting:
 class Training(Fitting):
     """What gradients need beside the model: an optimizer, and the average of the weights."""
 
-    def __init__(
-        self, config: RunConfig, prepared: Prepared, device: torch.device, crew: Crew = ALONE
-    ) -> None:
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         super().__init__(config, prepared, device, crew)
         self.transfer = Transfer(config.transfer, self.model)
         self.objective = _objective(config, self.model)
@@ -258,7 +265,9 @@ class Training(Fitting):
         return changed
 
 
-def _objective(config: RunConfig, model: Network) -> Objective:
+def _objective(config: RunConfig, model: Network | TaskNetwork) -> Objective:
+    if isinstance(model, TaskNetwork):
+        return TaskLoss(config.objective.label_smoothing)
     if config.objective.name in ("bidirectional", "unilm"):
         return AskedPieces(config.objective.name)
     if not isinstance(model, EncoderDecoder):

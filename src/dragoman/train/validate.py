@@ -97,7 +97,7 @@ class Validator:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def run(self, model: Network, autocast: torch.autocast) -> Validation:
+    def run(self, model: Any, autocast: torch.autocast) -> Validation:
         """Leaves the model in training mode, as it was."""
         model.eval()
         with autocast:

@@ -13,8 +13,10 @@ from dragoman.checkpoint.huggingface.family import Family
 from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, LIBRARY, OWN, TOKENIZER_CONFIG, WEIGHTS
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
+from dragoman.errors import UserError
 from dragoman.models import Network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
+from dragoman.models.heads import TaskNetwork
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.library import library_of
 from dragoman.text.options import BOS_ID, EOS_ID
@@ -31,7 +33,12 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
     family = family_of(kind, config)
-    model, vocab = loaded.model, loaded.model.vocab
+    model = loaded.model
+    if isinstance(model, TaskNetwork):
+        raise UserError(
+            "a run that is fine-tuned for a task has a head of its own; export what it began from"
+        )
+    vocab = model.vocab
     fields = config_fields(family, config, vocab)
     tensors = published_tensors(family, config, model)
     control = _control(family, vocab)

@@ -12,20 +12,20 @@ from dragoman.errors import UserError
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    return read_rows(_rows(source.files[0]), source, src_lang, tgt_lang)
+    return read_rows(rows(source.files[0]), source, src_lang, tgt_lang)
 
 
-def _rows(path: str) -> Iterator[Row]:
+def rows(path: str) -> Iterator[Row]:
     lines = read_lines(path)
     first = next(lines)
     # The csv module is given lines that already end at \n only, so it never looks for other line ends.
     fed = (line + "\n" for line in itertools.chain((first,), lines))
-    rows = csv.reader(fed, delimiter=_delimiter(first), strict=True)
+    found = csv.reader(fed, delimiter=_delimiter(first), strict=True)
     begins = 1
     try:
-        for cells in rows:
+        for cells in found:
             yield begins, cells
-            begins = rows.line_num + 1
+            begins = found.line_num + 1
     except csv.Error as error:
         raise UserError(f"{path}:{begins}: not valid CSV ({_explain(str(error))})") from None
 

@@ -23,14 +23,14 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
             yield Pair("", "", number)
             continue
         where = f"{path}:{number}"
-        record = _parse(line, where)
+        record = parse(line, where)
         if fields is None:
             fields = _choose(record, source, src_lang, tgt_lang, where)
         src, tgt = fields
         yield Pair(_value(record, src, where), _value(record, tgt, where), number)
 
 
-def _parse(line: str, where: str) -> dict[str, Any]:
+def parse(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:

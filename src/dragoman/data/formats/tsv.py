@@ -9,9 +9,9 @@ from dragoman.data.formats.table import Row, read_rows
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    return read_rows(_rows(source.files[0]), source, src_lang, tgt_lang)
+    return read_rows(rows(source.files[0]), source, src_lang, tgt_lang)
 
 
-def _rows(path: str) -> Iterator[Row]:
+def rows(path: str) -> Iterator[Row]:
     for number, line in enumerate(read_lines(path), start=1):
         yield number, line.split("\t") if line else []

@@ -1,0 +1,56 @@
+"""`dragoman finetune`: from a pre-trained run, or from nothing, to one that says something about text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import UserError
+
+
+def finetune(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RUN] FILES... [field=value]...",
+            help="A pre-trained run to begin with; labelled examples (tsv, csv, jsonl, CoNLL, SQuAD's json, "
+            "or for classify a file of lines a class); and fields to set, such as train.max_epochs=3.",
+        ),
+    ],
+    task: Annotated[
+        str | None, typer.Option(help="classify, pair, similarity, tag, span or choice.", show_default=False)
+    ] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="File of examples to validate on.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Without RUN: a preset to begin from scratch.  [default: bert-tiny]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/TASK]")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+) -> None:
+    """Teach a network to say something about text: a label, a score, tags, an answer, a choice.
+
+    What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` goes on.
+    """
+    from dragoman.train.api import plan_and_train
+    from dragoman.train.plan import split_arguments
+    from dragoman.train.run import Run
+
+    files, overrides = split_arguments(arguments)
+    if files and Run.exists(Path(files[0])):
+        if model is not None:
+            raise UserError(f"--model: {files[0]} has its own model; leave one of the two out")
+        overrides = [f"start={files.pop(0)}", *overrides]
+    elif files and Path(files[0]).is_dir():
+        raise UserError(f"{files[0]}: this directory is not a run; expected a run or files of examples")
+    if model is not None:
+        overrides = [f"model.preset={model}", *overrides]
+    if task is not None:
+        overrides = [f"task.kind={task}", *overrides]
+    if not files:
+        raise UserError("nothing to learn from: give files of labelled examples")
+    if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
+        raise UserError("--task: expected one of classify, pair, similarity, tag, span, choice; name it")
+    run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
+    if run is not None and run.outcome is not None and run.outcome.exit_status:
+        raise typer.Exit(run.outcome.exit_status)

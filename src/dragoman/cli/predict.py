@@ -1,0 +1,134 @@
+"""`dragoman predict`: what a fine-tuned run says about text."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.errors import UserError
+from dragoman.text.normalize import one_line
+
+if TYPE_CHECKING:
+    from dragoman.data.labelled.config import TaskConfig
+    from dragoman.data.labelled.example import Example
+    from dragoman.decode.predict import Prediction
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Run directory of a fine-tuned network.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files as for finetune, with labels or without; else lines of standard input."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
+    format: Annotated[str, typer.Option(help="tsv or jsonl.")] = "tsv",
+    fields: Annotated[
+        list[str] | None, typer.Option("--set", help="Where the texts stand, such as task.text=3.")
+    ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="The files have labels: say how good it is, and no more.")
+    ] = False,
+    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Print a prediction for every example, in their order.
+
+    tsv: label, probability, text; instead of a label the score, the tags of the words, or the answer and its
+    place in the context. jsonl: the same with all probabilities. From standard input: one text a
+    line, two texts with a tab between them, the words of a line for tag.
+    """
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+    from dragoman.train.predictor import open_predictor
+
+    if format not in ("tsv", "jsonl"):
+        raise UserError(f"--format: expected tsv or jsonl, found '{format}'")
+    predictor = open_predictor(run, checkpoint, device)
+    task = _with_columns(predictor.task, fields or [])
+    examples = _examples(files or [], task, labelled=metrics)
+    if metrics:
+        _print_metrics(list(examples), predictor, output)
+        return
+    with open_output(output) as write:
+        for chunk in chunks(examples):
+            for example, found in zip(chunk, predictor.predict(chunk), strict=True):
+                write(_as_tsv(example, found) if format == "tsv" else _as_json(example, found, task.kind))
+
+
+def _with_columns(task: "TaskConfig", fields: list[str]) -> "TaskConfig":
+    from dragoman.config import apply_overrides, from_dict, to_dict
+    from dragoman.data.labelled.config import TaskConfig
+
+    for field in fields:
+        if not field.startswith(("task.text=", "task.second=", "task.label=")):
+            raise UserError(f"--set {field}: only task.text, task.second and task.label can be set here")
+    return from_dict(TaskConfig, apply_overrides({"task": to_dict(task)}, fields)["task"], "task")
+
+
+def _examples(files: list[str], task: "TaskConfig", labelled: bool) -> Iterator["Example"]:
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.labelled.read import check_targets, read_examples
+
+    if not files:
+        if labelled:
+            raise UserError("--metrics: give files that have labels")
+        yield from _from_stdin(task)
+    for file in files:
+        found = read_examples(SourceConfig((file,)), task, labelled)
+        yield from check_targets(found, task) if labelled else found
+
+
+def _from_stdin(task: "TaskConfig") -> Iterator["Example"]:
+    from dragoman.cli.texts import input_lines
+    from dragoman.data.labelled.example import Example
+
+    needed = {"pair": 2, "similarity": 2, "span": 2}.get(task.kind, 1)
+    for number, line in enumerate(input_lines(None, None), start=1):
+        where = f"standard input:{number}"
+        texts = line.split() if task.kind == "tag" else [text.strip() for text in line.split("\t")]
+        right = len(texts) >= 3 if task.kind == "choice" else task.kind == "tag" or len(texts) == needed
+        if not right or not texts or not all(texts):
+            wanted = {"choice": "a beginning and two or more choices", "tag": "words"}.get(task.kind)
+            wanted = wanted or ("two texts" if needed == 2 else "a text")
+            raise UserError(f"{where}: expected {wanted}, tabs between them, found {line!r:.60}")
+        yield Example(tuple(texts), None, where)
+
+
+def _print_metrics(examples: list["Example"], predictor: Any, output: Path | None) -> None:
+    from dragoman.cli.output import open_output
+    from dragoman.train.validate_task import task_metrics
+
+    if not examples:
+        raise UserError("--metrics: there are no examples")
+    found = task_metrics(predictor.predict(examples), examples, predictor.task)
+    with open_output(output) as write:
+        write(f"examples\t{len(examples)}")
+        for name, value in found.items():
+            write(f"{name}\t{value:.4f}")
+
+
+def _as_tsv(example: "Example", found: "Prediction") -> str:
+    cells: Iterable[str]
+    if isinstance(found.value, tuple):
+        cells = [" ".join(found.value), f"{found.confidence:.4f}", " ".join(example.texts)]
+    elif found.confidence is None:
+        cells = [f"{found.value:.4f}", *example.texts]
+    else:
+        place = [] if found.start is None else [str(found.start), str(found.end)]
+        cells = [str(found.value), f"{found.confidence:.4f}", *place, *example.texts[: 1 if place else None]]
+    return "\t".join(one_line(cell).replace("\t", " ") for cell in cells)
+
+
+def _as_json(example: "Example", found: "Prediction", kind: str) -> str:
+    name = {"similarity": "score", "tag": "tags", "span": "answer", "choice": "choice"}.get(kind, "label")
+    record: dict[str, Any] = {name: found.value}
+    if found.confidence is not None:
+        record["probability"] = found.confidence
+    if found.probabilities:
+        record["probabilities"] = found.probabilities
+    if kind == "span":
+        record |= {"start": found.start, "end": found.end}
+    record["texts"] = list(example.texts)
+    return json.dumps(record, ensure_ascii=False)

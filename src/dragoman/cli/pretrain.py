@@ -1,0 +1,43 @@
+"""`dragoman pretrain`: a language model of plain text, with the objective that belongs to the model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def pretrain(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES... [field=value]...",
+            help="Plain text, a sentence or paragraph a line; and fields to set, such as "
+            "train.max_updates=500.",
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(help="A preset, such as bert-tiny, gpt-tiny, t5-tiny or bart-tiny.")
+    ] = "bert-tiny",
+    valid: Annotated[list[str] | None, typer.Option(help="Text to validate on.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/OBJECTIVE]")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+) -> None:
+    """Pre-train a model on text: BERT guesses hidden pieces, GPT the next one, T5 spans, BART the whole.
+
+    Fine-tune it with `dragoman finetune RUN FILES --task KIND`. Ctrl-C saves and stops; `dragoman resume RUN`
+    goes on.
+    """
+    from dragoman.models.presets import usual_objective
+    from dragoman.train.api import plan_and_train
+    from dragoman.train.plan import split_arguments
+
+    files, overrides = split_arguments(arguments)
+    own = [f"model.preset={model}"]
+    if not any(override.startswith("objective.name=") for override in overrides):
+        own.append(f"objective.name={usual_objective(model)}")
+    run = plan_and_train(
+        files, out=out, overrides=[*own, *overrides], valid=valid or [], quiet=quiet, dry_run=dry_run
+    )
+    if run is not None and run.outcome is not None and run.outcome.exit_status:
+        raise typer.Exit(run.outcome.exit_status)

@@ -1,0 +1,166 @@
+"""What a network reads of an example: one sequence or several, all of the same form.
+
+    classify      <s> text </s>
+    pair          <s> first </s> second </s>        both_orders: and again with the texts exchanged
+    similarity    as pair
+    choice        <s> beginning </s> choice </s>    one sequence a choice
+    span          <s> question </s> context </s>    a long context in several parts
+    tag           <s> w o r d s </s>                many words in several sequences
+
+For BERT (Devlin et al. 2019, figure 4) they are [CLS] and [SEP], and the second text has the segment 1. For
+GPT (Radford et al. 2018, figure 1) they are start, delimiter and, as the last piece, extract.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.example import Answer, Example
+from dragoman.data.labelled.words import Piece, encode_words, locate_pieces
+from dragoman.text.tokenizer import Tokenizer
+
+NOWHERE = 0
+"""The place of an answer that is not in this part of a context."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sequence."""
+
+    ids: np.ndarray
+    segments: np.ndarray
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is drawn and read together: an example, or a part of one."""
+
+    example: int
+    rows: tuple[Row, ...]
+    target: np.ndarray
+    """classify, pair, choice: one number; similarity: a share from 0 to 1; tag: the number of each word's
+    label; span: the places of the first and the last piece. Empty where it is not known."""
+    places: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """tag: of the first piece of each word; span: of the context's pieces."""
+    words: tuple[int, ...] = ()
+    """tag: numbers of the words."""
+    context: tuple[Piece, ...] = ()
+    """span: the pieces of the context."""
+
+    @property
+    def length(self) -> int:
+        """Positions that it takes, padding counted."""
+        return len(self.rows) * max(len(row.ids) for row in self.rows)
+
+
+class Layout:
+    def __init__(self, task: TaskConfig, tokenizer: Tokenizer) -> None:
+        self.task, self.tokenizer = task, tokenizer
+        self.number_of = {label: number for number, label in enumerate(task.labels)}
+        self.cut = 0
+        """Examples that were too long."""
+
+    def items(self, examples: Sequence[Example]) -> list[Item]:
+        kind = self.task.kind
+        if kind == "tag":
+            return [item for number, example in enumerate(examples) for item in self._tagged(number, example)]
+        if kind == "span":
+            return [item for number, example in enumerate(examples) for item in self._asked(number, example)]
+        encoded = iter(self.tokenizer.encode_batch([text for example in examples for text in example.texts]))
+        found = []
+        for number, example in enumerate(examples):
+            texts = [next(encoded) for _ in example.texts]
+            found.append(Item(number, self._rows(texts), self._target(example)))
+        return found
+
+    def _rows(self, texts: Sequence[Sequence[int]]) -> tuple[Row, ...]:
+        if self.task.kind == "choice":
+            rows = [[texts[0], choice] for choice in texts[1:]]
+        else:
+            rows = [texts, texts[::-1]] if self.task.both_orders else [texts]
+        if any(sum(map(len, row)) + 1 + len(row) > self.task.max_length for row in rows):
+            self.cut += 1
+        return tuple(self._row(row) for row in rows)
+
+    def _row(self, texts: Sequence[Sequence[int]]) -> Row:
+        """The longer text gives way until all of them fit."""
+        lengths = [len(text) for text in texts]
+        while sum(lengths) + 1 + len(texts) > self.task.max_length:
+            lengths[int(np.argmax(lengths))] -= 1
+        ids, segments = [self.tokenizer.bos_id], [0]
+        for number, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+            ids += [*text[:length], self.tokenizer.eos_id]
+            segments += [min(number, 1)] * (length + 1)
+        return Row(np.array(ids, dtype=np.int64), np.array(segments, dtype=np.int64))
+
+    def _target(self, example: Example) -> np.ndarray:
+        target, task = example.target, self.task
+        if task.kind == "similarity" and isinstance(target, float):
+            low, high = task.scores
+            return np.array([(target - low) / (high - low)], dtype=np.float32)
+        if task.kind == "choice" and isinstance(target, int):
+            return np.array([target])
+        known = isinstance(target, str) and target in self.number_of
+        return np.array([self.number_of[str(target)]] if known else [], dtype=np.int64)
+
+    def _tagged(self, number: int, example: Example) -> Iterator[Item]:
+        """As many whole words a sequence as there is room for."""
+        room = self.task.max_length - 2
+        tags = example.target if isinstance(example.target, tuple) else ()
+        encoded = [ids[:room] for ids in encode_words(self.tokenizer, example.texts)]
+        first = 0
+        while first < len(encoded):
+            last, used = first, 0
+            while last < len(encoded) and used + len(encoded[last]) <= room:
+                used += len(encoded[last])
+                last += 1
+            words = [word for word in range(first, last) if encoded[word]]
+            starts = np.cumsum([1] + [len(ids) for ids in encoded[first:last]])
+            yield Item(
+                number,
+                (self._row([[piece for ids in encoded[first:last] for piece in ids]]),),
+                np.array([self.number_of[str(tags[word])] for word in words if tags], dtype=np.int64),
+                places=np.array([starts[word - first] for word in words], dtype=np.int64),
+                words=tuple(words),
+            )
+            first = last
+
+    def _asked(self, number: int, example: Example) -> Iterator[Item]:
+        """The parts of a context overlap, so that an answer is whole in one of them."""
+        task = self.task
+        question = self.tokenizer.encode(example.texts[0])[: task.max_length // 3]
+        pieces = locate_pieces(self.tokenizer, example.texts[1])
+        room = task.max_length - 3 - len(question)
+        overlap = task.max_length // 4 if task.overlap is None else task.overlap
+        step = max(1, room - overlap)
+        ahead = 2 + len(question)
+        answers = example.target if isinstance(example.target, tuple) else None
+        begin = 0
+        while True:
+            part = pieces[begin : begin + room]
+            target = () if answers is None else _places(part, answers, ahead)
+            yield Item(
+                number,
+                (self._row([question, [piece.id for piece in part]]),),
+                np.array(target, dtype=np.int64),
+                places=ahead + np.arange(len(part)),
+                context=tuple(part),
+            )
+            if begin + room >= len(pieces):
+                return
+            begin += step
+
+
+def _places(part: Sequence[Piece], answers: Sequence[object], ahead: int) -> tuple[int, int]:
+    """Of the pieces that the first answer is in, if the part has all of it."""
+    answer = next((answer for answer in answers if isinstance(answer, Answer)), None)
+    if answer is None or not part:
+        return NOWHERE, NOWHERE
+    inside = [
+        place for place, piece in enumerate(part) if piece.end > answer.start and piece.start < answer.end
+    ]
+    if not inside or part[0].start > answer.start or part[-1].end < answer.start + len(answer.text.rstrip()):
+        return NOWHERE, NOWHERE
+    return ahead + inside[0], ahead + inside[-1]

@@ -1,0 +1,185 @@
+"""Heads: what a network that reads has to say about a text. Any `Reader` takes any of them.
+
+    ids ─ network ─▶ hidden ─ pool ─ dropout ─ linear ─▶ one score a label          classify, pair
+                                                     ─▶ one number                   similarity
+                                                     ─▶ one score a sequence         choice
+                     hidden of a word's first piece ─ dropout ─ linear ─▶ one score a label            tag
+                     hidden of every piece ─ dropout ─ linear ─▶ begins here, ends here                span
+
+As in GPT (Radford et al. 2018, section 3.3) and BERT (Devlin et al. 2019, section 4) a head is one linear
+layer; all else is the network's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.data.batch import TaskBatch
+from dragoman.data.labelled.config import Pooling, TaskKind
+from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder, Reader, ReadingDecoder
+from dragoman.models.bert import Bert
+from dragoman.nn.init import gpt_weights, xavier_linear
+from dragoman.nn.mask import lengths
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    kind: TaskKind
+    num_labels: int = 1
+    pooling: Pooling = "auto"
+    dropout: float = 0.1
+    both_orders: bool = False
+
+
+def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling) -> Float[Tensor, "R P"]:
+    """One vector for a sequence. `concat` is the last, the greatest and the mean side by side (Howard & Ruder
+    2018, section 3.3): three times as wide."""
+    if how == "first":
+        return hidden[:, 0]
+    if how == "last":
+        return hidden[torch.arange(len(hidden), device=hidden.device), lengths(mask) - 1]
+    seen = mask[:, :, None]
+    if how == "max":
+        return hidden.masked_fill(~seen, -torch.inf).amax(dim=1)
+    if how == "mean":
+        return hidden.masked_fill(~seen, 0.0).sum(dim=1) / lengths(mask)[:, None]
+    assert how == "concat", how
+    return torch.cat([pool(hidden, mask, each) for each in ("last", "max", "mean")], dim=1)
+
+
+class Pooled(nn.Module):
+    """From the vectors of all pieces to scores for the whole."""
+
+    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:
+        super().__init__()
+        how = usual_pooling(network) if config.pooling == "auto" else config.pooling
+        own = getattr(network, "pool", None)
+        if how == "pooler" and own is None:
+            raise UserError("task.pooling: this model has no pooler of its own; choose another one")
+        self.how: Pooling = how
+        self.rows = 2 if config.both_orders else 1
+        self._own = cast(Callable[[Tensor], Tensor] | None, own) if how == "pooler" else None
+        self.dropout = config.dropout
+        self.out = xavier_linear(3 * width if how == "concat" else width, [config.num_labels])
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B C"]:
+        pooled = pool(hidden, batch.mask, self.how) if self._own is None else self._own(hidden)
+        pooled = pooled.unflatten(0, (-1, self.rows)).sum(dim=1)  # both orders of a pair are added up
+        return self.out(F.dropout(pooled, self.dropout, self.training))
+
+
+class Classifier(Pooled):
+    """A score for every label: of a text, or of two."""
+
+
+class Regressor(Pooled):
+    """One number: 0 and 1 are the lowest and the highest score there can be."""
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B"]:
+        return super().forward(hidden, batch)[:, 0]
+
+
+class Chooser(Pooled):
+    """A score for every sequence; those of an example stand side by side, −∞ where it has no more."""
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B K"]:
+        assert batch.choices is not None, "the batches of this task have choices"
+        scores = super().forward(hidden, batch)[:, 0]
+        places = torch.arange(int(batch.choices.max()), device=scores.device)
+        there = places < batch.choices[:, None]  # B K
+        table = scores.new_full(there.shape, -torch.inf)
+        return table.masked_scatter(there, scores)
+
+
+class Tagger(nn.Module):
+    """A score for every label, at the first piece of every word."""
+
+    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:  # noqa: ARG002
+        super().__init__()
+        self.dropout, self.out = config.dropout, xavier_linear(width, [config.num_labels])
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "A C"]:
+        assert batch.asked is not None, "the batches of this task ask for places"
+        words = hidden.flatten(0, 1)[batch.asked]
+        return self.out(F.dropout(words, self.dropout, self.training))
+
+
+class SpanFinder(nn.Module):
+    """Scores for where an answer begins and where it ends; −∞ where it cannot be."""
+
+    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:  # noqa: ARG002
+        super().__init__()
+        self.dropout, self.out = config.dropout, xavier_linear(width, [2])
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B 2 T"]:
+        assert batch.allowed is not None, "the batches of this task say where an answer may be"
+        scores = self.out(F.dropout(hidden, self.dropout, self.training)).transpose(1, 2)
+        return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
+
+
+HEADS: dict[str, Callable[[HeadConfig, nn.Module, int], nn.Module]] = {
+    "classify": Classifier,
+    "pair": Classifier,
+    "similarity": Regressor,
+    "choice": Chooser,
+    "tag": Tagger,
+    "span": SpanFinder,
+}
+
+
+class TaskNetwork(nn.Module):
+    """A network and its head. It reads as the network does."""
+
+    def __init__(self, network: nn.Module, config: HeadConfig) -> None:
+        super().__init__()
+        if not isinstance(network, Reader):
+            raise UserError(
+                "model.kind: this model has no vectors that a head could read; choose another one"
+            )
+        self.network = network
+        self.vocab = network.vocab
+        self.head = HEADS[config.kind](config, network, _width(network))
+        gpt_weights(self.head)
+
+    def forward(self, batch: TaskBatch) -> Tensor:
+        """The scores of a batch, as its head gives them."""
+        return self.head(self.read(batch.ids, batch.mask, batch.segments), batch)
+
+    def read(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        return self.network.read(ids, mask, segments)
+
+    def read_layers(
+        self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
+    ) -> list[Float[Tensor, "B T D"]]:
+        return self.network.read_layers(ids, mask, segments)
+
+
+def usual_pooling(network: nn.Module) -> Pooling:
+    """BERT's own pooler; the last piece of those that read from left to right, which has seen all others; the
+    mean of all others. A network may say it by `usual_pooling`."""
+    if isinstance(network, Bert):
+        return "pooler"
+    if isinstance(network, EncoderDecoder):
+        usual = "last" if isinstance(network.decoder, ReadingDecoder) else "mean"
+        return getattr(network.decoder, "usual_pooling", usual)
+    return getattr(network, "usual_pooling", "mean")
+
+
+def _width(network: nn.Module) -> int:
+    """Of what it reads, by reading one piece. Nothing of it is random."""
+    was_training = network.training
+    network.eval()
+    with torch.no_grad():
+        device = next(network.parameters()).device
+        piece = torch.zeros(1, 1, dtype=torch.long, device=device)
+        width = cast(Reader, network).read(piece, piece == 0, piece).size(-1)
+    network.train(was_training)
+    return width

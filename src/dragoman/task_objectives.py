@@ -1,0 +1,34 @@
+"""What fine-tuning minimises: a `TaskNetwork` and a batch of labelled examples -> summed loss, count."""
+
+import torch.nn.functional as F
+
+from dragoman.data.batch import TaskBatch
+from dragoman.models.heads import TaskNetwork
+from dragoman.objectives import Loss
+from dragoman.shapes import Float, Tensor
+
+
+class TaskLoss:
+    """Σ −log p(label) over examples, over words, or over both ends of an answer, of which each counts for
+    half; for scores Σ (found − given)², both between 0 and 1. The count is that of examples, or of words."""
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, model: TaskNetwork, batch: TaskBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        scores = model(batch)
+        total = task_loss(scores, batch, self.label_smoothing)
+        nll = task_loss(scores, batch, 0.0) if self.label_smoothing else total
+        return Loss(total, nll.detach(), batch.num_tokens)
+
+
+def task_loss(scores: Tensor, batch: TaskBatch, label_smoothing: float) -> Float[Tensor, ""]:
+    scores = scores.float() if scores.dtype.itemsize < 4 else scores
+    if scores.dim() == 1:
+        return (scores - batch.targets.to(scores.dtype)).square().sum()
+    share = 1.0 if batch.allowed is None else 0.5
+    if batch.allowed is not None or batch.choices is not None:
+        label_smoothing = 0.0  # what cannot be has no share of it
+    targets = batch.targets.flatten()
+    rows = scores.flatten(0, 1) if scores.dim() == 3 else scores
+    return share * F.cross_entropy(rows, targets, reduction="sum", label_smoothing=label_smoothing)

@@ -1,0 +1,142 @@
+"""Every head over every kind of network: shapes, padding, pooling by hand, and losses by hand."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from battery.models import CASES
+from battery.models import make as make_case
+from dragoman.data.batch import TaskBatch
+from dragoman.errors import UserError
+from dragoman.models import build_network
+from dragoman.models.base import Vocab
+from dragoman.models.bert import BertConfig
+from dragoman.models.heads import HEADS, HeadConfig, TaskNetwork, pool
+from dragoman.objectives import Loss
+from dragoman.task_objectives import TaskLoss
+
+VOCAB = Vocab(23, 23, shared=True)
+NETWORKS = ("transformer", "transformer-t5", "lstm-bahdanau", "convs2s", "gpt-2", "bert")
+
+
+def network(name: str) -> torch.nn.Module:
+    torch.manual_seed(0)
+    if name == "bert":
+        return build_network("bert", BertConfig(2, 16, 4, 24, max_positions=16), VOCAB).double().eval()
+    cases = {case: CASES[case][0] for case in CASES}
+    return make_case(next(case for case in cases if case.startswith(name)))
+
+
+def batch_for(kind: str, wider: int = 0) -> TaskBatch:
+    ids = torch.tensor([[1, 5, 3, 2, 7, 2], [1, 3, 2, 9, 2, 0], [1, 8, 2, 0, 0, 0], [1, 4, 4, 2, 0, 0]])
+    mask, segments = ids != 0, torch.tensor([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0], [0] * 6, [0] * 6])
+    ids, mask, segments = (torch.nn.functional.pad(x, (0, wider)) for x in (ids, mask, segments))
+    width = ids.size(1)
+    targets = {
+        "classify": torch.tensor([0, 2, 1, 1]),
+        "pair": torch.tensor([0, 2]),
+        "similarity": torch.tensor([0.0, 1.0, 0.5, 0.2]),
+        "choice": torch.tensor([2, 0]),
+        "tag": torch.tensor([0, 1, 2]),
+        "span": torch.tensor([[4, 4], [3, 3], [0, 0], [0, 0]]),
+    }[kind]
+    allowed = (segments == 1) & mask
+    allowed[:, 0] = True
+    return TaskBatch(
+        ids=ids,
+        mask=mask,
+        segments=segments,
+        targets=targets,
+        asked=torch.tensor([1, width + 1, 3 * width + 2]) if kind == "tag" else None,
+        allowed=allowed if kind == "span" else None,
+        choices=torch.tensor([3, 1]) if kind == "choice" else None,
+        num_tokens=len(targets),
+    )
+
+
+def with_head(name: str, kind: Any, **fields: Any) -> TaskNetwork:
+    labels = 3 if kind in ("classify", "pair", "tag") else 1
+    both = kind == "pair"
+    model = TaskNetwork(network(name), HeadConfig(kind, labels, both_orders=both, **fields)).double().eval()
+    with torch.no_grad():
+        for parameter in model.head.parameters():
+            parameter.normal_()
+    return model
+
+
+SHAPES = {"classify": (4, 3), "pair": (2, 3), "similarity": (4,), "choice": (2, 3)}
+SHAPES |= {"tag": (3, 3), "span": (4, 2, 6)}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("kind", list(HEADS))
+def test_any_head_goes_on_any_network_and_padding_is_inert(name: str, kind: str) -> None:
+    model = with_head(name, kind)
+    with torch.no_grad():
+        scores, wider = model(batch_for(kind)), model(batch_for(kind, wider=2))
+    assert scores.shape == SHAPES[kind]
+    torch.testing.assert_close(wider[..., : scores.size(-1)], scores, atol=1e-10, rtol=0)
+    loss = TaskLoss()(model, batch_for(kind))
+    loss.total.backward()
+    assert isinstance(loss, Loss)
+    assert math.isfinite(loss.total.item())
+    assert all(parameter.grad is not None for parameter in model.head.parameters())
+
+
+def test_pooling_by_hand() -> None:
+    torch.manual_seed(1)
+    hidden, mask = torch.randn(2, 3, 4), torch.tensor([[True, True, True], [True, True, False]])
+    rows = [hidden[0], hidden[1, :2]]
+    expected = {
+        "first": torch.stack([row[0] for row in rows]),
+        "last": torch.stack([row[-1] for row in rows]),
+        "mean": torch.stack([row.mean(0) for row in rows]),
+        "max": torch.stack([row.max(0).values for row in rows]),
+    }
+    expected["concat"] = torch.cat([expected[how] for how in ("last", "max", "mean")], dim=1)
+    for how, by_hand in expected.items():
+        torch.testing.assert_close(pool(hidden, mask, how), by_hand)  # type: ignore[arg-type]
+
+
+def test_both_orders_are_added_up() -> None:
+    model, batch = with_head("gpt-2", "pair"), batch_for("pair")
+    with torch.no_grad():
+        hidden = model.read(batch.ids, batch.mask, batch.segments)
+        last = hidden[torch.arange(4), batch.mask.sum(1) - 1]
+        expected = torch.stack([last[0] + last[1], last[2] + last[3]]) @ model.head.out.weight.t()
+        torch.testing.assert_close(model(batch), expected + model.head.out.bias)
+
+
+@pytest.mark.parametrize("kind", list(HEADS))
+def test_losses_by_hand(kind: str) -> None:
+    model, batch = with_head("bert", kind), batch_for(kind)
+    scores = model(batch).detach()
+    targets = batch.targets
+    if kind == "similarity":
+        expected = sum((a - b) ** 2 for a, b in zip(scores.tolist(), targets.tolist(), strict=True))
+    elif kind == "span":
+        said = scores.softmax(-1)
+        expected = -sum(
+            math.log(said[row, end, place]) / 2
+            for row, places in enumerate(targets.tolist())
+            for end, place in enumerate(places)
+        )
+    else:
+        said = scores.softmax(-1)
+        expected = -sum(math.log(said[row, label]) for row, label in enumerate(targets.tolist()))
+    loss = TaskLoss()(model, batch)
+    # targets of scores are float32, as batches are
+    assert loss.total.item() == pytest.approx(expected, rel=1e-6)
+    assert loss.nll.item() == loss.total.item()
+    assert loss.count == len(targets)
+    smoothed = TaskLoss(0.1)(model, batch)
+    changes = kind in ("classify", "pair", "tag")
+    assert (smoothed.total.item() != loss.total.item()) == changes
+    assert smoothed.nll.item() == loss.total.item()
+
+
+def test_what_has_no_pooler_says_so() -> None:
+    with pytest.raises(UserError, match=r"task\.pooling: this model has no pooler of its own"):
+        TaskNetwork(network("gpt-2"), HeadConfig("classify", 2, "pooler"))

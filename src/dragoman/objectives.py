@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.data.batch import PairBatch, PieceLinks, TextBatch
+from dragoman.data.batch import PackedPairs, PairBatch, PieceLinks, TextBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, source_attentions
 from dragoman.models.bert import Bert
@@ -113,14 +113,8 @@ class CrossEntropy:
             )
         self.label_smoothing, self.forcing = label_smoothing, forcing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:
-        share = self.forcing.share(update)
-        if share == 1:
-            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
-        else:
-            coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
-            hidden = decode_own_words(model, batch, given=coins < share)
-        (hidden,), target = _rows([hidden], batch)
+    def __call__(self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int = 0) -> Loss:
+        hidden, target = self._passed(model, batch, update)
         pad_id, smoothing = model.vocab.pad_id, self.label_smoothing
         if model.projection is None:
             total, nll = cross_entropy(hidden, target, pad_id, smoothing)
@@ -128,6 +122,21 @@ class CrossEntropy:
             weight, bias = model.projection.weight, model.projection.bias
             total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
         return Loss(total, nll, batch.num_tokens)
+
+    def _passed(
+        self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int
+    ) -> tuple[Float[Tensor, "R D"], Int[Tensor, "R"]]:
+        """What the decoder gave, and what it should have said there."""
+        if isinstance(batch, PackedPairs):
+            return model.packed(batch)[0], batch.tgt_out[0]
+        share = self.forcing.share(update)
+        if share == 1:
+            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+        else:
+            coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
+            hidden = decode_own_words(model, batch, given=coins < share)
+        (hidden,), target = _rows([hidden], batch)
+        return hidden, target
 
 
 class MaskedLanguageModel:

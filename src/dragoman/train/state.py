@@ -30,6 +30,7 @@ from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.train.record import Recorder
 from dragoman.train.schedule import scale_at
 
 
@@ -89,6 +90,7 @@ class Fitting:
     """Model and progress of a run: all there is to a model that is fitted by counting."""
 
     amp = False
+    packed = False
     average: Average | None = None
 
     def __init__(
@@ -153,6 +155,7 @@ class Fitting:
             "threads": torch.get_num_threads(),
             "bf16": self.amp,
             "processes": self.crew.size,
+            "packed": self.packed,
         }
 
     def restore(self, found: Checkpoint) -> list[str]:
@@ -161,7 +164,7 @@ class Fitting:
         self._refuse_other_run(found)
         load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
         self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
-        now, then = self.environment(), {"processes": 1, **state["environment"]}
+        now, then = self.environment(), {"processes": 1, "packed": False, **state["environment"]}
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
 
     def begin_with(self, found: Checkpoint) -> None:
@@ -208,6 +211,12 @@ class Training(Fitting):
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
+        self.packed = _packs(config, self.model, device) and not self.sharded
+        self.ahead = device.type == "cuda" and crew.size == 1
+        """Whether the host may launch an update before the device is done with the one before."""
+        self.recorder = Recorder(self.passed, self.parameters) if self.ahead and self.packed else None
+        if device.type == "cuda":  # it plans anew for every shape of batch, which takes longer than it saves
+            torch.backends.cuda.enable_cudnn_sdp(False)
 
     @property
     def rate(self) -> float:
@@ -221,6 +230,14 @@ class Training(Fitting):
             return self.objective(self.model, batch, update)
         total, nll = self._passes(batch, update)
         return Loss(total, nll, batch.num_tokens)
+
+    def passed(self, batch: Batch, update: int = 0, counts: bool = True) -> tuple[Tensor, Tensor]:
+        """Forwards and backwards: the summed loss, and the negative log-likelihood. A batch that does not
+        `count` has a gradient of zeros."""
+        with self.autocast():
+            loss = self.loss(batch, update)
+        (loss.total if counts else loss.total * 0).backward()
+        return loss.total.detach(), loss.nll
 
     def part(self, last: bool) -> AbstractContextManager[None]:
         """Around the passes of one batch: only with the last one do processes exchange gradients."""
@@ -256,6 +273,19 @@ def _objective(config: RunConfig, model: Network) -> Objective:
     objective = CrossEntropy(config.objective.label_smoothing, forcing)
     guide = config.objective.guided_alignment
     return GuidedAlignment(objective, guide, model) if guide.weight else objective
+
+
+def _packs(config: RunConfig, model: Network, device: torch.device) -> bool:
+    """Whether batches are packed: on a GPU, where model and objective know how."""
+    asked, objective = config.train.pack, config.objective
+    plain = not (objective.forcing().samples or objective.r_drop or objective.guided_alignment.weight)
+    able = isinstance(model, EncoderDecoder) and model.packs and plain and objective.name != "causal"
+    if asked and not able:
+        raise UserError(
+            "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
+            "with sinusoidal, learned or no positions and plain cross-entropy"
+        )
+    return able and (device.type == "cuda" if asked is None else asked)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

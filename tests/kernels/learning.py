@@ -80,7 +80,7 @@ def check_dropout() -> None:
 
 
 def check_attention() -> None:
-    """Two sequences in a row against the same with padding."""
+    """Sequences in a row against the same with padding."""
     for key_dim, value_dim, lengths, memory_lengths in (
         (4, 4, (3, 1), (2, 5)),
         (5, 3, (17, 20), (1, 33)),

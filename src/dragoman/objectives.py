@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.data.batch import PairBatch, PieceLinks, TextBatch
+from dragoman.data.batch import PackedPairs, PairBatch, PieceLinks, TextBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, source_attentions
 from dragoman.models.bert import Bert
@@ -113,26 +113,46 @@ class CrossEntropy:
             )
         self.label_smoothing, self.forcing = label_smoothing, forcing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:
+    def __call__(self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int = 0) -> Loss:
+        hidden, target = self._passed(model, batch, update)
+        return _of_rows(model, hidden, target, self.label_smoothing, batch.num_tokens)
+
+    def _passed(
+        self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int
+    ) -> tuple[Float[Tensor, "R D"], Int[Tensor, "R"]]:
+        """What the decoder gave, and what it should have said there."""
+        if isinstance(batch, PackedPairs):
+            return model.packed(batch)[0], batch.tgt_out[0]
         share = self.forcing.share(update)
         if share == 1:
             hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
         else:
             coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
             hidden = decode_own_words(model, batch, given=coins < share)
-        return said(model, hidden, batch, self.label_smoothing)
+        (hidden,), target = _rows([hidden], batch)
+        return hidden, target
 
 
 def said(model: EncoderDecoder, hidden: Float[Tensor, "B T D"], batch: PairBatch, smoothing: float) -> Loss:
     """The cross-entropy of what a decoder gave."""
-    (hidden,), target = _rows([hidden], batch)
+    (rows,), target = _rows([hidden], batch)
+    return _of_rows(model, rows, target, smoothing, batch.num_tokens)
+
+
+def _of_rows(
+    model: EncoderDecoder,
+    hidden: Float[Tensor, "R D"],
+    target: Int[Tensor, "R"],
+    smoothing: float,
+    tokens: int,
+) -> Loss:
     pad_id = model.vocab.pad_id
     if model.projection is None:
         total, nll = cross_entropy(hidden, target, pad_id, smoothing)
     else:
         weight, bias = model.projection.weight, model.projection.bias
         total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
-    return Loss(total, nll, batch.num_tokens)
+    return Loss(total, nll, tokens)
 
 
 class MaskedLanguageModel:

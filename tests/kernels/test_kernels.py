@@ -9,12 +9,13 @@ import pytest
 
 
 @pytest.mark.slow
-def test_every_kernel_against_torch() -> None:
+@pytest.mark.parametrize(("name", "checks"), [("interpreted.py", 5), ("learning.py", 6)])
+def test_every_kernel_against_torch(name: str, checks: int) -> None:
     pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
-    program = Path(__file__).with_name("interpreted.py")
+    program = Path(__file__).with_name(name)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     ran = subprocess.run(
         [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("passed") == 5
+    assert ran.stdout.count("passed") == checks

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -31,6 +31,7 @@ def embed(
     from dragoman.checkpoint.model import load_network
     from dragoman.decode.embed import Embedder
     from dragoman.decode.vectors import write_vectors
+    from dragoman.models import Network
     from dragoman.models.heads import TaskNetwork
     from dragoman.train.run import Run, pick_device
 
@@ -41,7 +42,7 @@ def embed(
     loaded = load_network(opened.directory, pick_device(device), checkpoint)
     model = loaded.model
     embedder = Embedder(
-        model.network if isinstance(model, TaskNetwork) else model,
+        cast(Network, model.network) if isinstance(model, TaskNetwork) else model,
         loaded.src_tokenizer,
         layer=_layer(layer),
         pool=pool,

@@ -1,4 +1,4 @@
-"""Batches of id sequences as padded tensors: what a model and an objective take."""
+"""Batches of id sequences as tensors, padded or packed: what a model and an objective take."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from dragoman.kernels import tile_size
+from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 IdSequence = Sequence[int] | np.ndarray
@@ -71,6 +73,103 @@ class PairBatch:
             num_tokens=self.num_tokens,
             links=None if self.links is None else self.links.moved(move),
         )
+
+
+@dataclass(frozen=True)
+class PackedPairs:
+    """A `PairBatch` without its padding: all sources in one row, and all targets in another.
+
+        sources  a b c, d      src_ids   a b c </s> d </s>
+        targets  x y, z        tgt_in    <s> x y <s> z
+                               tgt_out   x y </s> z </s>
+
+    Both rows may be filled up with padding to a length that many batches have. The padding is made of
+    sequences of its own, which nobody else looks at and which say nothing.
+    """
+
+    src_ids: Int[Tensor, "1 M"]
+    src: Packing
+    tgt_in: Int[Tensor, "1 N"]
+    tgt_out: Int[Tensor, "1 N"]
+    tgt: Packing
+    num_tokens: int
+    pairs: int
+
+    @classmethod
+    def of(cls, batch: PairBatch, multiple: int = 0) -> "PackedPairs":
+        """Of a batch in the host's memory. With a `multiple`, both rows are filled up to the same one of it,
+        and the number and room of the sequences to powers of 2: batches come in few shapes."""
+        sides = [batch.src_mask.sum(dim=1), batch.tgt_mask.sum(dim=1)]
+        longest = [int(side.max()) for side in sides]
+        fill = [0, 0]
+        if multiple:
+            longest = [tile_size(max(longest))] * 2
+            used = [int(side.sum()) for side in sides]
+            length = -(-max(used) // multiple) * multiple
+            fill = [length - here for here in used]
+            sides = _filled_up(sides, fill, longest[0])
+
+        def row(ids: Tensor, mask: Tensor, more: int) -> Tensor:
+            return torch.cat([ids[mask], ids.new_full((more,), PAD_ID)])[None]
+
+        return cls(
+            src_ids=row(batch.src_ids, batch.src_mask, fill[0]),
+            src=Packing.of(sides[0], longest[0]),
+            tgt_in=row(batch.tgt_in, batch.tgt_mask, fill[1]),
+            tgt_out=row(batch.tgt_out, batch.tgt_mask, fill[1]),
+            tgt=Packing.of(sides[1], longest[1]),
+            num_tokens=batch.num_tokens,
+            pairs=len(batch.src_ids),
+        )
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of the targets with padding."""
+        return torch.Size((self.pairs, self.tgt.longest))
+
+    @property
+    def form(self) -> tuple[int, ...]:
+        """Batches of the same form are the same to a device, but for the numbers in them."""
+        src, tgt = self.src, self.tgt
+        return self.src_ids.size(1), self.tgt_in.size(1), len(src.starts), src.longest, tgt.longest
+
+    def copy_(self, other: "PackedPairs") -> None:
+        """Take the numbers of a batch of the same form."""
+        found: list[Tensor] = []
+        other.moved(lambda tensor: found.append(tensor) or tensor)
+        numbers = iter(found)
+        self.moved(lambda tensor: tensor.copy_(next(numbers), non_blocking=True))
+
+    def to(self, device: Device) -> "PackedPairs":
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "PackedPairs":
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "PackedPairs":
+        return PackedPairs(
+            src_ids=move(self.src_ids),
+            src=self.src.moved(move),
+            tgt_in=move(self.tgt_in),
+            tgt_out=move(self.tgt_out),
+            tgt=self.tgt.moved(move),
+            num_tokens=self.num_tokens,
+            pairs=self.pairs,
+        )
+
+
+def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tensor]:
+    """Lengths of sequences with those of the padding, cut into pieces, and with empty ones up to a power of
+    2."""
+    pieces = [[longest] * (more // longest) + [more % longest] for more in fill]
+    usual = 2 * (int(sides[0].sum()) + fill[0]) // longest  # neighbours in length are half as long at least
+    count = max(len(sides[0]) + max(map(len, pieces)), usual)
+    count = 1 << (count - 1).bit_length()
+    found = []
+    for side, more in zip(sides, pieces, strict=True):
+        empty = count - len(side) - len(more)
+        found.append(torch.cat([side, side.new_tensor(more), side.new_zeros(empty)]))
+    return found
 
 
 @dataclass(frozen=True)
@@ -170,7 +269,7 @@ class TaskBatch:
         )
 
 
-Batch = PairBatch | TextBatch | TaskBatch
+Batch = PairBatch | PackedPairs | TextBatch | TaskBatch
 
 
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:

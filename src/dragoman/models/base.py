@@ -16,11 +16,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from torch import nn
 
-from dragoman.data.batch import PairBatch
+from dragoman.data.batch import PackedPairs, PairBatch
 from dragoman.errors import UserError
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight
-from dragoman.nn.mask import lengths
+from dragoman.nn.mask import Packing, lengths
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -107,6 +107,28 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class PackedEncoder(Protocol):
+    """An encoder that can read sequences which lie one after another (`nn/mask.py`)."""
+
+    packs: bool
+
+    def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]: ...
+
+
+@runtime_checkable
+class PackedDecoder(Protocol):
+    packs: bool
+
+    def packed(
+        self,
+        tgt_in: Int[Tensor, "1 N"],
+        packing: Packing,
+        memory: Float[Tensor, "1 M G"],
+        memory_packing: Packing,
+    ) -> Float[Tensor, "1 N D"]: ...
+
+
 class CountedConfig:
     """Base of the configs whose models are `Counted`."""
 
@@ -189,6 +211,23 @@ class EncoderDecoder(nn.Module):
         """Whether a gradient can go back through `step`. A decoder has to say so: many write into their own
         buffers at every step, and what is overwritten has no gradient."""
         return getattr(self.decoder, "differentiable_steps", False)
+
+    @property
+    def packs(self) -> bool:
+        """Whether sequences may lie one after another instead of being padded: both halves have to know
+        how."""
+        return (
+            isinstance(self.encoder, PackedEncoder)
+            and isinstance(self.decoder, PackedDecoder)
+            and (self.encoder.packs and self.decoder.packs)
+        )
+
+    def packed(self, batch: PackedPairs) -> Float[Tensor, "1 N D"]:
+        """`forward` for a packed batch: the same numbers, position after position, without the padding."""
+        encoder, decoder = self.encoder, self.decoder
+        assert isinstance(encoder, PackedEncoder) and isinstance(decoder, PackedDecoder), "it has to pack"
+        memory = encoder.packed(batch.src_ids, batch.src)
+        return decoder.packed(batch.tgt_in, batch.tgt, memory, batch.src)
 
     def forward(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]

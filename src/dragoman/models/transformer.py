@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self, cast
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -24,10 +25,18 @@ from dragoman.nn.average import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState
-from dragoman.nn.mask import padding
+from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm
 from dragoman.nn.position import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
-from dragoman.nn.relative import BucketedBias, ClippedDistances, DistanceVectors, NoRelation, Rotary
+from dragoman.nn.relative import (
+    UNRELATED,
+    BucketedBias,
+    ClippedDistances,
+    DistanceVectors,
+    NoRelation,
+    Relation,
+    Rotary,
+)
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -123,21 +132,39 @@ class TransformerEncoder(nn.Module):
         layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
+        self.packs, self.post_norm = _packs(config), config.norm == "post"
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
-        return Memory(self.read_layers(src_ids, src_mask)[-1], src_mask)
+        x = self._embedded(src_ids)
+        relation = self.relations(x.size(1), x.size(1), like=x)
+        return Memory(self._read(x, padding(src_mask), relation), src_mask)
 
     def read_layers(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
     ) -> list[Float[Tensor, "B S D"]]:
-        x = self.embedding_norm(self.positions(self.embedding(src_ids)))
-        found = [F.dropout(x, self.dropout, self.training)]
-        mask, relation = padding(src_mask), self.relations(x.size(1), x.size(1), like=x)
+        found = [self._embedded(src_ids)]
+        width = src_ids.size(1)
+        mask, relation = padding(src_mask), self.relations(width, width, like=found[0])
         for layer in self.layers:
             found.append(layer(found[-1], mask, relation))
         return [*found[:-1], self.final_norm(found[-1])]
+
+    def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
+        """The same for sequences that lie one after another."""
+        x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
+        x = _stream(F.dropout(x, self.dropout, self.training), self.post_norm)
+        return self._read(x, packed(packing, packing), UNRELATED)
+
+    def _embedded(self, src_ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        x = self.embedding_norm(self.positions(self.embedding(src_ids)))
+        return F.dropout(x, self.dropout, self.training)
+
+    def _read(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
+        for layer in self.layers:
+            x = layer(x, mask, relation)
+        return self.final_norm(x)
 
 
 class TransformerDecoder(nn.Module):
@@ -149,6 +176,8 @@ class TransformerDecoder(nn.Module):
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(num_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
+        self.packs = _packs(config) and config.decoder_self == "attention"
+        self.post_norm = config.norm == "post"
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
         self.dropout = config.dropout
@@ -159,6 +188,21 @@ class TransformerDecoder(nn.Module):
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
         for layer in self.layers:
             x = layer(x, memory.hidden, mask, relation)
+        return self.finish(x)
+
+    def packed(
+        self,
+        tgt_in: Int[Tensor, "1 N"],
+        packing: Packing,
+        memory: Float[Tensor, "1 M G"],
+        memory_packing: Packing,
+    ) -> Float[Tensor, "1 N D"]:
+        """`forward` for sequences that lie one after another."""
+        x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
+        x = _stream(F.dropout(x, self.dropout, self.training), self.post_norm)
+        mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
+        for layer in self.layers:
+            x = layer(x, memory, mask, UNRELATED, self_mask)
         return self.finish(x)
 
     def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
@@ -253,7 +297,21 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     )
 
 
-def _positions(config: TransformerConfig) -> nn.Module:
+def _packs(config: TransformerConfig) -> bool:
+    """Whether sequences may lie one after another: nothing but attention looks at pairs of positions."""
+    return config.positions in ("sinusoidal", "learned", "none")
+
+
+def _stream(x: Float[Tensor, "1 N D"], post_norm: bool) -> Float[Tensor, "1 N D"]:
+    """What goes through the layers. Where every sublayer ends with a norm, no error can grow on the way, and
+    the numbers need be no wider than those of the matrix products."""
+    device = x.device.type
+    if post_norm and torch.is_autocast_enabled(device):
+        return x.to(torch.get_autocast_dtype(device))
+    return x
+
+
+def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:
     if config.positions == "sinusoidal":
         return SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
     if config.positions == "learned":

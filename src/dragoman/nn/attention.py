@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.kernels import LONGEST_SEQUENCE, usable
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import EVERYTHING, Mask
 from dragoman.nn.relative import UNRELATED, DistanceVectors, Relation
@@ -61,6 +62,12 @@ def attend(
 ) -> Float[Tensor, "B H Q W"]:
     """Dot-product attention. `owner` tells a tap whose weights it is shown; `bias` is added to the scores;
     `scaled` divides by √d_k before that."""
+    if mask.packing is not None:
+        assert bias is None, "a packed batch has no pairs of positions to be biased"
+        here, there = mask.packing
+        padded = here.padded(query), there.padded(key), there.padded(value)
+        rows = Mask(there.visible(), mask.causal)
+        return here.packed(attend(owner, *padded, rows, dropout, scaled=scaled))
     if bias is not None:
         bias = bias.to(query.dtype)
     if _taps and _taps_on(owner):
@@ -140,6 +147,37 @@ def join_heads(x: Float[Tensor, "B H T E"]) -> Float[Tensor, "B T HE"]:
     return x.transpose(1, 2).flatten(2)
 
 
+def _by_kernel(owner: "SelfAttention | CrossAttention", x: Float[Tensor, "B T D"], mask: Mask) -> bool:
+    """Whether a packed batch can stay as it is: its sequences are short, and nobody asks for weights."""
+    if mask.packing is None or not usable(x) or (owner.dropout and owner.training) or _taps_on(owner):
+        return False
+    from dragoman.kernels.sequences import WIDEST
+
+    longest = max(packing.longest for packing in mask.packing)
+    return longest <= LONGEST_SEQUENCE and max(owner.head_dim, owner.value_dim) <= WIDEST
+
+
+def _attend_inside(
+    owner: "SelfAttention | CrossAttention",
+    asked: Float[Tensor, "1 N G"],
+    memory: Float[Tensor, "1 M J"] | None,
+    mask: Mask,
+) -> Float[Tensor, "1 N HW"]:
+    from dragoman.kernels.sequences import attend_inside
+
+    assert mask.packing is not None, "only packed batches are attended to where they lie"
+    here, there = mask.packing
+    return attend_inside(
+        asked,
+        memory,
+        (here.starts, there.starts),
+        (here.longest, there.longest),
+        (owner.num_heads, owner.head_dim, owner.value_dim),
+        1 / math.sqrt(owner.head_dim) if owner.scaled else 1.0,
+        mask.causal,
+    )
+
+
 class SelfAttention(nn.Module):
     """Queries, keys and values from one sequence; one matrix product makes all three.
 
@@ -169,6 +207,8 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation = UNRELATED
     ) -> Float[Tensor, "B T D"]:
+        if _by_kernel(self, x, mask):
+            return self.out(_attend_inside(self, self.query_key_value(x), None, mask))
         query, key, value = self.project(x, relation)
         return self.out(join_heads(self._attend(query, key, value, mask, relation)))
 
@@ -249,6 +289,14 @@ class CrossAttention(nn.Module):
         widths = [self.num_heads * self.head_dim, self.num_heads * self.value_dim]
         key, value = self.key_value(memory).split(widths, dim=-1)
         return split_heads(key, self.num_heads), split_heads(value, self.num_heads)
+
+    def read(
+        self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B S G"], mask: Mask
+    ) -> Float[Tensor, "B Q D"]:
+        """From a memory that is asked once."""
+        if _by_kernel(self, x, mask):
+            return self.out(_attend_inside(self, self.query(x), self.key_value(memory), mask))
+        return self(x, *self.project_memory(memory), mask)
 
     def forward(
         self,

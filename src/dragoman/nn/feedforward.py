@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import xavier_linear
+from dragoman.nn.packed import learns_in_half
 from dragoman.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid"]
@@ -44,8 +45,14 @@ class FeedForward(nn.Module):
         self.narrow = xavier_linear(ff_dim, [model_dim], bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout, self.gated = dropout, gated
+        self.by_kernel = bias and not gated and activation == "relu"
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        widen, narrow = self.widen, self.narrow
+        if self.by_kernel and learns_in_half(x, widen.weight) and not (self.dropout and self.training):
+            from dragoman.kernels.linear import half_feedforward
+
+            return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias)
         inner = self.widen(x)  # *B F, or 2F with a gate
         if self.gated:
             opened, passed = inner.chunk(2, dim=-1)

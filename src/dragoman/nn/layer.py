@@ -130,10 +130,11 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "B S G"],
         memory_mask: Mask,
         relation: Relation,
+        self_mask: Mask = CAUSAL,
     ) -> Float[Tensor, "B T D"]:
-        x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), CAUSAL, relation))
-        key, value = self.cross_attention.project_memory(memory)
-        cross = self.cross_attention(self.cross_residual.before(x), key, value, memory_mask)
+        attended = self.self_attention(self.self_residual.before(x), self_mask, relation)
+        x = self.self_residual.after(x, attended)
+        cross = self.cross_attention.read(self.cross_residual.before(x), memory, memory_mask)
         x = self.cross_residual.after(x, cross)
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
 

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from dragoman.kernels import usable
 from dragoman.shapes import Float, Int, Tensor
 
-_CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 28}  # logits at a time: fits the cache, fills the card
+_CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 29}  # logits at a time: fits the cache, fills the card
 
 
 def projected_cross_entropy(
@@ -61,21 +62,20 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         with torch.autocast(hidden.device.type, enabled=False):
             for first in range(0, len(hidden), rows):
                 part, expected = hidden[first : first + rows], target[first : first + rows]
-                logits = (part @ compute_weight.t()).to(wide)  # rows V
-                if bias is not None:
-                    logits += bias
-                chunk_loss, chunk_nll = cross_entropy(logits, expected, ignore_id, smoothing)
+                logits = part @ compute_weight.t()  # rows V
+                chunk_loss, chunk_nll, slope = _sums(logits, bias, expected, ignore_id, smoothing, wanted)
                 loss += chunk_loss
                 nll += chunk_nll
-                if grad_hidden is None or grad_weight is None:
+                if slope is None or grad_hidden is None or grad_weight is None:
                     continue
-                slope = _slope(logits, expected, ignore_id, smoothing)  # overwrites the logits
                 if grad_bias is not None:
-                    grad_bias += slope.sum(0)
+                    grad_bias += slope.sum(0, dtype=wide)
                 slope = slope.to(hidden.dtype)
                 torch.mm(slope, compute_weight, out=grad_hidden[first : first + rows])
                 if grad_weight.dtype == slope.dtype:
                     grad_weight.addmm_(slope.t(), part)
+                elif slope.is_cuda:  # summed in float32 to the end
+                    grad_weight += torch.mm(slope.t(), part, out_dtype=grad_weight.dtype)
                 else:
                     grad_weight += slope.t() @ part
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
@@ -106,6 +106,27 @@ def cross_entropy(
         return nll.sum(), nll.sum()
     spread = (lse - logits.mean(dim=1)).where(counted, 0)
     return (1 - smoothing) * nll.sum() + smoothing * spread.sum(), nll.sum()
+
+
+def _sums(
+    logits: Float[Tensor, "R V"],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "R"],
+    ignore_id: int,
+    smoothing: float,
+    wanted: bool,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, "R V"] | None]:
+    """Both sums and, where it is wanted, the slope of the loss, for which the logits are given up."""
+    if usable(logits):
+        from dragoman.kernels.loss import smoothed_cross_entropy
+
+        loss, nll = smoothed_cross_entropy(logits, bias, target, ignore_id, smoothing, sloped=wanted)
+        return loss, nll, logits if wanted else None
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if bias is not None:
+        logits += bias
+    loss, nll = cross_entropy(logits, target, ignore_id, smoothing)
+    return loss, nll, _slope(logits, target, ignore_id, smoothing) if wanted else None
 
 
 def _slope(

@@ -1,14 +1,58 @@
 """Which positions may be looked at. True = may look.
 
-Every batch of today is padded at its end; this is the one place that knows it, so that packed batches can
-come without touching a model.
+A batch is padded at its end, or packed: all its sequences one after another in one row, with nothing between
+them. This is the one place that knows the two from each other.
+
+    padded   a b c .      packed   a b c d e        starts  0 3 5
+             d e . .               0 1 2 0 1  places
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from dragoman.shapes import Bool, Int, Tensor
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the sequences of a packed row are."""
+
+    starts: Int[Tensor, "C"]
+    """Of every sequence, and where the last one ends; int32, as kernels want it."""
+    places: Int[Tensor, "1 N"]
+    """Of every token in its own sequence."""
+    rows: Int[Tensor, "1 N"]
+    """Which sequence a token belongs to."""
+    longest: int
+
+    @classmethod
+    def of(cls, lengths: Int[Tensor, "B"], longest: int | None = None) -> "Packing":
+        """Of sequences of these lengths, in the host's memory. Some may be empty; `longest` may be more than
+        the longest of them has."""
+        starts = torch.zeros(len(lengths) + 1, dtype=torch.int32)
+        starts[1:] = lengths.cumsum(0)
+        rows = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        places = torch.arange(len(rows)) - starts[rows]
+        return cls(starts, places[None], rows[None], longest or int(lengths.max()))
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "Packing":
+        return Packing(move(self.starts), move(self.places), move(self.rows), self.longest)
+
+    def padded(self, x: Float[Tensor, "1 H N E"]) -> Float[Tensor, "B H T E"]:
+        """Every sequence in a row of its own."""
+        wide = x.new_zeros(len(self.starts) - 1, self.longest, x.size(1), x.size(3))
+        return wide.index_put((self.rows[0], self.places[0]), x[0].transpose(0, 1)).transpose(1, 2)
+
+    def packed(self, x: Float[Tensor, "B H T E"]) -> Float[Tensor, "1 H N E"]:
+        return x.transpose(1, 2)[self.rows[0], self.places[0]].transpose(0, 1)[None]
+
+    def visible(self) -> Bool[Tensor, "B 1 1 T"]:
+        """What is no padding in such rows; an empty one shows one zero, since a softmax over nothing is not
+        a number."""
+        places = torch.arange(self.longest, device=self.starts.device)
+        return (places < self.starts.diff().clamp(min=1)[:, None])[:, None, None, :]
 
 
 @dataclass(frozen=True)
@@ -21,6 +65,8 @@ class Mask:
 
     visible: Bool[Tensor, "B 1 #Q M"] | None = None
     causal: bool = False
+    packing: tuple[Packing, Packing] | None = None
+    """Of queries and memory: sequences look at their own positions alone. Then `visible` is None."""
 
     def dense(self, queries: int, memory: int, device: torch.device) -> Bool[Tensor, "#B 1 #Q M"] | None:
         """The same mask as one tensor, or None where everything may be seen."""
@@ -40,6 +86,11 @@ def padding(mask: Bool[Tensor, "B M"]) -> Mask:
     if mask.device.type == "cpu" and bool(mask.all()):  # asking a GPU would make the host wait for it
         return EVERYTHING
     return Mask(mask[:, None, None, :])
+
+
+def packed(queries: Packing, memory: Packing, causal: bool = False) -> Mask:
+    """Every sequence of queries looks at its own sequence of the memory."""
+    return Mask(causal=causal, packing=(queries, memory))
 
 
 def lengths(mask: Bool[Tensor, "B M"]) -> Int[Tensor, "B"]:

@@ -43,6 +43,11 @@ class Residual(nn.Module):
     def after(self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         norm = self.norm
         if isinstance(norm, nn.LayerNorm) and self._by_kernel(x, sublayer, norm.weight):
+            if torch.is_grad_enabled():
+                from dragoman.kernels.residual import drop_add_norm
+
+                rate = self.dropout if self.training else 0.0
+                return drop_add_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
             from dragoman.kernels.norm import add_norm
 
             return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
@@ -50,11 +55,10 @@ class Residual(nn.Module):
         return norm(joined) if self.place == "post" else joined
 
     def _by_kernel(self, x: Tensor, sublayer: Tensor, weight: Tensor) -> bool:
-        """One pass in place of two, for LayerNorm on a GPU while nothing is learnt."""
+        """One pass in place of some, for LayerNorm on a GPU."""
         return (
             self.place == "post"
-            and not self.training
-            and not torch.is_grad_enabled()
+            and (torch.is_grad_enabled() or not self.training or not self.dropout)
             and x.dtype == sublayer.dtype
             and x.size(-1) <= _WIDEST_FOR_KERNEL
             and usable(x, sublayer, weight)

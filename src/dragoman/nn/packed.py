@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from dragoman.kernels import usable
 from dragoman.nn.int8 import Int8Weight, quantized
 from dragoman.shapes import Float, Int, Tensor
 
@@ -33,10 +34,14 @@ class Linear(nn.Linear):
 def linear(
     x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"], bias: Float[Tensor, "V"] | None = None
 ) -> Float[Tensor, "*B V"]:
-    """`F.linear`, but for the last bits of float32; with a packed weight where that pays, and in whole
-    numbers where the weight is quantized (`nn/int8.py`)."""
+    """`F.linear`, but for the last bits of float32; with a packed weight where that pays, in whole numbers
+    where it is quantized (`nn/int8.py`), and on a GPU by kernels while half-precision numbers learn."""
     if (small := quantized(weight)) is not None and not torch.is_grad_enabled():
         return small(x, bias)
+    if learns_in_half(x, weight):
+        from dragoman.kernels.linear import half_linear
+
+        return half_linear(x, weight, bias)
     if not _pays(x, weight):
         return F.linear(x, weight, bias)
     now = weight.data_ptr(), weight._version  # what is written into bumps the version, what is replaced moves
@@ -45,6 +50,17 @@ def linear(
         known = now, torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _LAYOUT_ROWS)
         _packed[weight] = known
     return torch.ops.mkldnn._linear_pointwise(x, known[1], bias, "none", [], "")
+
+
+def learns_in_half(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> bool:
+    """Half-precision numbers under autocast that meet weights kept in float32."""
+    return (
+        usable(x)
+        and x.dtype != torch.float32
+        and weight.dtype == torch.float32
+        and torch.is_grad_enabled()
+        and weight.requires_grad
+    )
 
 
 class Fixed:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import position_weight
+from dragoman.nn.mask import Packing
 from dragoman.shapes import Float, Int, Tensor
 
 SinusoidLayout = Literal["interleaved", "halves"]
@@ -69,6 +70,9 @@ class SinusoidalPositions(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
         return x + self.sinusoids(start, x.size(1), x).to(x.dtype)
 
+    def packed(self, x: Float[Tensor, "1 N D"], packing: Packing) -> Float[Tensor, "1 N D"]:
+        return x + F.embedding(packing.places, self.sinusoids(0, packing.longest, x).to(x.dtype))
+
 
 class LearnedPositions(nn.Module):
     """Adds a learnt row to every position (Gehring et al. 2017, section 3.1).
@@ -90,9 +94,15 @@ class LearnedPositions(nn.Module):
         """Where the rows stand at places of their own."""
         return x + F.embedding(places.clamp(max=len(self.weight) - 1), self.weight)
 
+    def packed(self, x: Float[Tensor, "1 N D"], packing: Packing) -> Float[Tensor, "1 N D"]:
+        return self.at(x, packing.places)
+
 
 class NoPositions(nn.Module):
     """Leaves the embedding as it is."""
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:  # noqa: ARG002
+        return x
+
+    def packed(self, x: Float[Tensor, "1 N D"], packing: Packing) -> Float[Tensor, "1 N D"]:  # noqa: ARG002
         return x

@@ -9,14 +9,14 @@ import dataclasses
 import itertools
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import torch
 
-from dragoman.data.batch import Batch
+from dragoman.data.batch import Batch, PackedPairs, PairBatch
 from dragoman.data.examples import Examples
 from dragoman.data.sampler import BucketSampler, tempered
 from dragoman.train.config import RunConfig
@@ -25,6 +25,8 @@ from dragoman.train.examples import Corpus, training_examples
 
 T = TypeVar("T")
 _AHEAD = 8
+_FORMS, _ALIGNED = 32, 64
+"""A packed row has one of so many lengths, which are multiples of that."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +76,30 @@ def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler:
 class Batches:
     """The training data of a run as updates, from any place on."""
 
-    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
-        self.config, self.device, self.crew = config, device, crew
+    def __init__(
+        self,
+        config: RunConfig,
+        prepared: Corpus,
+        device: torch.device,
+        crew: Crew = ALONE,
+        packed: bool = False,
+    ) -> None:
+        self.config, self.device, self.crew, self.packed = config, device, crew, packed
         self.examples = training_examples(config, prepared)
         self.sampler = make_sampler(config, self.examples)
+        few_forms = device.type == "cuda"
+        self._multiple = -(-config.train.batch_tokens // (_FORMS * _ALIGNED)) * _ALIGNED if few_forms else 0
 
     def updates(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
         """Updates from batch number `batch` of epoch number `epoch` on."""
         updates = self._shares(epoch, batch)
+        if self.packed:
+            updates = (_packed(update, self._multiple) for update in updates)
         if self.device.type == "cuda":
             each = -(-self.config.train.accumulate // self.crew.size)
             updates = _in_background(map(_pinned, updates), max(2, _AHEAD // each))
         for update in updates:
-            moved = [
-                dataclasses.replace(micro, batch=micro.batch.to(self.device))
-                for micro in update.micro_batches
-            ]
-            yield dataclasses.replace(update, micro_batches=moved)
+            yield _with_batches(update, lambda batch: batch.to(self.device))
 
     def count_updates(self) -> int | None:
         """Updates until max_epochs or max_updates, whichever comes first; None where neither is set."""
@@ -163,10 +172,22 @@ def _with_last(items: Iterator[T]) -> Iterator[tuple[T, bool]]:
         current = following
 
 
+def _packed(update: UpdateBatch, multiple: int) -> UpdateBatch:
+    def pack(batch: Batch) -> Batch:
+        assert isinstance(batch, PairBatch), "only pairs are packed"
+        return PackedPairs.of(batch, multiple)
+
+    return _with_batches(update, pack)
+
+
 def _pinned(update: UpdateBatch) -> UpdateBatch:
     """Page-locked memory can be copied to the card while the host goes on."""
-    locked = [dataclasses.replace(micro, batch=micro.batch.pinned()) for micro in update.micro_batches]
-    return dataclasses.replace(update, micro_batches=locked)
+    return _with_batches(update, lambda batch: batch.pinned())
+
+
+def _with_batches(update: UpdateBatch, change: Callable[[Batch], Batch]) -> UpdateBatch:
+    changed = [dataclasses.replace(micro, batch=change(micro.batch)) for micro in update.micro_batches]
+    return dataclasses.replace(update, micro_batches=changed)
 
 
 def _in_background(items: Iterator[T], ahead: int = _AHEAD) -> Iterator[T]:

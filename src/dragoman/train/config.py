@@ -144,6 +144,9 @@ class TrainConfig:
     """Stop when so many updates in a row had a loss or gradient that is not finite."""
     amp: Literal["auto", "bf16", "none"] = "auto"
     """bf16: matrix products in bfloat16. auto: bf16 on a CUDA GPU."""
+    pack: bool | None = None
+    """Batches without padding: their sequences lie one after another. None: on a CUDA GPU, where model and
+    objective can."""
     device: str = "auto"
     samples: int = 3
     """Translations to show at a validation."""

@@ -28,10 +28,16 @@ class Average:
         self._counters = [(self.tensors[name], live[name]) for name in live if name not in set(floating)]
 
     @torch.no_grad()
-    def update(self, number: int) -> None:
-        """Take in the weights after update `number`."""
+    def update(self, number: int, finite: Tensor | None = None) -> None:
+        """Take in the weights after update `number`; not where `finite`, which only the device knows, is
+        False."""
         decay = min(self.decay, (1 + number) / (10 + number))
-        torch._foreach_lerp_(self._averages, self._weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
+        if finite is None:
+            torch._foreach_lerp_(self._averages, self._weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
+        else:
+            change = torch._foreach_sub(self._weights, self._averages)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(change, (1 - decay) * finite)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(self._averages, change)  # pyright: ignore[reportPrivateImportUsage]
         for average, counter in self._counters:
             average.copy_(counter)
 

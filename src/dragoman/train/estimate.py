@@ -11,8 +11,8 @@ import torch
 from dragoman.train.batches import Batches
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import Corpus
-from dragoman.train.loop import learn
 from dragoman.train.state import Training
+from dragoman.train.update import learn
 
 _WARM_UP = {"cpu": 1, "cuda": 5}
 """Updates that also pay for allocations and for loading kernels."""
@@ -37,11 +37,12 @@ def estimate(config: RunConfig, prepared: Corpus, device: torch.device, processe
     """One process does it all; of several it is taken that each is as quick, and that talking is free."""
     training = Training(config, prepared, device)
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
-    batches = Batches(config, prepared, device)
+    batches = Batches(config, prepared, device, packed=training.packed)
     seconds = tokens = timed = 0
     for number, data in enumerate(batches.updates(0, 0)):
         began = time.perf_counter()
         learnt = learn(training, data)
+        _ = learnt.loss  # asking for it waits for the device
         if number >= _WARM_UP.get(device.type, 1):
             seconds += (time.perf_counter() - began) / processes
             tokens += learnt.tokens

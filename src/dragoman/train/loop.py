@@ -8,10 +8,8 @@ the seed and the number of the update, and all of these are in the checkpoint.
 
 import math
 import time
-from dataclasses import dataclass
 
 import torch
-from torch.nn.utils import get_total_norm
 
 from dragoman import checkpoint
 from dragoman.errors import UserError
@@ -20,61 +18,12 @@ from dragoman.train.display import Status
 from dragoman.train.examples import Corpus
 from dragoman.train.keeper import Keeper
 from dragoman.train.log import Log
-from dragoman.train.optim import set_rate
 from dragoman.train.run import Outcome, Run
 from dragoman.train.signals import StopRequest
-from dragoman.train.state import Best, Training, derive_seed
+from dragoman.train.state import Best, Training
+from dragoman.train.update import Late, Learnt, learn
 from dragoman.train.validate import Sample
 from dragoman.train.validate_task import make_validator
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """The numbers of one update, summed over its target tokens."""
-
-    loss: float
-    nll: float
-    tokens: int
-    norm: float
-    """Of the gradient of the mean loss, before clipping."""
-    finite: bool
-
-
-def learn(training: Training, data: UpdateBatch) -> Learnt:
-    """One update: the gradient of the summed loss, divided once by the target tokens of all its batches, in
-    whichever process they are.
-
-    Where the loss or the gradient is not finite, nothing is changed.
-    """
-    config, update = training.config, training.progress.update
-    training.optimizer.zero_grad(set_to_none=True)
-    loss_sum = torch.zeros((), device=training.device)
-    nll_sum = torch.zeros((), device=training.device)
-    tokens = 0
-    for micro in data.micro_batches:
-        torch.manual_seed(derive_seed(config.seed, update, micro.number))  # so no generator is ever saved
-        with training.part(last=micro is data.micro_batches[-1]):
-            with training.autocast():
-                loss = training.loss(micro.batch, update)
-            (loss.total if micro.counts else loss.total * 0).backward()
-        if micro.counts:
-            loss_sum += loss.total.detach()
-            nll_sum += loss.nll
-            tokens += loss.count
-    training.transfer.rest(update)
-    gradients = [p.grad for p in training.parameters if p.grad is not None]
-    # The one moment of an update at which the host waits for the device, and for the other processes.
-    norm, total, nll, tokens = training.crew.total(get_total_norm(gradients), loss_sum, nll_sum, tokens)
-    norm /= tokens
-    finite = all(map(math.isfinite, (norm, total, nll)))
-    if finite:
-        shrink = min(1.0, config.train.clip / norm) if config.train.clip and norm else 1.0
-        torch._foreach_mul_(gradients, shrink / tokens)  # pyright: ignore[reportPrivateImportUsage]
-        set_rate(training.optimizer, training.rate)
-        training.optimizer.step()
-        if training.average:
-            training.average.update(update)
-    return Learnt(total, nll, tokens, norm, finite)
 
 
 class Loop:
@@ -83,12 +32,14 @@ class Loop:
     def __init__(self, run: Run, prepared: Corpus, training: Training, keeper: Keeper, log: Log) -> None:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
         self.config, self.crew = run.config.train, training.crew
-        self.batches = Batches(run.config, prepared, training.device, self.crew)
+        self.batches = Batches(run.config, prepared, training.device, self.crew, training.packed)
         self.validator = make_validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self._began, self._first = time.monotonic(), training.progress.update
         self._line_began = self._began
         self._line_tokens = training.progress.sum_tokens
+        self._open: tuple[int, Learnt | Late, UpdateBatch] | None = None
+        """The update whose numbers are not counted yet, since the device may still be at it."""
 
     def fit(self, stop: StopRequest) -> Outcome:
         progress, config = self.training.progress, self.config
@@ -98,16 +49,20 @@ class Loop:
             for data in self.batches.updates(progress.epoch, progress.batch):
                 progress.update += 1
                 self.crew.ask(stop.signal, self._out_of_time())
-                self._count(self._learn(data), data)
+                self._learn(data)
                 self.log.display.tick(progress.update, self.total)
                 ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended_by()
                 better = False
+                if ended or any(progress.update % every == 0 for every in self._stops):
+                    self._settle()
                 if progress.update % config.log_every == 0 or ended:
                     self._log_line()
                 if progress.update % config.validate_every == 0 or ended:
                     better = self._validate()
                     ended = ended or self._ended_by()
                 asked = self.crew.agreed_signal(stop.signal)
+                if asked:
+                    self._settle()
                 if progress.update % config.save_every == 0 or better or ended or asked:
                     self._line_began += self.keeper.save(last=bool(ended))  # speeds are those of training
                 if ended or asked:
@@ -137,9 +92,17 @@ class Loop:
     def _out_of_time(self) -> bool:
         return self.config.max_minutes is not None and self.log.elapsed >= 60 * self.config.max_minutes
 
-    def _learn(self, data: UpdateBatch) -> Learnt:
+    @property
+    def _stops(self) -> tuple[int, int, int]:
+        """After so many updates somebody wants the numbers of all of them."""
+        return self.config.log_every, self.config.validate_every, self.config.save_every
+
+    def _learn(self, data: UpdateBatch) -> None:
+        """One update, and then the numbers of the one before, which are ready by now. Those of this one are
+        counted at once where the host has waited for them anyway."""
+        progress = self.training.progress
         try:
-            return learn(self.training, data)
+            learnt = learn(self.training, data)
         except torch.OutOfMemoryError:
             widest = max(data.micro_batches, key=lambda micro: micro.batch.shape.numel())
             rows, width = widest.batch.shape
@@ -149,10 +112,20 @@ class Loop:
                 f"{self.batches.origin_of_longest(widest)}): start a run with train.batch_tokens below "
                 f"{self.config.batch_tokens} and more train.accumulate"
             ) from None
-
-    def _count(self, learnt: Learnt, data: UpdateBatch) -> None:
-        progress = self.training.progress
+        self._settle()
         progress.epoch, progress.batch = data.epoch, data.next_batch
+        self._open = progress.update, learnt, data
+        if isinstance(learnt, Learnt):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Count the update that is open, if one is."""
+        if self._open is not None:
+            found, self._open = self._open, None
+            self._count(*found)
+
+    def _count(self, update: int, learnt: Learnt | Late, data: UpdateBatch) -> None:
+        progress = self.training.progress
         if learnt.finite:
             progress.bad_in_a_row = 0
             progress.tokens += learnt.tokens
@@ -165,13 +138,13 @@ class Loop:
         progress.skipped += 1
         progress.bad_in_a_row += 1
         self.log.warn(
-            f"update {progress.update} is skipped: its loss is {learnt.loss:g}, its gradient's norm "
+            f"update {update} is skipped: its loss is {learnt.loss:g}, its gradient's norm "
             f"{learnt.norm:g}; the longest of its pairs is "
             f"{self.batches.origin_of_longest(data.micro_batches[-1])}"
         )
         if progress.bad_in_a_row >= self.config.max_bad_updates:
             raise UserError(
-                f"update {progress.update}: loss or gradient was not finite {progress.bad_in_a_row} times "
+                f"update {update}: loss or gradient was not finite {progress.bad_in_a_row} times "
                 f"in a row, so training stops; the last checkpoint is {self.run.last or 'none'}: "
                 "resume with a lower optim.rate, a longer schedule.warmup or a lower train.clip"
             )

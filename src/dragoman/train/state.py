@@ -38,9 +38,10 @@ from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.examples import Corpus
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.train.record import Recorder
 from dragoman.train.schedule import scale_at
 from dragoman.train.task import head_config
-from dragoman.train.transfer import Transfer
+from dragoman.train.transfer import Transfer, TransferConfig
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Fitting:
     """Model and progress of a run: all there is to a model that is fitted by counting."""
 
     amp = False
+    packed = False
     average: Average | None = None
 
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
@@ -169,6 +171,7 @@ class Fitting:
             "threads": torch.get_num_threads(),
             "bf16": self.amp,
             "processes": self.crew.size,
+            "packed": self.packed,
         }
 
     def restore(self, found: Checkpoint) -> list[str]:
@@ -177,7 +180,7 @@ class Fitting:
         self._refuse_other_run(found)
         load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
         self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
-        now, then = self.environment(), {"processes": 1, **state["environment"]}
+        now, then = self.environment(), {"processes": 1, "packed": False, **state["environment"]}
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
 
     def begin_with(self, found: Checkpoint) -> None:
@@ -231,6 +234,12 @@ class Training(Fitting):
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
+        self.packed = _packs(config, self.model, device) and not self.sharded
+        self.ahead = device.type == "cuda" and crew.size == 1
+        """Whether the host may launch an update before the device is done with the one before."""
+        self.recorder = Recorder(self.passed, self.parameters) if self.ahead and self.packed else None
+        if device.type == "cuda":  # it plans anew for every shape of batch, which takes longer than it saves
+            torch.backends.cuda.enable_cudnn_sdp(False)
 
     @property
     def rate(self) -> float:
@@ -244,6 +253,14 @@ class Training(Fitting):
             return self.objective(self.model, batch, update)
         total, nll = self._passes(batch, update)
         return Loss(total, nll, batch.num_tokens)
+
+    def passed(self, batch: Batch, update: int = 0, counts: bool = True) -> tuple[Tensor, Tensor]:
+        """Forwards and backwards: the summed loss, and the negative log-likelihood. A batch that does not
+        `count` has a gradient of zeros."""
+        with self.autocast():
+            loss = self.loss(batch, update)
+        (loss.total if counts else loss.total * 0).backward()
+        return loss.total.detach(), loss.nll
 
     def part(self, last: bool) -> AbstractContextManager[None]:
         """Around the passes of one batch: only with the last one do processes exchange gradients."""
@@ -294,6 +311,20 @@ def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
             "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
         )
     return PenalisedCausal(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
+
+
+def _packs(config: RunConfig, model: Network | TaskNetwork, device: torch.device) -> bool:
+    """Whether batches are packed: on a GPU, where model and objective know how."""
+    asked, objective = config.train.pack, config.objective
+    other = objective.forcing().samples or objective.r_drop or objective.guided_alignment.weight
+    plain = not other and objective.name not in ("causal", "prefix") and config.transfer == TransferConfig()
+    able = isinstance(model, EncoderDecoder) and model.packs and plain
+    if asked and not able:
+        raise UserError(
+            "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
+            "with sinusoidal, learned or no positions and plain cross-entropy"
+        )
+    return able and (device.type == "cuda" if asked is None else asked)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

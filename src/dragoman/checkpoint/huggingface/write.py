@@ -36,7 +36,7 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
     model = loaded.model
     if isinstance(model, TaskNetwork):
         raise UserError(
-            "a run that is fine-tuned for a task has a head of its own; export what it began from"
+            "a run that is fine-tuned for a task has a head of its own; export what it began with"
         )
     vocab = model.vocab
     fields = config_fields(family, config, vocab)

@@ -1,0 +1,92 @@
+"""Smoothed cross-entropy of logits, and its gradient in their place: each row is read twice and written once.
+
+The second reading finds the row in the cache, so what travels is the least there can be.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from dragoman.shapes import Float, Int, Tensor
+
+_BLOCK, _WARPS = 8192, 8
+
+
+@triton.jit
+def _cross_entropy(
+    logits,
+    bias,
+    target,
+    loss,
+    nll,
+    ignore_id,
+    smoothing,
+    size: tl.constexpr,
+    block: tl.constexpr,
+    has_bias: tl.constexpr,
+    sloped: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    logits += row * size
+    expected = tl.load(target + row)
+    counted = expected != ignore_id
+    chosen = tl.load(logits + expected).to(tl.float32)  # before anything is written over it
+    if has_bias:
+        chosen += tl.load(bias + expected).to(tl.float32)
+    highest, mass, total = -float("inf"), 0.0, 0.0
+    for start in range(0, size, block):
+        columns = start + tl.arange(0, block)
+        inside = columns < size
+        z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
+        if has_bias:
+            z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
+        higher = tl.maximum(highest, tl.max(z, axis=0))
+        mass = mass * tl.exp(highest - higher) + tl.sum(tl.exp(z - higher), axis=0)
+        total += tl.sum(tl.where(inside, z, 0.0), axis=0)
+        highest = higher
+    lse = highest + tl.log(mass)
+    plain = lse - chosen
+    spread = lse - total / size
+    tl.store(nll + row, tl.where(counted, plain, 0.0))
+    tl.store(loss + row, tl.where(counted, (1 - smoothing) * plain + smoothing * spread, 0.0))
+    if sloped:
+        for start in range(0, size, block):
+            columns = start + tl.arange(0, block)
+            inside = columns < size
+            z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
+            if has_bias:
+                z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
+            slope = tl.exp(z - lse) - smoothing / size
+            slope = tl.where(columns == expected, slope - (1 - smoothing), slope)
+            slope = tl.where(counted, slope, 0.0)
+            tl.store(logits + columns, slope.to(logits.dtype.element_ty), mask=inside)
+
+
+def smoothed_cross_entropy(
+    logits: Float[Tensor, "R V"],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "R"],
+    ignore_id: int,
+    smoothing: float,
+    sloped: bool,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Summed loss and negative log-likelihood; where `sloped`, the logits become the gradient of the loss by
+    them. Rows whose target is `ignore_id` count for nothing."""
+    rows, size = logits.shape
+    loss = torch.empty(2, rows, dtype=torch.float32, device=logits.device)
+    _cross_entropy[(rows,)](
+        logits,
+        logits if bias is None else bias,
+        target,
+        loss[0],
+        loss[1],
+        ignore_id,
+        smoothing,
+        size=size,
+        block=min(_BLOCK, triton.next_power_of_2(size)),
+        has_bias=bias is not None,
+        sloped=sloped,
+        num_warps=_WARPS,
+    )
+    total, nll = loss.sum(dim=1)
+    return total, nll

@@ -1,0 +1,206 @@
+"""LayerNorm(x + dropout(y)) with its gradient, one pass each: what is left out is never written down.
+
+Which numbers are dropped is a hash of their place and of two seeds, computed again on the way back.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch.autograd.function import once_differentiable
+
+from dragoman.kernels.sums import add_parts
+from dragoman.shapes import Float, Tensor
+
+_TILE, _WARPS = 4096, 4  # numbers that a program looks at together
+_TILE_BACK, _WARPS_BACK = 2048, 4
+_PROGRAMS = 1024  # of the way back: as many partial sums for weight and bias
+
+
+@triton.jit
+def _kept(places, seeds, threshold):
+    """Whether a number stays: 32 bits that are a hash of its place (two multiplications, the second seed
+    between them) against the threshold."""
+    first_seed, second_seed = tl.load(seeds), tl.load(seeds + 1)
+    bits = places.to(tl.uint32) * 0x9E3779B1 + first_seed.to(tl.uint32)
+    bits = (bits ^ (bits >> 16)) * 0x21F0AAAD
+    bits = bits ^ (bits >> 15) ^ second_seed.to(tl.uint32)
+    bits = (bits ^ (bits >> 16)) * 0x735A2D97
+    bits = bits ^ (bits >> 15)
+    return (bits >> 8).to(tl.int32) >= threshold
+
+
+@triton.jit
+def _joined(x, y, places, inside, seeds, threshold, scale):
+    """x + dropout(y), and which of y stayed."""
+    kept = _kept(places, seeds, threshold)
+    added = tl.load(y + places, mask=inside, other=0.0).to(tl.float32)
+    joined = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
+    return joined + tl.where(kept, added * scale, 0.0), kept
+
+
+@triton.jit(do_not_specialize=["rows", "threshold"])
+def _forward(
+    out,
+    means,
+    spreads,
+    x,
+    y,
+    weight,
+    bias,
+    seeds,
+    rows,
+    threshold,
+    scale,
+    eps,
+    dim: tl.constexpr,
+    pad: tl.constexpr,
+    tile: tl.constexpr,
+):
+    row, dims = tl.program_id(0) * tile + tl.arange(0, tile), tl.arange(0, pad)
+    inside = (row < rows)[:, None] & (dims < dim)[None, :]
+    places = row[:, None] * dim + dims[None, :]
+    joined, _ = _joined(x, y, places, inside, seeds, threshold, scale)
+    mean = tl.sum(joined, axis=1) / dim
+    centred = tl.where(inside, joined - mean[:, None], 0.0)
+    spread = tl.rsqrt(tl.sum(centred * centred, axis=1) / dim + eps)
+    gain = tl.load(weight + dims, mask=dims < dim, other=0.0).to(tl.float32)
+    shift = tl.load(bias + dims, mask=dims < dim, other=0.0).to(tl.float32)
+    value = centred * spread[:, None] * gain[None, :] + shift[None, :]
+    tl.store(out + places, value.to(out.dtype.element_ty), mask=inside)
+    tl.store(means + row, mean, mask=row < rows)
+    tl.store(spreads + row, spread, mask=row < rows)
+
+
+@triton.jit(do_not_specialize=["rows", "turns", "threshold"])
+def _backward(
+    grad_x,
+    grad_y,
+    grad_weight,
+    grad_bias,
+    grad,
+    means,
+    spreads,
+    x,
+    y,
+    weight,
+    seeds,
+    rows,
+    turns,
+    threshold,
+    scale,
+    dim: tl.constexpr,
+    pad: tl.constexpr,
+    tile: tl.constexpr,
+):
+    """A program takes `turns` tiles, and adds up what they say about weight and bias."""
+    dims = tl.arange(0, pad)
+    gain = tl.load(weight + dims, mask=dims < dim, other=0.0).to(tl.float32)
+    for_weight = tl.zeros((tile, pad), dtype=tl.float32)
+    for_bias = tl.zeros((tile, pad), dtype=tl.float32)
+    for turn in range(turns):
+        row = (tl.program_id(0) * turns + turn) * tile + tl.arange(0, tile)
+        inside = (row < rows)[:, None] & (dims < dim)[None, :]
+        places = row[:, None] * dim + dims[None, :]
+        joined, kept = _joined(x, y, places, inside, seeds, threshold, scale)
+        mean = tl.load(means + row, mask=row < rows, other=0.0)
+        spread = tl.load(spreads + row, mask=row < rows, other=0.0)
+        normal = tl.where(inside, (joined - mean[:, None]) * spread[:, None], 0.0)
+        out = tl.load(grad + places, mask=inside, other=0.0).to(tl.float32)
+        for_weight += out * normal
+        for_bias += out
+        out *= gain[None, :]
+        along = tl.sum(out * normal, axis=1) / dim
+        level = tl.sum(out, axis=1) / dim
+        found = (out - level[:, None] - normal * along[:, None]) * spread[:, None]
+        tl.store(grad_x + places, found.to(grad_x.dtype.element_ty), mask=inside)
+        found = tl.where(kept, found * scale, 0.0)
+        tl.store(grad_y + places, found.to(grad_y.dtype.element_ty), mask=inside)
+    here = tl.program_id(0) * dim + dims
+    tl.store(grad_weight + here, tl.sum(for_weight, axis=0), mask=dims < dim)
+    tl.store(grad_bias + here, tl.sum(for_bias, axis=0), mask=dims < dim)
+
+
+class _DropAddNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float, seeds: Tensor
+    ) -> Tensor:
+        x, y = x.contiguous(), y.contiguous()
+        dim = x.size(-1)
+        rows, pad = x.numel() // dim, triton.next_power_of_2(dim)
+        tile = max(1, _TILE // pad)
+        out = torch.empty_like(x)
+        means, spreads = torch.empty(2, rows, dtype=torch.float32, device=x.device)
+        ctx.dropped = round(rate * (1 << 24)), 1 / (1 - rate)
+        _forward[(triton.cdiv(rows, tile),)](
+            out,
+            means,
+            spreads,
+            x,
+            y,
+            weight,
+            bias,
+            seeds,
+            rows,
+            *ctx.dropped,
+            eps,
+            dim=dim,
+            pad=pad,
+            tile=tile,
+            num_warps=_WARPS,
+        )
+        ctx.save_for_backward(x, y, weight, bias, means, spreads, seeds)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        x, y, weight, bias, means, spreads, seeds = ctx.saved_tensors
+        grad, dim = grad_outputs[0].contiguous(), x.size(-1)
+        rows, pad = x.numel() // dim, triton.next_power_of_2(dim)
+        tile = max(1, _TILE_BACK // pad)
+        turns = triton.cdiv(triton.cdiv(rows, tile), _PROGRAMS)
+        programs = triton.cdiv(rows, tile * turns)
+        grad_x, grad_y = torch.empty_like(x), torch.empty_like(y)
+        parts = torch.empty(2, programs, dim, dtype=torch.float32, device=x.device)
+        _backward[(programs,)](
+            grad_x,
+            grad_y,
+            parts[0],
+            parts[1],
+            grad,
+            means,
+            spreads,
+            x,
+            y,
+            weight,
+            seeds,
+            rows,
+            turns,
+            *ctx.dropped,
+            dim=dim,
+            pad=pad,
+            tile=tile,
+            num_warps=_WARPS_BACK,
+        )
+        grad_weight, grad_bias = add_parts(parts)
+        return grad_x, grad_y, grad_weight.to(weight.dtype), grad_bias.to(bias.dtype), None, None, None
+
+
+def drop_add_norm(
+    x: Float[Tensor, "*B D"],
+    y: Float[Tensor, "*B D"],
+    weight: Float[Tensor, "D"],
+    bias: Float[Tensor, "D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "*B D"]:
+    """The seeds come from the device's generator: torch.manual_seed fixes them, and a recorded pass draws new
+    ones whenever it is played."""
+    seeds = torch.empty(2, dtype=torch.int32, device=x.device)
+    seeds = seeds.random_(0, (1 << 31) - 1) if rate else seeds.zero_()
+    return _DropAddNorm.apply(x, y, weight, bias, eps, rate, seeds)  # type: ignore[no-any-return]

@@ -1,0 +1,87 @@
+"""Passes that a GPU plays back: what the host says once, it need not say again.
+
+An update of a Transformer-base is some eight hundred kernels of a few microseconds each, and telling a GPU
+about them takes the host longer than they run. Packed batches come in few forms. The first batch of a form
+goes kernel by kernel, the second is recorded on its way (a CUDA graph), and from then on one call plays it
+all.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dragoman.data.batch import PackedPairs
+from dragoman.kernels import LONGEST_SEQUENCE
+from dragoman.shapes import Float, Tensor
+
+Sums = tuple[Float[Tensor, ""], Float[Tensor, ""]]
+"""Loss and negative log-likelihood of a batch."""
+_MOST = 64
+"""Recordings that are kept; further forms go kernel by kernel."""
+
+
+@dataclass(frozen=True)
+class _Recording:
+    graph: torch.cuda.CUDAGraph
+    batch: PackedPairs
+    """What is played reads from here."""
+    sums: Sums
+
+
+class Recorder:
+    """Forward and backward pass of a batch, whose gradients are added to those that are there.
+
+    All recordings share their memory: one is played at a time, and its sums are read before the next.
+    """
+
+    def __init__(self, passed: Callable[[PackedPairs], Sums], parameters: Sequence[Tensor]) -> None:
+        self._passed, self._parameters = passed, parameters
+        self._met: set[tuple[int, ...]] = set()
+        self._recordings: dict[tuple[int, ...], _Recording] = {}
+        self._gradients: list[Tensor] = []
+        self._pool: Any = None
+        self._working = True
+
+    def __call__(self, batch: PackedPairs) -> Sums:
+        self._put_gradients()
+        form = batch.form
+        if form not in self._recordings and not self._record(batch, form):
+            return self._passed(batch)
+        found = self._recordings[form]
+        found.batch.copy_(batch)
+        found.graph.replay()
+        return found.sums
+
+    def _put_gradients(self) -> None:
+        """What is recorded writes to the same place always, whoever has moved the gradients since."""
+        if not self._gradients:
+            self._gradients = [torch.zeros_like(parameter) for parameter in self._parameters]
+        for parameter, own in zip(self._parameters, self._gradients, strict=True):
+            if parameter.grad is not own:
+                own.zero_() if parameter.grad is None else own.copy_(parameter.grad)
+                parameter.grad = own
+
+    def _record(self, batch: PackedPairs, form: tuple[int, ...]) -> bool:
+        """Whether there is a recording now: not of a form that is new, rare, or too long for the kernels."""
+        new, too_many = form not in self._met, len(self._recordings) >= _MOST
+        self._met.add(form)
+        longest = max(batch.src.longest, batch.tgt.longest)
+        if new or too_many or longest > LONGEST_SEQUENCE or not self._working:
+            return False
+        graph, own = torch.cuda.CUDAGraph(), batch.moved(torch.clone)
+        try:
+            # The thread that prepares batches takes page-locked memory meanwhile: that is no part of it.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                sums = self._passed(own)
+        except RuntimeError as error:
+            self._working = False
+            warnings.warn(
+                f"updates cannot be recorded, so they go on kernel by kernel: {error}", stacklevel=2
+            )
+            return False
+        self._pool = graph.pool()
+        self._recordings[form] = _Recording(graph, own, sums)
+        return True

@@ -1,0 +1,166 @@
+"""The kernels of training against the same in torch, with gradients, in Triton's interpreter or on a GPU.
+
+TRITON_INTERPRET=1 python tests/kernels/learning.py
+"""
+
+import torch
+import torch.nn.functional as F
+
+from dragoman.data.batch import PackedPairs, collate
+from dragoman.kernels.loss import smoothed_cross_entropy
+from dragoman.kernels.residual import drop_add_norm
+from dragoman.models import build
+from dragoman.models.base import Vocab
+from dragoman.models.transformer import TransformerConfig
+from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.loss import cross_entropy
+from dragoman.nn.mask import Mask, Packing, packed, padding
+from dragoman.nn.packed import learns_in_half
+from dragoman.objectives import CrossEntropy
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+CLOSE = {"atol": 2e-5, "rtol": 2e-5}
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device=DEVICE)
+
+
+def check_cross_entropy() -> None:
+    for size, with_bias, smoothing in ((7, False, 0.1), (5000, True, 0.0), (5000, True, 0.2)):
+        logits = (random(4, size) * 3).requires_grad_()
+        bias = random(size).requires_grad_() if with_bias else None
+        target = torch.tensor([3, 0, size - 1, 5], device=DEVICE)  # the second counts for nothing
+        whole = logits if bias is None else logits + bias
+        loss, nll = cross_entropy(whole, target, 0, smoothing)
+        (slope,) = torch.autograd.grad(loss, logits)
+        found = logits.detach().clone()
+        for sloped in (False, True):
+            sums = smoothed_cross_entropy(found, bias, target, 0, smoothing, sloped)
+            torch.testing.assert_close(sums, (loss, nll), check_dtype=False, **CLOSE)
+        torch.testing.assert_close(found, slope, **CLOSE)
+
+
+def check_residual() -> None:
+    for rows, dim in ((3, 5), (70, 64)):
+        x, y = random(2, rows, dim).requires_grad_(), random(2, rows, dim).requires_grad_()
+        weight, bias = random(dim).requires_grad_(), random(dim).requires_grad_()
+        given, wanted = (x, y, weight, bias), random(2, rows, dim)
+        found = drop_add_norm(*given, 1e-5, 0.0)
+        expected = F.layer_norm(x + y, (dim,), weight, bias, 1e-5)
+        torch.testing.assert_close(found, expected, **CLOSE)
+        gradients = torch.autograd.grad(found, given, wanted)
+        torch.testing.assert_close(gradients, torch.autograd.grad(expected, given, wanted), **CLOSE)
+
+
+def check_dropout() -> None:
+    """What is dropped has no gradient; what stays is divided by the rest; another seed drops others."""
+    rate, dim = 0.3, 64
+    x, y = random(256, dim), random(256, dim).requires_grad_()
+    weight, bias, wanted = torch.ones(dim, device=DEVICE), torch.zeros(dim, device=DEVICE), random(256, dim)
+    masks = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        found = drop_add_norm(x, y, weight, bias, 1e-5, rate)
+        (slope,) = torch.autograd.grad(found, y, wanted)
+        kept = slope != 0
+        expected = F.layer_norm(x + y * kept / (1 - rate), (dim,), weight, bias, 1e-5)
+        torch.testing.assert_close(found, expected, **CLOSE)
+        torch.testing.assert_close(slope, torch.autograd.grad(expected, y, wanted)[0], **CLOSE)
+        masks.append(kept.double())
+    assert torch.equal(masks[0], masks[1])
+    deviation = (rate * (1 - rate) / masks[0].numel()) ** 0.5
+    share = float((masks[0] * masks[2]).mean())
+    assert abs(float(masks[0].mean()) - (1 - rate)) < 4 * deviation
+    assert abs(share - (1 - rate) ** 2) < 5 * deviation, "two seeds have nothing to do with each other"
+    for step in (1, dim):  # neighbours in a row and in a column
+        flat = masks[0].flatten()
+        assert abs(float((flat[step:] * flat[:-step]).mean()) - (1 - rate) ** 2) < 5 * deviation
+
+
+def check_attention() -> None:
+    """Sequences in a row against the same with padding."""
+    for key_dim, value_dim, lengths, memory_lengths in (
+        (4, 4, (3, 1), (2, 5)),
+        (5, 3, (17, 20), (1, 33)),
+        (4, 4, (130, 2), (3, 1)),
+    ):
+        torch.manual_seed(key_dim)
+        own = SelfAttention(12, 2, key_dim, value_dim).to(DEVICE)
+        cross = CrossAttention(12, 2, key_dim, value_dim, 0.0, 8).to(DEVICE)
+        here, there = _packing(lengths), _packing(memory_lengths)
+        x, memory = (
+            random(1, sum(lengths), 12).requires_grad_(),
+            random(1, sum(memory_lengths), 8).requires_grad_(),
+        )
+        rows, memory_rows = here.padded(x[:, None])[:, 0], there.padded(memory[:, None])[:, 0]
+        visible, seen = here.visible()[:, 0, 0], there.visible()[:, 0, 0]
+        for causal in (False, True):
+            found = own(x, packed(here, here, causal))
+            expected = own(rows, Mask(visible[:, None, None], causal))[visible][None]
+            _same(found, expected, [x, *own.parameters()])
+        found = cross.read(x, memory, packed(here, there))
+        expected = cross.read(rows, memory_rows, padding(seen))[visible][None]
+        _same(found, expected, [x, memory, *cross.parameters()])
+
+
+def check_linear() -> None:
+    """Weights in float32 against the same in bfloat16; in float32, a relu would open elsewhere."""
+    dim, wide = 8, 70
+    x = random(3, 50, dim).bfloat16().requires_grad_()
+    first, second = FeedForward(dim, wide).to(DEVICE), FeedForward(dim, wide).to(DEVICE)
+    for linear in (first.widen, first.narrow):
+        torch.nn.init.normal_(linear.bias)
+    second.load_state_dict(first.state_dict())
+    second.bfloat16()
+    for found_of, expected_of in ((first, second), (first.widen, second.widen)):
+        assert learns_in_half(x, first.widen.weight)
+        found, expected = found_of(x), expected_of(x)
+        torch.testing.assert_close(found, expected)
+        wanted = torch.randn_like(found)
+        gradients = torch.autograd.grad(found, [x, *found_of.parameters()], wanted)
+        others = torch.autograd.grad(expected, [x, *expected_of.parameters()], wanted)
+        for gradient, other in zip(gradients, others, strict=True):
+            error = (gradient.float() - other.float()).norm() / other.float().norm()
+            assert error < 0.01, error
+
+
+def check_model() -> None:
+    """A whole Transformer learns from a packed batch what it learns from the padded one."""
+    config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0)
+    model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
+    batch = collate([([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3])])
+    objective, parameters = CrossEntropy(0.1), list(model.parameters())
+    expected = objective(model, batch.to(DEVICE))
+    for multiple in (0, 5):
+        found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
+        torch.testing.assert_close(found.nll, expected.nll, **CLOSE)
+        _same(found.total, expected.total, parameters)
+
+
+def _packing(lengths: tuple[int, ...]) -> Packing:
+    return Packing.of(torch.tensor(lengths)).moved(lambda tensor: tensor.to(DEVICE))
+
+
+def _same(found: torch.Tensor, expected: torch.Tensor, given: list[torch.Tensor]) -> None:
+    torch.testing.assert_close(found, expected, **CLOSE)
+    wanted = torch.randn_like(found)
+    gradients = torch.autograd.grad(found, given, wanted, retain_graph=True)
+    others = torch.autograd.grad(expected, given, wanted, retain_graph=True)
+    torch.testing.assert_close(gradients, others, **CLOSE)
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for check in (
+        check_cross_entropy,
+        check_residual,
+        check_dropout,
+        check_attention,
+        check_linear,
+        check_model,
+    ):
+        check()
+        print(check.__name__, "passed", flush=True)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dragoman.errors import UserError
 from dragoman.train.display import Plain, Quiet, Status, Terminal, duration, make_display
-from dragoman.train.log import Log, open_tensorboard, read_records
+from dragoman.train.log import Log, open_tensorboard, read_records, read_samples
 from dragoman.train.validate import Sample
 
 STATUS = Status(
@@ -106,6 +106,19 @@ def test_a_half_written_line_of_times_is_passed_over(tmp_path: Path) -> None:
     log.saved(3, 0.1)
     log.close()
     assert json.loads((tmp_path / "timing.jsonl").read_text().splitlines()[-1])["kind"] == "save"
+
+
+def test_samples_that_were_written_twice_count_once(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    assert read_samples(path) == []
+    path.write_text('{"kind": "valid", "update": 4, "samples": []}\n{"kind": "val')
+    log = make_log(tmp_path)
+    log.valid(4, METRICS, True, [SAMPLE], seconds=1.5)
+    log.valid(8, METRICS, True, [], seconds=1.5)
+    log.valid(4, METRICS, True, [], seconds=1.5, kind="average")
+    log.close()
+    samples = [{"src": SAMPLE.src, "tgt": SAMPLE.tgt, "out": SAMPLE.out}]
+    assert read_samples(path) == [{"update": 4, "samples": samples}]
 
 
 def test_broken_metrics_are_named_by_line(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ def read_samples(path: Path) -> list[dict[str, Any]]:
     for line in path.read_bytes().split(b"\n"):
         try:
             record = json.loads(line)
+            if record["kind"] != "valid":  # of averaged weights, say
+                continue
             found[int(record["update"])] = {"update": int(record["update"]), "samples": record["samples"]}
         except (ValueError, KeyError, TypeError):  # a line that was cut short
             continue

@@ -1,6 +1,6 @@
 /* Drawings as files. Colours and fonts are attributes of what is drawn, so that a copy needs no style sheet. */
 
-import { drawing, fitted, s } from "./dom.js";
+import { drawing, fitted, s, textWidth } from "./dom.js";
 import { palette } from "./scale.js";
 
 const GAP = 18, HEAD = 22, MARGIN = 20;
@@ -9,11 +9,12 @@ const GAP = 18, HEAD = 22, MARGIN = 20;
 export function composed(parts, title = "") {
   const colours = palette();
   const shown = parts.filter((part) => part.svg);
-  const width = Math.max(360, ...shown.map(({ svg }) => svg.viewBox.baseVal.width)) + 2 * MARGIN;
+  const titles = [1.1 * textWidth(title, 15), ...shown.map((part) => textWidth(part.title))];
+  const width = Math.ceil(Math.max(360, Math.min(900, Math.max(...titles)), ...shown.map(({ svg }) => svg.viewBox.baseVal.width))) + 2 * MARGIN;
   const children = [];
   let y = MARGIN;
   if (title) {
-    children.push(s("text", { x: MARGIN, y: y + 12, fill: colours.text, "font-size": 15, "font-weight": 600 }, fitted(title, width - 2 * MARGIN, 15)));
+    children.push(s("text", { x: MARGIN, y: y + 12, fill: colours.text, "font-size": 15, "font-weight": 600 }, fitted(title, (width - 2 * MARGIN) / 1.1, 15)));
     y += 30;
   }
   for (const part of shown) {

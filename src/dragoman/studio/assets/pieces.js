@@ -8,7 +8,7 @@ const SIZE = 15, HIGH = 42, GAP = 6;
 /* `differs` are the numbers of those that another model did not write: they are underlined. */
 export function chips(found, room = 760, differs = new Set()) {
   const colours = palette();
-  let [x, y] = [0, 0];
+  let [x, y, most] = [0, 0, 0];
   const children = found.map((piece, number) => {
     const width = Math.max(46, textWidth(piece.piece, SIZE) + 18);
     if (x > 0 && x + width > room) [x, y] = [0, y + HIGH + GAP];
@@ -19,9 +19,10 @@ export function chips(found, room = 760, differs = new Set()) {
       s("text", { x: middle, y: y + 18, "text-anchor": "middle", "font-size": SIZE, fill: colours.text }, piece.piece),
       s("text", { x: middle, y: y + 34, "text-anchor": "middle", "font-size": 11, fill: colours.soft }, percent(piece.score)));
     x += width + GAP;
+    most = Math.max(most, x);
     return own;
   });
-  return drawing(room + 2, y + HIGH + 2, "pieces", children);
+  return drawing(most, y + HIGH + 2, "pieces", children);
 }
 
 /* Which of two lists stand in a longest common subsequence; the others are where they differ. */

@@ -40,7 +40,7 @@ def teacher_contenders(path: Path, directory: Path, beam: int) -> list[Contender
     search = replace(run.config.search, beam=beam)
     torch_translator = run.translator(device="cpu")
     fast = exported(run, directory / "teacher", "float32", search, None)
-    label = f"teacher {size_of(run)}, beam {beam}, float32"
+    label = f"teacher: {size_of(run)}, beam {beam}, float32"
     return [
         Contender(f"{label}, PyTorch", lambda texts: torch_translator.translate(texts, search=search)),
         Contender(f"{label}, CTranslate2", lambda texts: fast.translate(texts, search=search)),
@@ -64,7 +64,9 @@ def student_contenders(path: Path, directory: Path) -> list[Contender]:
 
             with_list = ", shortlist" if listed else ""
             contenders.append(
-                Contender(f"student {size_of(run)}, beam {beam}, int8, CTranslate2{with_list}", translate)
+                Contender(
+                    f"{path.name}: {size_of(run)}, beam {beam}, int8, CTranslate2{with_list}", translate
+                )
             )
     return contenders
 

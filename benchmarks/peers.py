@@ -12,7 +12,7 @@ from dragoman.nn.position import sinusoids
 
 def published_like(ours: EncoderDecoder, config: TransformerConfig) -> transformers.PreTrainedModel:
     """Hugging Face's model of the same wiring and shape, with the same weights."""
-    family, _ = family_of("transformer", config)
+    family = family_of("transformer", config)
     fields = config_fields(family, config, ours.vocab)
     theirs = getattr(transformers, family.architecture)(
         transformers.AutoConfig.for_model(**fields)  # as it would read them from a file

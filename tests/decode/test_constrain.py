@@ -81,7 +81,7 @@ def test_repetition_penalty_raises_to_a_power() -> None:
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_penalty_changes_what_is_found_but_not_the_scores_reported(beam: int) -> None:
-    model, plain = wild(12, 3, eos_bias=-3.0), SearchConfig(beam=beam, n_best=beam)
+    model, plain = wild(12, 3, eos_bias=-3.0).double(), SearchConfig(beam=beam, n_best=beam)
     strict = replace(plain, repetition_penalty=3.0)
     before = search(Scorer([model]), SEVERAL, MASK, plain)
     after = search(Scorer([model]), SEVERAL, MASK, strict)

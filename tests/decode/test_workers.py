@@ -54,5 +54,5 @@ def test_how_many(threads: int) -> None:
         assert workers_for(cpu, 100_000) == 1
     assert share_of(2048, 100_000, 4) == 2048
     assert share_of(2048, 4000, 2) == 1000
-    assert share_of(2048, 1100, 2) == 550
+    assert share_of(2048, 1100, 2) == 512
     assert share_of(2048, 1100, 1) == 2048

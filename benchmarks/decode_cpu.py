@@ -175,7 +175,8 @@ def main() -> None:
         config, vocab = model.config, model.loaded.model.vocab
         layers = f"{config.num_layers} + {config.num_decoder_layers or config.num_layers}"
         size = f"{layers} layers of width {config.model_dim}, vocabulary {vocab.tgt_size}"
-        command = f"Command: `python benchmarks/decode_cpu.py RUN {args.test.name}`"
+        files = " ".join(path.name for path in (args.test, args.reference) if path)
+        command = f"Command: `python benchmarks/decode_cpu.py RUN {files} --sentences {len(texts)}`"
         decoders = many(model, args.batch)
         batches = choose_batches(decoders, texts)
         notes = (

@@ -60,6 +60,8 @@ def without_loops(
 
 def loops(ended: Ended, source: Sequence[int]) -> bool:
     """Whether the end of a hypothesis goes in circles and the source does not."""
+    if ended.reason == "stop" and len(ended.tokens) <= LEAST_PIECES:
+        return False
     tail = tail_run(ended.tokens[:-1])
     if tail.repeats < REPEATS or (ended.reason == "stop" and tail.pieces < LEAST_PIECES):
         return False

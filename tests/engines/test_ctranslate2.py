@@ -10,7 +10,6 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
-from dragoman.engines.runtime import shares
 from dragoman.errors import UserError
 from engines.conftest import MakeModel
 
@@ -189,14 +188,3 @@ def test_quantised_weights_are_close(
     found = FastTranslator.open(directory).score(pairs)
     differences = [abs(a.score - b.score) for a, b in zip(ours.score(pairs), found, strict=True)]
     assert 0 < max(differences) < bound
-
-
-def test_batches_are_small_at_the_end_and_lose_nothing() -> None:
-    lengths = [5 + 7 * place % 30 for place in range(400)]
-    found = list(shares(lengths, 1024, 2))
-    assert sorted(place for places in found for place in places) == list(range(400))
-    sizes = [sum(lengths[place] for place in places) for places in found]
-    assert max(sizes) <= 1024 and sizes[-1] <= 128
-    assert max(lengths[place] for place in found[-1]) <= min(lengths[place] for place in found[0])
-    assert list(shares([9000, 3], 1024, 2)) == [[0], [1]]
-    assert list(shares([], 1024, 2)) == []

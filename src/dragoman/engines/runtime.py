@@ -15,8 +15,6 @@ from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int]
 _NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
-_LEAST_TOKENS = 128
-"""Of a batch, where there are more: smaller ones cost more than they balance."""
 _MOST_NUMBERS = 1 << 24
 """Scores of pieces, or weights, that one call may return."""
 
@@ -49,33 +47,25 @@ class Runtime:
     ) -> list[Any]:
         """CTranslate2's own results. `begins` are forced; they count in its lengths."""
         rows = [_named((*source, EOS_ID)) for source in sources]
-        starts = None if begins is None else [_named(begin) for begin in begins]
-        results: list[Any] = [None] * len(rows)
-        waiting: list[tuple[list[int], list[Any]]] = []
-        for places in shares([len(row) for row in rows], batch_tokens, self.workers):
-            posted = self._model.translate_batch(
-                [rows[place] for place in places],
-                target_prefix=None if starts is None else [starts[place] for place in places],
-                beam_size=call.beam,
-                num_hypotheses=call.beam,
-                length_penalty=call.length_penalty,
-                no_repeat_ngram_size=call.no_repeat_ngram,
-                suppress_sequences=_NO_TEXT if call.forbid else None,
-                max_input_length=0,
-                max_decoding_length=call.longest,
-                min_decoding_length=call.shortest,
-                use_vmap=call.shortlist,
-                return_scores=call.beam > 1,
-                return_attention=call.shows == "attention",
-                return_logits_vocab=call.shows == "logits",
-                return_end_token=True,
-                asynchronous=True,
-            )
-            waiting.append((places, posted))
-        for places, posted in waiting:
-            for place, one in zip(places, posted, strict=True):
-                results[place] = one.result()
-        return results
+        return self._model.translate_batch(
+            rows,
+            target_prefix=None if begins is None else [_named(begin) for begin in begins],
+            max_batch_size=self._batch_size(rows, batch_tokens),
+            batch_type="tokens",
+            beam_size=call.beam,
+            num_hypotheses=call.beam,
+            length_penalty=call.length_penalty,
+            no_repeat_ngram_size=call.no_repeat_ngram,
+            suppress_sequences=_NO_TEXT if call.forbid else None,
+            max_input_length=0,
+            max_decoding_length=call.longest,
+            min_decoding_length=call.shortest,
+            use_vmap=call.shortlist,
+            return_scores=call.beam > 1,
+            return_attention=call.shows == "attention",
+            return_logits_vocab=call.shows == "logits",
+            return_end_token=True,
+        )
 
     def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:
         """log p of every token and of `</s>`, over the whole vocabulary."""
@@ -142,20 +132,6 @@ class Runtime:
         longest = max(map(len, rows)) + 1
         share = sum(map(len, rows)) // self.workers + 1
         return max(longest, min(batch_tokens, share))
-
-
-def shares(lengths: Sequence[int], batch_tokens: int, workers: int) -> Iterator[list[int]]:
-    """Places of rows in batches for the workers, longest first; n × longest ≤ `batch_tokens`. Each batch is at
-    most half of an even share of what is left, so that the last ones are small and all workers end together."""
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    left, first = sum(lengths), 0
-    while first < len(order):
-        room = min(batch_tokens, max(_LEAST_TOKENS, left // (2 * workers)))
-        count = max(1, room // lengths[order[first]])
-        places = order[first : first + count]
-        left -= sum(lengths[place] for place in places)
-        first += count
-        yield places
 
 
 def _named(ids: Iterable[int]) -> list[str]:

@@ -22,8 +22,10 @@ from clients import CLIENTS, Asker, Load, drained, server, slow
 from common import write_table
 from dragoman.data.formats import read_lines
 from dragoman.engines.ctranslate2 import Translator
+from dragoman.text.spans import DEFAULT_KINDS
 
 SLOW, IN_WORK = 500, 50
+OURS = "dragoman"
 PLAIN = """
 import sys
 import uvicorn
@@ -89,7 +91,8 @@ async def at_the_edge(command: list[str], port: int, texts: Iterator[str]) -> st
 def row(
     translator: Translator, name: str, what: str, load: Load, capacity: float, busy: float, grown: float
 ) -> list[str]:
-    alone = translator.translate(list(load.answers))
+    protect = DEFAULT_KINDS if name == OURS else ()  # by hand nothing is protected
+    alone = translator.translate(list(load.answers), protect=protect)
     wrong = sum(found != own for found, own in zip(load.answers.values(), alone, strict=True))
     good, refused = load.statuses[200], load.statuses[429] + load.statuses[503]
     rate = good / load.seconds
@@ -119,7 +122,7 @@ def main() -> None:
     ours = [*theirs, sys.executable, "-m", "dragoman", "serve", export, "--port", str(port)]
     plain = [*theirs, sys.executable, "-c", PLAIN, export, str(port + 1)]
     left = iter(texts)
-    results = asyncio.run(measure("dragoman", ours, port, left, arguments.seconds))
+    results = asyncio.run(measure(OURS, ours, port, left, arguments.seconds))
     results += asyncio.run(measure("FastAPI by hand", plain, port + 1, left, arguments.seconds))
     edge = asyncio.run(at_the_edge(ours, port, left))
     os.sched_setaffinity(0, cores)

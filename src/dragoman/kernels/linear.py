@@ -105,7 +105,7 @@ class _FeedForward(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # type: ignore[override]
+    def backward(  # type: ignore[override]  # as above
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
         x, first, second, inner, weight = ctx.saved_tensors
@@ -122,7 +122,7 @@ class _FeedForward(torch.autograd.Function):
 def half_linear(
     x: Float[Tensor, "*B D"], weight: Float[Tensor, "F D"], bias: Float[Tensor, "F"] | None
 ) -> Float[Tensor, "*B F"]:
-    return _Linear.apply(x, weight, bias)  # type: ignore[no-any-return]
+    return _Linear.apply(x, weight, bias)  # type: ignore[no-any-return]  # torch does not say what it gives
 
 
 def half_feedforward(

@@ -25,23 +25,20 @@ _known = WeakIdKeyDictionary()  # parameter: Int8Weight
 class Int8Weight:
     """A weight as whole numbers, in the layout of the kernel."""
 
-    def __init__(self, weight: Float[Tensor, "V D"]) -> None:
-        self._set(*_round(weight.detach(), _GREATEST))
-
-    @classmethod
-    def of(cls, numbers: Int[Tensor, "V D"], scales: Float[Tensor, "V"]) -> "Int8Weight":
-        made = cls.__new__(cls)
-        made._set(numbers, scales)
-        return made
-
-    def _set(self, numbers: Int[Tensor, "V D"], scales: Float[Tensor, "V"]) -> None:
+    def __init__(self, numbers: Int[Tensor, "V D"], scales: Float[Tensor, "V"]) -> None:
         self.numbers, self.scales = numbers, scales
         self.zeros = torch.zeros(len(numbers), dtype=torch.int32)
         self.packed = torch.ops.onednn.qlinear_prepack(numbers, [_LAYOUT_ROWS, numbers.size(1)])
 
+    @classmethod
+    def of(cls, weight: Float[Tensor, "V D"]) -> "Int8Weight":
+        weight = weight.detach()
+        scales = weight.abs().amax(dim=1).clamp_min(torch.finfo(weight.dtype).tiny) / _GREATEST
+        return cls((weight / scales[:, None]).round().to(torch.int8), scales)
+
     def rows(self, places: Int[Tensor, "C"]) -> "Int8Weight":
         """Some rows of it, for a shortlist."""
-        return Int8Weight.of(self.numbers[places], self.scales[places])
+        return Int8Weight(self.numbers[places], self.scales[places])
 
     def __call__(self, x: Float[Tensor, "*B D"], bias: Float[Tensor, "V"] | None) -> Float[Tensor, "*B V"]:
         flat = x.reshape(-1, x.size(-1))
@@ -71,23 +68,18 @@ def quantize(weights: Iterable[Tensor]) -> None:
     if not available:
         raise UserError("precision: this processor or this torch has no products of int8; choose float32")
     for weight in weights:
-        _known[weight] = Int8Weight(weight)
+        _known[weight] = Int8Weight.of(weight)
 
 
 def quantized(weight: Tensor) -> Int8Weight | None:
     return _known.get(weight) if len(_known) else None
 
 
-def _round(x: Float[Tensor, "N D"], greatest: int) -> tuple[Int[Tensor, "N D"], Float[Tensor, "N"]]:
-    scales = x.abs().amax(dim=1).clamp_min(torch.finfo(x.dtype).tiny) / greatest
-    return (x / scales[:, None]).round().to(torch.int8), scales
-
-
 def _is_available() -> bool:
     """The operators are torch's own, for its compiler: not documented, so they are tried before use."""
     try:
         weight = torch.arange(-16.0, 16.0).view(2, 16)
-        found = Int8Weight(weight)(torch.eye(16), torch.ones(2))
+        found = Int8Weight.of(weight)(torch.eye(16), torch.ones(2))
     except (AttributeError, RuntimeError):
         return False
     return bool(torch.allclose(found, weight.t() + 1, atol=0.1))

@@ -10,6 +10,7 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
+from dragoman.engines.runtime import batch_slices
 from dragoman.errors import UserError
 from engines.conftest import MakeModel
 
@@ -142,6 +143,21 @@ def test_order_batches_and_blank_unseen(fast: FastTranslator, unseen: list[str])
     seen: list[tuple[int, int]] = []
     fast.hypotheses(["", *unseen[:3]], progress=lambda done, total: seen.append((done, total)))
     assert seen == [(4, 4)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("sentences", [1, 2, 7, 500])
+def test_every_worker_has_as_many_batches_of_one_size(workers: int, sentences: int) -> None:
+    lengths = sorted((3 + 7 * place % 31 for place in range(sentences)), reverse=True)
+    slices = batch_slices(lengths, 600, workers)
+    assert [place for part in slices for place in range(sentences)[part]] == list(range(sentences))
+    padded = [max(lengths[part]) * (part.stop - part.start) for part in slices]
+    assert max(padded) < 600 + max(lengths)
+    if sentences == 500:
+        assert len(slices) % workers == 0
+        assert min(padded[:-1]) > 0.85 * max(padded)
+    else:
+        assert len(slices) <= workers
 
 
 def test_torch_keeps_its_threads(exported: Path) -> None:

@@ -29,9 +29,10 @@ from dragoman.errors import UserError
 from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
-DEFAULT_BATCH_TOKENS = 1024
-_PER_CALL = 1024
-"""Sentences of similar length that are searched in one call, with the greatest of their length limits."""
+_BATCH_TOKENS = {"int8": 1024, "float32": 3072}
+"""What is quickest: products of small numbers pay in small batches already."""
+_PER_CALL = 2048
+"""Sentences of similar length that are searched at once, with the greatest of their length limits."""
 
 
 class EngineAligner(Aligner):
@@ -54,8 +55,6 @@ class EngineAligner(Aligner):
 class Translator(Surface):
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
-    default_batch_tokens = DEFAULT_BATCH_TOKENS
-
     def __init__(
         self,
         directory: Path,
@@ -68,6 +67,7 @@ class Translator(Surface):
         use_shortlist = export.shortlist and shortlist
         self.engine = Engine(directory, export.positions, use_shortlist, workers, threads)
         super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
+        self.default_batch_tokens = _BATCH_TOKENS["int8" if self.engine.runtime.quantized else "float32"]
         self.positions = export.positions
         self.languages = export.src_lang, export.tgt_lang
 

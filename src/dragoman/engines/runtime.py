@@ -14,6 +14,17 @@ from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int]
+
+
+class _Names(dict[int, str]):
+    """The name of every id that was asked for."""
+
+    def __missing__(self, number: int) -> str:
+        name = self[number] = str(number)
+        return name
+
+
+_NAMES = _Names()
 _NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
 _MOST_NUMBERS = 1 << 24
 """Scores of pieces, or weights, that one call may return."""
@@ -41,31 +52,38 @@ class Runtime:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
+        self.quantized = self._model.compute_type.startswith("int8")
 
     def translate(
         self, sources: Sequence[Ids], call: Call, batch_tokens: int, begins: Sequence[Ids] | None = None
-    ) -> list[Any]:
-        """CTranslate2's own results. `begins` are forced; they count in its lengths."""
+    ) -> Iterator[Any]:
+        """CTranslate2's own results, in the order of the sources, neighbours in a batch. All batches wait for
+        their turn at once, so what is done with the first results takes no time from the last. `begins`
+        are forced; they count in its lengths."""
         rows = [_named((*source, EOS_ID)) for source in sources]
-        return self._model.translate_batch(
-            rows,
-            target_prefix=None if begins is None else [_named(begin) for begin in begins],
-            max_batch_size=self._batch_size(rows, batch_tokens),
-            batch_type="tokens",
-            beam_size=call.beam,
-            num_hypotheses=call.beam,
-            length_penalty=call.length_penalty,
-            no_repeat_ngram_size=call.no_repeat_ngram,
-            suppress_sequences=_NO_TEXT if call.forbid else None,
-            max_input_length=0,
-            max_decoding_length=call.longest,
-            min_decoding_length=call.shortest,
-            use_vmap=call.shortlist,
-            return_scores=call.beam > 1,
-            return_attention=call.shows == "attention",
-            return_logits_vocab=call.shows == "logits",
-            return_end_token=True,
-        )
+        prefixes = None if begins is None else [_named(begin) for begin in begins]
+        promised = [
+            self._model.translate_batch(
+                rows[part],
+                target_prefix=None if prefixes is None else prefixes[part],
+                asynchronous=True,
+                beam_size=call.beam,
+                num_hypotheses=call.beam,
+                length_penalty=call.length_penalty,
+                no_repeat_ngram_size=call.no_repeat_ngram,
+                suppress_sequences=_NO_TEXT if call.forbid else None,
+                max_input_length=0,
+                max_decoding_length=call.longest,
+                min_decoding_length=call.shortest,
+                use_vmap=call.shortlist,
+                return_scores=call.beam > 1,
+                return_attention=call.shows == "attention",
+                return_logits_vocab=call.shows == "logits",
+                return_end_token=True,
+            )
+            for part in batch_slices([len(row) for row in rows], batch_tokens, self.workers)
+        ]
+        return (one.result() for batch in promised for one in batch)
 
     def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:
         """log p of every token and of `</s>`, over the whole vocabulary."""
@@ -125,7 +143,7 @@ class Runtime:
         """Walk through given translations and one piece further."""
         sources, targets = [src for src, _ in pairs], [tgt for _, tgt in pairs]
         call = Call(max(map(len, targets)) + 1, shows=shows)
-        return self.translate(sources, call, batch_tokens, targets)
+        return list(self.translate(sources, call, batch_tokens, targets))
 
     def _batch_size(self, rows: Sequence[Sequence[str]], batch_tokens: int) -> int:
         """Tokens a batch: so few that every worker has something to do."""
@@ -135,7 +153,34 @@ class Runtime:
 
 
 def _named(ids: Iterable[int]) -> list[str]:
-    return [str(number) for number in ids]
+    return list(map(_NAMES.__getitem__, ids))
+
+
+def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> list[slice]:
+    """Neighbours in batches of about `batch_tokens` at most, padding counted: as many for each worker, all of
+    one size, so that the workers end together."""
+    rough = list(_filled(lengths, batch_tokens))
+    padded = sum(max(lengths[part]) * (part.stop - part.start) for part in rough)
+    each = padded / (workers * -(-len(rough) // workers))
+    parts, start, longest, done = [], 0, 0, 0
+    for place, length in enumerate(lengths, 1):
+        longest = max(longest, length)
+        here = done + longest * (place - start)
+        if here >= each * (len(parts) + 1) or place == len(lengths):
+            parts.append(slice(start, place))
+            start, longest, done = place, 0, here
+    return parts
+
+
+def _filled(lengths: Sequence[int], batch_tokens: int) -> Iterator[slice]:
+    """Batches that are full before the next one begins."""
+    start, longest = 0, 0
+    for place, length in enumerate(lengths):
+        longest = max(longest, length)
+        if place > start and longest * (place + 1 - start) > batch_tokens:
+            yield slice(start, place)
+            start, longest = place, length
+    yield slice(start, len(lengths))
 
 
 def _of_similar_length(lengths: Sequence[int], width: int) -> Iterator[list[int]]:

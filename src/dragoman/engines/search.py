@@ -114,11 +114,11 @@ def _run(
             [jobs[number].source for number in members], call, batch_tokens, begins if any(begins) else None
         )
         for number, row in zip(members, found, strict=True):
-            redone = not call.forbid and _has_to_be_redone(row.hypotheses, jobs[number].longest)
-            if redone:
+            hypotheses = row.hypotheses  # a copy each time that it is asked for
+            if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest):
                 again.append(number)
             every = call.forbid or _is_scored_again(jobs[number], settings)
-            kept = row.hypotheses if every else row.hypotheses[: settings.n_best]
+            kept = hypotheses if every else hypotheses[: settings.n_best]
             scores = row.scores or [0.0] * len(kept)  # greedy search needs none
             results[number] = [
                 _ended(tokens, score, call.length_penalty)

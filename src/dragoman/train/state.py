@@ -25,6 +25,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
+from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder, Spelt
@@ -61,6 +62,8 @@ class Progress:
     epoch: int = 0
     batch: int = 0
     """Batches of this epoch that have been used."""
+    window: Window = FIRST
+    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
     tokens: int = 0
     """Target tokens learnt from so far."""
     skipped: int = 0

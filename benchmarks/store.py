@@ -49,7 +49,7 @@ class Memory:
             with suppress(OSError):
                 pids += (task / "children").read_text().split()
         for pid in pids:
-            with suppress(OSError):
+            with suppress(OSError, KeyError):  # a child may be ending
                 lines = Path(f"/proc/{pid}/status").read_text().splitlines()
                 found = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
                 own += int(found["RssAnon"])
@@ -193,9 +193,9 @@ def main() -> None:
     rows = [row(pairs, *measure(pairs)) for pairs in options.pairs]
     notes = (
         f"`python benchmarks/store.py`: made-up pairs, {SHARDS} shards in two directories. Memory is "
-        "anonymous memory, at its peak, of the process and its workers; pages of mapped files are beside it, which "
-        f"the system takes back when it needs them. Reading is {WINDOWS} windows of up to 1,048,576 pairs by "
-        f"one rank of {RANKS}, in batches of {BATCH_TOKENS} tokens: it plans all and loads every eighth."
+        "anonymous memory, at its peak, of the process and its workers; pages of mapped files are beside it, "
+        f"which the system takes back when it needs them. Reading is {WINDOWS} windows of up to 1,048,576 "
+        f"pairs by one rank of {RANKS}, in batches of {BATCH_TOKENS} tokens: it plans all, loads an eighth."
     )
     if options.no_write:
         for each in rows:

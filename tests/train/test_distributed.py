@@ -171,6 +171,24 @@ def test_a_mistake_is_told_once(crew_runs: Path, name: str, message: str) -> Non
     assert said.count("\n") == 1
 
 
+# --- losses -------------------------------------------------------------------------------------------
+
+
+def test_killed_processes_change_nothing(crew_runs: Path) -> None:
+    """Ten of them, one after another, and the store is always the same: what the dead have written into it
+    leads nobody astray."""
+    statuses, last = told(crew_runs, "killed")
+    for kill, pair in enumerate(statuses):
+        assert pair[kill % 2] in (-signal.SIGKILL, 0), statuses  # the run may have ended before
+        assert pair[1 - kill % 2] in (0, 1), statuses
+    assert last == [0, 0]
+    assert farthest(crew_runs / "two", crew_runs / "killed") == 0.0
+
+
+def test_processes_end_when_torchrun_has_gone(crew_runs: Path) -> None:
+    assert told(crew_runs, "orphaned") == [[1, 1]], (crew_runs / "orphaned.out").read_text()
+
+
 # --- under torchrun ----------------------------------------------------------------------------------
 
 

@@ -138,14 +138,15 @@ def stopped_run(runs: Runs) -> None:
 
 
 def killed_run(runs: Runs) -> None:
-    """One process after the other is killed, each a little later than the one before; all are started again
-    with the same store. What is left alone ends by itself."""
+    """One process after the other is killed, each a little later than the one before. As torchrun does it,
+    the other one is told to stop, and both are started again with the same store."""
     runs.create("killed")
     store, statuses = open_store(), []
     for kill in range(KILLS):
         children, _ = runs.begin("killed", 2, DOUBLE, store=store)
-        time.sleep(0.1 * kill)
+        time.sleep(0.05 * kill)
         os.kill(children[kill % 2], signal.SIGKILL)
+        os.kill(children[1 - kill % 2], signal.SIGTERM)
         statuses.append(ended(children))
     children, _ = runs.begin("killed", 2, DOUBLE, store=store)
     runs.told["killed"] = [statuses, ended(children)]

@@ -46,9 +46,7 @@ def worker(out: str, kills: int, seed: int, length: float) -> None:
     is done before: torch's agent for functions, which is not that of the command, waits for ever for one that
     dies while it waits for the others to end (a comment in its source says so)."""
     torch.set_num_threads(1)
-    signal.signal(
-        signal.SIGTERM, signal.SIG_DFL
-    )  # a fork has the agent's handler, a process of the command not
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as the command's processes have it
     attempt, rank = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["RANK"])
     notes = Path(out).with_suffix(".notes")
     chance = random.Random(f"{seed}-{attempt}")

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from dragoman.errors import UserError
 from dragoman.train.distributed import refuse_shared_card
 from dragoman.train.meeting import Lost, Patience, Pulse, Store, hear, meet, tell
+from dragoman.train.run import pick_device
 
 
 @pytest.fixture
@@ -116,3 +117,9 @@ def test_two_processes_on_one_card_are_told_so(store: Store) -> None:
     refuse_shared_card(store, "host GPU-2", 1)
     with pytest.raises(UserError, match=r"^train\.device: processes 0 and 2 are on the same GPU; start one"):
         refuse_shared_card(store, "host GPU-1", 2)
+
+
+def test_more_processes_than_cards_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(UserError, match=r"process 2 .* has no GPU, there are 2; .*--nproc-per-node 2"):
+        pick_device("cuda", 2)

@@ -42,23 +42,27 @@ LONGEST_WAIT = 60.0
 
 
 def worker(out: str, kills: int, seed: int, length: float) -> None:
-    """One process of an attempt. In the first `kills` attempts one of them dies, of its own clock."""
+    """One process of an attempt. In the first `kills` attempts one of them dies, of its own clock, unless it
+    is done before: torch's agent for functions, which is not that of the command, waits for ever for one that
+    dies while it waits for the others to end (a comment in its source says so)."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as the command's processes have it
     attempt, rank = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["RANK"])
     notes = Path(out).with_suffix(".notes")
     chance = random.Random(f"{seed}-{attempt}")
     victim, delay = chance.randrange(PROCESSES), chance.random() * length
     note(notes, f"start {attempt} {rank} {os.getpid()} {time.time()}")
+
+    def die() -> None:
+        note(notes, f"kill {attempt} {rank} {os.getpid()} {time.time()}")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    timer = threading.Timer(delay, die)
+    timer.daemon = True
     if attempt < kills and rank == victim:
-
-        def die() -> None:
-            note(notes, f"kill {attempt} {rank} {os.getpid()} {time.time()}")
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        timer = threading.Timer(delay, die)
-        timer.daemon = True
         timer.start()
     resume(out, quiet=True)
+    timer.cancel()
 
 
 def note(path: Path, line: str) -> None:

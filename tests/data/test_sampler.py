@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.sampler import BucketSampler, CorpusRange, tempered
+from dragoman.data.sampler import BucketSampler, CorpusRange, Window, tempered
 from dragoman.errors import UserError
 
 
@@ -64,6 +64,28 @@ def test_resuming_goes_on_where_it_stopped(window: int) -> None:
     whole = listed(sampler, 4)
     for start in range(0, len(whole) + 2, 3):
         assert listed(sampler, 4, start) == whole[start:]
+
+
+def test_windows_before_the_place_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = realistic_lengths(1500)
+    sampler = BucketSampler(src, tgt, batch_tokens=400, seed=1, window=100)
+    whole = list(sampler.placed(2))
+    assert [batch.tolist() for batch, _ in whole] == listed(sampler, 2)
+    assert whole[0][1] == Window(0, 0)
+    assert len({window.number for _, window in whole}) >= 14
+    cut, looked_at = sampler._cut, []
+    monkeypatch.setattr(sampler, "_cut", lambda *window: looked_at.append(1) or cut(*window))
+    for done in range(0, len(whole), 5):
+        window = whole[done][1]
+        rest = list(sampler.placed(2, done + 1, window))
+        assert [(batch.tolist(), place) for batch, place in rest] == [
+            (batch.tolist(), place) for batch, place in whole[done + 1 :]
+        ]
+    looked_at.clear()
+    last = whole[-1][1]
+    assert list(sampler.placed(2, len(whole), last)) == []
+    assert len(looked_at) == 1
+    assert abs(sampler.num_batches(2, windows=4) / len(whole) - 1) < 0.1
 
 
 @settings(max_examples=60, deadline=None)

@@ -31,11 +31,17 @@ from dragoman.train.config import resolve
 from dragoman.train.run import Run
 
 DOUBLE = torch.float64
+KILLS = 10
 
 
-def start(size: int, work: Callable[[], object], say: Path) -> tuple[list[int], object]:
-    """As torchrun starts workers: the parent keeps the store, on a port that was free."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # pyright: ignore
+def open_store() -> Any:
+    """As torchrun has it, on a port that was free."""
+    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # pyright: ignore
+
+
+def start(size: int, work: Callable[[], object], say: Path, store: Any = None) -> tuple[list[int], Any]:
+    """As torchrun starts workers: the parent keeps the store, and whatever is in it."""
+    store = store or open_store()
     children = []
     for rank in range(size):
         child = os.fork()
@@ -84,13 +90,15 @@ class Runs:
         prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=self.directory / "prepared")
         return Run.create(self.directory / name, config, prepared).directory
 
-    def begin(self, name: str, size: int, dtype: torch.dtype, *overrides: str) -> tuple[list[int], object]:
+    def begin(
+        self, name: str, size: int, dtype: torch.dtype, *overrides: str, store: Any = None
+    ) -> tuple[list[int], Any]:
         def work() -> None:
             torch.set_default_dtype(dtype)
             outcome = resume(self.directory / name, overrides, quiet=True).outcome
             raise SystemExit(outcome.exit_status if outcome else 1)
 
-        return start(size, work, self.directory / f"{name}.out")
+        return start(size, work, self.directory / f"{name}.out", store)
 
     def train(self, name: str, size: int, dtype: torch.dtype, *overrides: str) -> None:
         children, _store = self.begin(name, size, dtype, *overrides)
@@ -114,15 +122,43 @@ def equal_runs(runs: Runs) -> None:
 RECURRENT = ("model={kind: rnn, model_dim: 16}", "objective.teacher_forcing=0.5", "train.max_updates=5")
 
 
+def wait_for_updates(out: Path) -> None:
+    while not (out / "timing.jsonl").exists() or not (out / "timing.jsonl").read_text():
+        time.sleep(0.01)
+
+
 def stopped_run(runs: Runs) -> None:
     """SIGTERM to one of two processes, then on to the end."""
     out = runs.create("stopped")
     children, _store = runs.begin("stopped", 2, DOUBLE)
-    while not (out / "timing.jsonl").exists() or not (out / "timing.jsonl").read_text():
-        time.sleep(0.01)
+    wait_for_updates(out)
     os.kill(children[1], signal.SIGTERM)
     runs.told["stopped"] = [ended(children), Run.open(out).last]
     runs.train("stopped", 2, DOUBLE)
+
+
+def killed_run(runs: Runs) -> None:
+    """One process after the other is killed, each a little later than the one before. As torchrun does it,
+    the other one is told to stop, and both are started again with the same store."""
+    runs.create("killed")
+    store, statuses = open_store(), []
+    for kill in range(KILLS):
+        children, _ = runs.begin("killed", 2, DOUBLE, store=store)
+        time.sleep(0.05 * kill)
+        os.kill(children[kill % 2], signal.SIGKILL)
+        os.kill(children[1 - kill % 2], signal.SIGTERM)
+        statuses.append(ended(children))
+    children, _ = runs.begin("killed", 2, DOUBLE, store=store)
+    runs.told["killed"] = [statuses, ended(children)]
+
+
+def orphaned_run(runs: Runs) -> None:
+    """The store goes, and with it whoever has started the processes."""
+    out = runs.create("orphaned", "train.max_updates=1000000", "train.validate_every=1000000")
+    children, store = runs.begin("orphaned", 2, DOUBLE, "train.save_every=1000000")
+    wait_for_updates(out)
+    del store
+    runs.told["orphaned"] = [ended(children)]
 
 
 def refused_runs(runs: Runs) -> None:
@@ -142,7 +178,7 @@ def main() -> None:
     directory, config = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
     torch.set_num_threads(1)
     runs = Runs(directory, config)
-    for each in (equal_runs, stopped_run, refused_runs):
+    for each in (equal_runs, stopped_run, killed_run, orphaned_run, refused_runs):
         each(runs)
     (directory / "told.json").write_text(json.dumps(runs.told))
 

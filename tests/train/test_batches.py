@@ -4,14 +4,16 @@ import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from dragoman.data.corpus import Prepared
+from dragoman.data.corpus import Prepared, ShardConfig, prepare
 from dragoman.train.batches import Batches, UpdateBatch, _in_background
 from dragoman.train.config import RunConfig
+from dragoman.train.distributed import Crew
 
 MakeConfig = Callable[..., RunConfig]
 CPU = torch.device("cpu")
@@ -43,6 +45,32 @@ def test_an_epoch_uses_every_pair_once(make_config: MakeConfig, prepared: Prepar
     for used in by_epoch.values():
         assert sorted(used) == list(range(len(prepared.train)))
     assert by_epoch[0] != by_epoch[1]
+
+
+def test_shards_change_no_batch_of_any_process(
+    make_config: MakeConfig, prepared: Prepared, tmp_path: Path
+) -> None:
+    config = make_config("train.max_epochs=2", "train.accumulate=4")
+    data = dataclasses.replace(
+        config.data, shards=ShardConfig(31, (str(tmp_path / "a"), str(tmp_path / "b")))
+    )
+    cut = prepare(data, config.tokenizer, seed=config.seed, cache=tmp_path / "cache")
+    for rank in range(2):
+        crew = Crew()
+        crew.rank, crew.size = rank, 2
+        whole, parts = (Batches(config, corpus, CPU, crew) for corpus in (prepared, cut))
+        updates = list(whole.updates(0, 0))
+        assert_same(list(parts.updates(0, 0)), updates)
+        last = updates[2]
+        assert_same(list(parts.updates(last.epoch, last.next_batch, last.window)), updates[3:])
+
+
+def assert_same(found: list[UpdateBatch], expected: list[UpdateBatch]) -> None:
+    assert [pairs_of(update) for update in found] == [pairs_of(update) for update in expected]
+    for update, other in zip(found, expected, strict=True):
+        for micro, twin in zip(update.micro_batches, other.micro_batches, strict=True):
+            assert torch.equal(micro.batch.src_ids, twin.batch.src_ids)
+            assert torch.equal(micro.batch.tgt_out, twin.batch.tgt_out)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

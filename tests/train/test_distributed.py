@@ -6,10 +6,12 @@ All runs of several processes but the last two tests' come from one script, `cre
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,16 +173,38 @@ def test_a_mistake_is_told_once(crew_runs: Path, name: str, message: str) -> Non
     assert said.count("\n") == 1
 
 
+# --- losses -------------------------------------------------------------------------------------------
+
+
+def test_killed_processes_change_nothing(crew_runs: Path) -> None:
+    """Ten of them, one after another, and the store is always the same: what the dead have written into it
+    leads nobody astray."""
+    statuses, last = told(crew_runs, "killed")
+    for kill, pair in enumerate(statuses):
+        assert pair[kill % 2] in (-signal.SIGKILL, 0), statuses  # the run may have ended before
+        assert pair[1 - kill % 2] in (-signal.SIGTERM, 0, 1), statuses  # by the signal, or by the loss
+    assert last == [0, 0]
+    assert farthest(crew_runs / "two", crew_runs / "killed") == 0.0
+
+
+def test_processes_end_when_torchrun_has_gone(crew_runs: Path) -> None:
+    assert told(crew_runs, "orphaned") == [[1, 1]], (crew_runs / "orphaned.out").read_text()
+
+
 # --- under torchrun ----------------------------------------------------------------------------------
 
 
 def test_torchrun_stopped_leaves_a_checkpoint_and_no_process(tmp_path: Path, plain: dict[str, Any]) -> None:
+    """While another program has the port that torchrun would ask for first."""
     recipe = apply_overrides(plain, [*SMALL, "train.max_updates=100000", "train.accumulate=1"])
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     out = tmp_path / "run"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "dragoman", "train", str(tmp_path / "recipe.yaml"), "--out", str(out)]
-    with (tmp_path / "said").open("w") as said:
+    with (tmp_path / "said").open("w") as said, socket.socket() as taken:
+        with suppress(OSError):  # then somebody else has it
+            taken.bind(("127.0.0.1", 29500))
+            taken.listen()
         torchrun = subprocess.Popen(
             command, env=environment(tmp_path), stdout=said, stderr=subprocess.STDOUT, start_new_session=True
         )

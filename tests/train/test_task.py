@@ -198,6 +198,8 @@ def test_what_cannot_be_is_refused(folder: Path, classifier: Run, tmp_path: Path
         UserError, match=r"objective\.name: a task is its own objective, found masked|learnt from"
     ):
         config("classify", **{"objective.name": "masked"})
+    with pytest.raises(UserError, match=r"data\.shards: labelled examples are kept in memory"):
+        config("classify", **{"data.shards.pairs": 10})
     with pytest.raises(UserError, match=r"task\.kind: expected one of classify, pair"):
         config("clasify")
     with pytest.raises(UserError, match="model that counts has no vectors"):

@@ -21,6 +21,7 @@ from dragoman.text.tokenizer import BOS_ID, EOS_ID
 _MARKS = 2
 """Of a line: `<s>` and `</s>`."""
 _EMPTY_LINE = np.array([BOS_ID, EOS_ID])
+_CHUNK = 1 << 20
 
 
 class Blocks:
@@ -73,8 +74,7 @@ class _Stream:
 
     def __init__(self, store: PairStore, first: int, end: int) -> None:
         self.store, self.first, self.end = store, first, end
-        gaps = np.flatnonzero(np.diff(store.lines[first:end]) > 1)
-        self._breaks = first + gaps + 1  # lines with empty ones before them
+        self._breaks = _after_gaps(store.lines, first, end)  # lines with empty ones before them
         self.size = self.begin_of(end) - 1
         """Pieces after the first `</s>`."""
 
@@ -101,3 +101,12 @@ class _Stream:
             parts += [_EMPTY_LINE[:1], ids, _EMPTY_LINE[1:]]
             line, place = line + 1, following
         return np.concatenate(parts)[begin - first : end - first]
+
+
+def _after_gaps(lines: np.ndarray, first: int, end: int) -> np.ndarray:
+    """Places from `first` to `end` whose line number is not one more than that before; a part at a time."""
+    parts = [
+        start + 1 + np.flatnonzero(np.diff(lines[start : min(end, start + _CHUNK + 1)]) > 1)
+        for start in range(first, end, _CHUNK)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -60,6 +60,22 @@ class CleanConfig:
 
 
 @dataclass(frozen=True)
+class ShardConfig:
+    """How the prepared training data lie on disk. It has no part in what is learnt, nor in which order."""
+
+    pairs: int | None = None
+    """Of a shard. None: the data are not cut."""
+    directories: tuple[str, ...] = ()
+    """Where shards go, in turn; none: beside all else, in the cache."""
+
+    def __post_init__(self) -> None:
+        if self.pairs is not None and self.pairs < 1:
+            raise UserError(f"pairs: expected at least 1, found {self.pairs}")
+        if self.directories and self.pairs is None:
+            raise UserError("pairs: shards in directories of their own need a size; set it, say to 50000000")
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """The corpora of a run."""
 
@@ -73,6 +89,7 @@ class DataConfig:
     valid_size: int = 1000
     """Pairs that are split off from `train` where there is no `valid`; never more than a tenth of it."""
     clean: CleanConfig = field(default_factory=CleanConfig)
+    shards: ShardConfig = field(default_factory=ShardConfig)
     imported: str | None = None
     """The directory that a model was imported from. Such a run has no corpora, and is not trained itself."""
 

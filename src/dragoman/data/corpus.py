@@ -10,10 +10,8 @@ Every pass is a stream; peak memory does not grow with the corpus.
 """
 
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,7 @@ import numpy as np
 from dragoman.data.alignment.links import with_links
 from dragoman.data.cache import publish, unfinished_directory
 from dragoman.data.clean import KEPT, REASONS
-from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
 from dragoman.data.encode import Encoders, Sink, encode_corpus
 from dragoman.data.fingerprint import FORMAT_VERSION, check_unchanged, fingerprint
 from dragoman.data.formats import Pair, read_pairs
@@ -35,7 +33,8 @@ from dragoman.data.prepared import (
     write_meta,
 )
 from dragoman.data.scan import Progress, Scan, each_code, sample, scan, sides, text_code
-from dragoman.data.split import hold_out, hold_out_end
+from dragoman.data.shards import ShardPlaces, discard_prepared, shard_places
+from dragoman.data.split import count_kept, hold_out, hold_out_end
 from dragoman.data.store import CorpusRange, PairStore, StoreMeta, StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
@@ -48,6 +47,7 @@ __all__ = [
     "PairStore",
     "Prepared",
     "Progress",
+    "ShardConfig",
     "SourceConfig",
     "overlap",
     "prepare",
@@ -75,25 +75,35 @@ def prepare(
         try:
             return Prepared.open(target)
         except UserError:
-            _discard(target)
+            discard_prepared(target)
     try:
-        with unfinished_directory(cache) as work:
+        with unfinished_directory(cache) as work, shard_places(data.shards, name) as places:
             scratch, result = work / "scratch", work / "result"
             scratch.mkdir()
             result.mkdir()
-            _Preparation(data, seed, scratch, result, report).run(tokenizer, name, given)
+            _Preparation(data, seed, scratch, result, report, places).run(tokenizer, name, given)
             check_unchanged(stamps)
+            places.publish_into(result)
             publish(result, target)
     except OSError as error:
-        raise UserError(f"{cache}: cannot write the prepared corpus ({error.strerror or error})") from None
+        where = ", ".join([str(cache), *dict.fromkeys(data.shards.directories)])
+        raise UserError(f"{where}: cannot write the prepared corpus ({error.strerror or error})") from None
     return Prepared.open(target)
 
 
 class _Preparation:
     """One making of a prepared corpus in the directory `result`."""
 
-    def __init__(self, data: DataConfig, seed: int, scratch: Path, result: Path, report: Progress) -> None:
-        self.data, self.seed = data, seed
+    def __init__(
+        self,
+        data: DataConfig,
+        seed: int,
+        scratch: Path,
+        result: Path,
+        report: Progress,
+        places: ShardPlaces,
+    ) -> None:
+        self.data, self.seed, self.places = data, seed, places
         self.scratch, self.result, self.report = scratch, result, report
 
     def run(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> None:
@@ -102,7 +112,7 @@ class _Preparation:
             hold_out_end(scanned.codes, self.data.valid_size)
         elif not self.data.valid:
             hold_out(scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed)
-        if not (scanned.codes == KEPT).any():
+        if not count_kept(scanned.codes):
             raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
         tokenizers = list(given) or self._learn(scanned, config)
         names = (JOINT_TOKENIZER,) if len(tokenizers) == 1 else TOKENIZERS
@@ -119,7 +129,7 @@ class _Preparation:
         meta = PreparedMeta(
             FORMAT_VERSION, fingerprint, train, valid, names_of_tokenizers, dropped, valid_dropped
         )
-        write_meta(self.result, meta)
+        write_meta(self.result, meta, self.places.sizes())
 
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
         """One tokenizer, or one a side."""
@@ -143,7 +153,7 @@ class _Preparation:
         data = self.data
         with ExitStack() as stack:
             linked = any(source.alignment is not None for source in data.train)
-            train = stack.enter_context(self._writer("train", encoders, linked))
+            train = stack.enter_context(self._writer("train", encoders, linked, data.shards.pairs))
             valid = None if data.valid else stack.enter_context(self._writer("valid", encoders))
             out = stack.enter_context((self.result / "train.dropped").open("wb"))
             sink = Sink(train, valid, out, data.cleaning)
@@ -181,12 +191,15 @@ class _Preparation:
             meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
         return meta, _by_reason(sink.totals)
 
-    def _writer(self, name: str, encoders: Encoders, linked: bool = False) -> StoreWriter:
+    def _writer(
+        self, name: str, encoders: Encoders, linked: bool = False, shard_pairs: int | None = None
+    ) -> StoreWriter:
         src_dtype, tgt_dtype = (
             np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
             for tokenizer in (encoders.src, encoders.tgt)
         )
-        return StoreWriter(self.result, name, src_dtype, tgt_dtype, linked)
+        elsewhere = self.places.directories
+        return StoreWriter(self.result, name, src_dtype, tgt_dtype, linked, shard_pairs, elsewhere)
 
 
 def _by_reason(totals: np.ndarray) -> dict[str, int]:
@@ -197,14 +210,6 @@ def _by_reason(totals: np.ndarray) -> dict[str, int]:
 def _nothing_left(totals: np.ndarray) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in _by_reason(totals).items())
     return f"no pair is left of {int(totals.sum())} ({reasons}); see which with  dragoman corpus --lines"
-
-
-def _discard(directory: Path) -> None:
-    """Remove a damaged directory; first its name, so that no one opens what is half gone."""
-    away = Path(tempfile.mkdtemp(prefix=".damaged-", dir=directory.parent))
-    with suppress(OSError):  # another process may have been faster
-        directory.rename(away / directory.name)
-    shutil.rmtree(away, ignore_errors=True)
 
 
 def _say_nothing(stage: str, done: int, total: int | None) -> None:

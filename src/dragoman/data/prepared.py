@@ -80,11 +80,13 @@ class Prepared:
             found = path.stat().st_size if path.is_file() else None
             if found != size:
                 state = "is missing" if found is None else f"has {found} bytes"
+                state += f" ({path.readlink()})" if path.is_symlink() else ""
                 raise UserError(f"{path}: expected {size} bytes, the file {state}; prepare again")
         return cls(directory, meta)
 
     def link_into(self, directory: Path) -> "Prepared":
-        """The same corpus at `directory`, by hard links where the file system can, else copied."""
+        """The same corpus at `directory`, by hard links where the file system can, else copied. Shards that
+        lie elsewhere stay there."""
         if not directory.exists():
             try:
                 with unfinished_directory(directory.parent) as work:
@@ -120,9 +122,10 @@ def overlap(prepared: Prepared | Path, texts: Sequence[str], side: Literal["src"
     return contains(seen, hashes).tolist()
 
 
-def write_meta(directory: Path, meta: PreparedMeta) -> None:
+def write_meta(directory: Path, meta: PreparedMeta, elsewhere: dict[str, int]) -> None:
+    """With the bytes of the files in `directory`, and of those that it will point to."""
     sizes = {path.name: path.stat().st_size for path in sorted(directory.iterdir()) if path.name != META}
-    plain = to_dict(meta) | {"files": sizes}
+    plain = to_dict(meta) | {"files": sizes | elsewhere}
     (directory / META).write_text(json.dumps(plain, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
@@ -138,6 +141,9 @@ def _load_tokenizers(directory: Path, meta: PreparedMeta) -> tuple[Tokenizer, To
 
 
 def link_or_copy(source: Path, target: Path) -> None:
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+        return
     try:
         os.link(source, target)
     except OSError:

@@ -20,6 +20,18 @@ _BLOCK = 4096
 
 
 @dataclass(frozen=True)
+class Window:
+    """A window of an epoch. Who goes on from inside it need not look at those before."""
+
+    number: int = 0
+    before: int = 0
+    """Batches of the epoch before it."""
+
+
+FIRST = Window()
+
+
+@dataclass(frozen=True)
 class CorpusRange:
     """The pairs `start` to `end` of a store are one corpus; an epoch draws `weight` × their number."""
 
@@ -83,27 +95,44 @@ class BucketSampler:
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[np.ndarray]:
         """The batches of an epoch from number `start` on, each an array of pair numbers."""
-        skip = start
-        for indices, bits in self._windows(epoch):
+        return (batch for batch, _ in self.placed(epoch, start))
+
+    def placed(
+        self, epoch: int, start: int = 0, window: Window = FIRST
+    ) -> Iterator[tuple[np.ndarray, Window]]:
+        """The same, each with its window. Given the `window` that batch `start` is in, or one before, those
+        before it cost nothing."""
+        before = window.before
+        assert before <= start, "the window begins before the batch"
+        for number, indices, bits in self._windows(epoch, window.number):
             cuts = self._cut(indices, bits)
             order = shuffle(bits, len(cuts) - 1)
-            for batch in order[skip:]:
-                yield indices[cuts[batch] : cuts[batch + 1]]
-            skip = max(0, skip - len(order))
+            here = Window(number, before)
+            for batch in order[max(0, start - before) :]:
+                yield indices[cuts[batch] : cuts[batch + 1]], here
+            before += len(order)
 
-    def num_batches(self, epoch: int) -> int:
-        """How many batches this epoch has; costs one pass over the lengths."""
-        return sum(len(self._cut(indices, bits)) - 1 for indices, bits in self._windows(epoch))
+    def num_batches(self, epoch: int, windows: int | None = None) -> int:
+        """How many batches this epoch has; costs one pass over the lengths. By the first `windows` alone, if
+        there are more: about so many."""
+        batches = pairs = 0
+        for _, indices, bits in itertools.islice(self._windows(epoch), windows):
+            batches += len(self._cut(indices, bits)) - 1
+            pairs += len(indices)
+        return round(batches * self.draws / pairs)
 
-    def _windows(self, epoch: int) -> Iterator[tuple[np.ndarray, np.random.BitGenerator]]:
-        """Shuffled pair numbers, about `window` at a time, each with the source of its randomness."""
+    def _windows(
+        self, epoch: int, first_window: int = 0
+    ) -> Iterator[tuple[int, np.ndarray, np.random.BitGenerator]]:
+        """Shuffled pair numbers, about `window` at a time, each with its number and the source of its
+        randomness."""
         blocks = self._blocks(epoch)
         window_of = (np.cumsum(blocks[:, 2]) - blocks[:, 2]) // self.window
         bounds = np.flatnonzero(np.diff(window_of, prepend=-1, append=-1))
-        for number, (first, last) in enumerate(itertools.pairwise(bounds)):
+        for number, (first, last) in enumerate(itertools.pairwise(bounds[first_window:]), first_window):
             bits = random_bits(self.seed, epoch, number + 1)
             indices = np.concatenate([_take(bits, *block) for block in blocks[first:last].tolist()])
-            yield indices[shuffle(bits, len(indices))], bits
+            yield number, indices[shuffle(bits, len(indices))], bits
 
     def _blocks(self, epoch: int) -> np.ndarray:
         """Rows (start, end, pairs to take) that together are the draws of the epoch, shuffled."""

@@ -19,7 +19,7 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
 
     `src_hashes` are of normalised sources. A tiny corpus gives one pair, if it has two different sources.
     """
-    usable = _usable(codes)
+    usable = count_kept(codes)
     wanted = min(valid_size, max(1, usable // 10))
     if wanted == 0 or usable < 2:
         return
@@ -39,7 +39,7 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
 
 def hold_out_end(codes: np.ndarray, valid_size: int) -> None:
     """The same of text: its last lines, since lines out of its middle would tear it."""
-    wanted = min(valid_size, _usable(codes) // 10)
+    wanted = min(valid_size, count_kept(codes) // 10)
     for end in range(len(codes), 0, -_CHUNK):
         start = max(0, end - _CHUNK)
         kept = start + np.flatnonzero(codes[start:end] == KEPT)
@@ -48,7 +48,7 @@ def hold_out_end(codes: np.ndarray, valid_size: int) -> None:
         wanted -= len(taken)
 
 
-def _usable(codes: np.ndarray) -> int:
+def count_kept(codes: np.ndarray) -> int:
     return sum(int((codes[i : i + _CHUNK] == KEPT).sum()) for i in range(0, len(codes), _CHUNK))
 
 

@@ -25,6 +25,7 @@ ITERATIONS = 4
 MAX_LINKS = 16_000_000
 LEAST_PROBABILITY = 1e-4
 _FORMAT = "dragoman shortlist 1"
+_CHUNK = 1 << 20
 
 
 class Pairs(Protocol):
@@ -113,7 +114,10 @@ def learn_shortlist(
 
 def _chosen(pairs: Pairs, max_links: int) -> Sequence[int]:
     """Pairs at even distances that have about `max_links` links together."""
-    links = int(((np.asarray(pairs.src_lengths, np.int64) + 1) * pairs.tgt_lengths).sum())
+    links = 0
+    for start in range(0, len(pairs), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        links += int(((pairs.src_lengths[part].astype(np.int64) + 1) * pairs.tgt_lengths[part]).sum())
     stride = max(1, -(-links // max_links))
     return range(0, len(pairs), stride)
 

@@ -18,13 +18,15 @@ import torch
 
 from dragoman.data.batch import Batch, PackedPairs, PairBatch
 from dragoman.data.examples import Examples
-from dragoman.data.sampler import BucketSampler, tempered
+from dragoman.data.sampler import FIRST, BucketSampler, Window, tempered
 from dragoman.train.config import RunConfig
 from dragoman.train.distributed import ALONE, Crew
 from dragoman.train.examples import Corpus, training_examples
 
 T = TypeVar("T")
 _AHEAD = 8
+_COUNTED = 16
+"""Windows of a large corpus by which its batches are counted ahead."""
 _FORMS, _ALIGNED = 32, 64
 """A packed row has one of so many lengths, which are multiples of that."""
 
@@ -51,6 +53,8 @@ class UpdateBatch:
     """Batches of this epoch that have been used when the update is done: where a resumed run goes on."""
     last: bool
     """The data end here."""
+    window: Window = FIRST
+    """The one that the last of these batches is in."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class _Drawn:
     pairs: np.ndarray
     epoch: int
     next_batch: int
+    window: Window
 
 
 def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler:
@@ -90,9 +95,9 @@ class Batches:
         few_forms = device.type == "cuda"
         self._multiple = -(-config.train.batch_tokens // (_FORMS * _ALIGNED)) * _ALIGNED if few_forms else 0
 
-    def updates(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
-        """Updates from batch number `batch` of epoch number `epoch` on."""
-        updates = self._shares(epoch, batch)
+    def updates(self, epoch: int, batch: int, window: Window = FIRST) -> Iterator[UpdateBatch]:
+        """Updates from batch number `batch` of epoch number `epoch` on, which is in `window` or after it."""
+        updates = self._shares(self._drawn(epoch, batch, window))
         if self.packed:
             updates = (_packed(update, self._multiple) for update in updates)
         if self.device.type == "cuda":
@@ -106,8 +111,8 @@ class Batches:
         config = self.config.train
         if config.max_epochs is None:
             return config.max_updates
-        batches = self.sampler.num_batches(0) * config.max_epochs  # other epochs differ by a batch or two
-        updates = -(-batches // config.accumulate)
+        batches = self.sampler.num_batches(0, _COUNTED)  # other epochs differ by a batch or two
+        updates = -(-batches * config.max_epochs // config.accumulate)
         return min(updates, config.max_updates or updates)
 
     def origin_of_longest(self, micro: MicroBatch) -> str:
@@ -116,18 +121,18 @@ class Batches:
         lengths = np.maximum(examples.src_lengths[micro.pairs], examples.tgt_lengths[micro.pairs])
         return examples.origin(int(micro.pairs[int(np.argmax(lengths))]))
 
-    def _shares(self, epoch: int, batch: int) -> Iterator[UpdateBatch]:
+    def _shares(self, drawn: Iterator[_Drawn]) -> Iterator[UpdateBatch]:
         """What this process has to do in every update; only its own batches are read."""
         rank, size = self.crew.rank, self.crew.size
-        for group, last in _with_last(_groups(self._drawn(epoch, batch), self.config.train.accumulate)):
-            taken = deal([self._cost(drawn.pairs) for drawn in group], size)[rank] if size > 1 else None
+        for group, last in _with_last(_groups(drawn, self.config.train.accumulate)):
+            taken = deal([self._cost(each.pairs) for each in group], size)[rank] if size > 1 else None
             numbers = range(len(group)) if taken is None else taken
             own = [self._read(group[number], number) for number in numbers]
             if taken is not None:
                 own = own or [dataclasses.replace(self._read(group[0], 0), counts=False)]
                 idle = dataclasses.replace(own[0], counts=False)
                 own += [idle] * (-(-len(group) // size) - len(own))
-            yield UpdateBatch(own, group[-1].epoch, group[-1].next_batch, last)
+            yield UpdateBatch(own, group[-1].epoch, group[-1].next_batch, last, group[-1].window)
 
     def _read(self, drawn: _Drawn, number: int) -> MicroBatch:
         batch = self.examples.batch(drawn.pairs, drawn.epoch)
@@ -138,13 +143,13 @@ class Batches:
         src, tgt = self.examples.src_lengths, self.examples.tgt_lengths
         return len(pairs) * int(src[pairs].max() + tgt[pairs].max() + 2)
 
-    def _drawn(self, first_epoch: int, first_batch: int) -> Iterator[_Drawn]:
+    def _drawn(self, first_epoch: int, first_batch: int, first_window: Window) -> Iterator[_Drawn]:
         last_epoch = self.config.train.max_epochs
         epochs = itertools.count(first_epoch) if last_epoch is None else range(first_epoch, last_epoch)
         for epoch in epochs:
-            start = first_batch if epoch == first_epoch else 0
-            for number, pairs in enumerate(self.sampler.batches(epoch, start), start + 1):
-                yield _Drawn(pairs, epoch, number)
+            start, window = (first_batch, first_window) if epoch == first_epoch else (0, FIRST)
+            for number, (pairs, here) in enumerate(self.sampler.placed(epoch, start, window), start + 1):
+                yield _Drawn(pairs, epoch, number, here)
 
 
 def deal(costs: Sequence[int], processes: int) -> list[list[int]]:

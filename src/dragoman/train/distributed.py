@@ -1,21 +1,23 @@
 """The processes that train one run together, as torchrun starts them. Alone, everything here costs nothing.
 
-    torchrun ─▶ rank 0   decides: prepares, validates, saves, speaks ─┐ what it found, as JSON
+    torchrun ─▶ rank 0   decides: prepares, validates, saves, speaks ─┐ what it found, as JSON (meeting.py)
                 rank 1   waits ◀──────────────────────────────────────┤
                 rank …   waits ◀──────────────────────────────────────┘
     an update:  every rank takes its share of the batches; the gradients and the loss are sums over all of
                 them, divided once by the target tokens of all ranks
 
 Every process holds the same weights (or, sharded, its part of them) and counts the same progress, so nothing
-but the gradients, five numbers an update, and what rank 0 decides ever travels.
+but the gradients, five numbers an update, and what rank 0 decides ever travels. Nobody waits for the dead: an
+update has a time-out, and rank 0 a pulse.
 """
 
 import inspect
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from signal import SIGINT, SIGTERM
 from typing import Any, TypeVar
@@ -33,21 +35,17 @@ from dragoman.models import Network
 from dragoman.models.heads import TaskNetwork
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
 from dragoman.objectives import Objective
+from dragoman.train.meeting import PATIENCE, Lost, Pulse, Store, hear, meet, tell
 
 T = TypeVar("T")
-
-_TO_MEET = timedelta(minutes=5)
-_PATIENCE = timedelta(days=7)
-"""For what rank 0 does alone: preparing a large corpus takes hours. A process that has died is noticed at
-once, by its closed connection and by torchrun; the clock is for those that hang inside an update."""
 
 
 class Crew:
     """This process among the others."""
 
     rank, size, local_rank = 0, 1, 0
-    warning = ""
-    """What a person should know of the way the processes were started."""
+    connected = False
+    """Whether gradients travel between processes."""
 
     @property
     def first(self) -> bool:
@@ -117,25 +115,19 @@ class Passes:
 class _Member(Crew):
     """One of several processes."""
 
+    connected = True
+
     def __init__(self) -> None:
         self._group: dist.ProcessGroup | None = None
+        self._decisions = 0
         self._asks = self._agreed = [False, False, False]
         """To stop after SIGINT, after SIGTERM, because the time is over: own wishes, what all agree on."""
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        store, _, _ = next(rendezvous("env://", timeout=_TO_MEET))
-        if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
-            # torchrun keeps its store when it starts the processes again, with the addresses of the dead in
-            # it. On several machines the counts differ: there every attempt needs a store of its own.
-            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-            store = dist.PrefixStore(f"attempt{attempt}", store)  # pyright: ignore[reportPrivateImportUsage]
-        elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-            self.warning = (
-                "on several machines lost processes can only be replaced if torchrun is started with "
-                "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
-            )
-        self._store = store
-        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.size, timeout=_PATIENCE)
+        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=PATIENCE)))
+        attempt = meet(store, self.rank, self.size)
+        self._store = dist.PrefixStore(attempt, store)  # pyright: ignore[reportPrivateImportUsage]
+        self.pulse = Pulse(self._store, self.rank)
 
     def decide(self, work: Callable[[], T]) -> T:
         if not self.first:
@@ -153,21 +145,27 @@ class _Member(Crew):
 
     def _share(self, value: dict[str, Any] | None) -> dict[str, Any]:
         """From rank 0 to all."""
-        text = bytearray(json.dumps(value).encode())
-        size = torch.tensor(len(text))
-        dist.broadcast(size, 0)
-        data = torch.frombuffer(text, dtype=torch.uint8) if self.first else torch.empty(0, dtype=torch.uint8)
-        data = data if self.first else data.new_empty(int(size))
-        dist.broadcast(data, 0)
-        return json.loads(bytes(data.tolist()))
+        self._decisions += 1
+        if not self.first:
+            return json.loads(hear(self._store, self._decisions, self.size - 1))
+        text = json.dumps(value)
+        tell(self._store, self._decisions, text)
+        return json.loads(text)
 
     def connect(self, device: torch.device, timeout: float) -> None:
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        backend = "nccl" if device.type == "cuda" else "gloo"
-        group = dist.new_group(backend=backend, timeout=timedelta(seconds=timeout))
-        assert isinstance(group, dist.ProcessGroup), "all processes belong to it"
-        self._group = group
+            card = f"{socket.gethostname()} {torch.cuda.get_device_properties(device).uuid}"
+            refuse_shared_card(self._store, card, self.rank)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=self._store,
+            rank=self.rank,
+            world_size=self.size,
+            timeout=timedelta(seconds=timeout),
+            device_id=device if device.type == "cuda" else None,
+        )
+        self._group = dist.group.WORLD
 
     def ask(self, stop_signal: int | None, out_of_time: bool) -> None:
         self._asks = [stop_signal == SIGINT, stop_signal == SIGTERM, out_of_time and self.first]
@@ -212,6 +210,16 @@ class _Member(Crew):
     def may_speak(self) -> bool:
         """Whether this process is the first that has an error to tell; the others are told by it."""
         return self._store.add("spoken", 1) == 1
+
+
+def refuse_shared_card(store: Store, card: str, rank: int) -> None:
+    """nccl wants a GPU a process, and would say so in many lines, or hang. Who comes second is told."""
+    first = store.compare_set(f"card/{card}", "", str(rank)).decode()
+    if int(first) != rank:
+        raise UserError(
+            f"train.device: processes {first} and {rank} are on the same GPU; start one process a GPU, and "
+            "leave the number of the GPU to them (train.device=cuda)"
+        )
 
 
 def _add_up(group: dist.ProcessGroup, bucket: GradBucket) -> torch.futures.Future[Tensor]:
@@ -279,25 +287,30 @@ def joined() -> Iterator[Crew]:
         return
     if dist.is_initialized():
         raise UserError("torch.distributed is in use already: let dragoman open it, once at a time")
-    crew = _Member()
+    crew = None
     try:
+        crew = _Member()
         yield crew
     except UserError:
-        if not crew.may_speak():
+        if crew is not None and not crew.may_speak():
             raise SystemExit(2) from None
         raise
     except RuntimeError as error:
         if not _is_loss(error):
             raise
-        if crew.first and crew.may_speak():
-            print(
-                "dragoman: another process has gone, so all stop; the last checkpoint is whole",
-                file=sys.stderr,
-            )
+        reason = str(error) if isinstance(error, Lost) else "another process has gone, so all stop"
+        with suppress(RuntimeError):  # the store may have gone too
+            if crew is None or ((crew.first or isinstance(error, Lost)) and crew.may_speak()):
+                print(f"dragoman: {reason}; the last checkpoint is whole", file=sys.stderr)
         raise SystemExit(1) from None
-    dist.destroy_process_group()
+    finally:
+        if crew is not None:
+            crew.pulse.end()
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _is_loss(error: RuntimeError) -> bool:
     """Whether it is the connection to another process that has failed."""
-    return isinstance(error, dist.DistError) or any(word in str(error) for word in ("gloo", "NCCL", "c10d"))
+    known = (Lost, dist.DistError)
+    return isinstance(error, known) or any(word in str(error) for word in ("gloo", "NCCL", "c10d"))

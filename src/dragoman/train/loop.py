@@ -46,7 +46,7 @@ class Loop:
         ended, asked = self.crew.decide(lambda: self._ended(self._out_of_time())), None
         if ended is None:
             ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
-            for data in self.batches.updates(progress.epoch, progress.batch):
+            for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
                 self.crew.ask(stop.signal, self._out_of_time())
                 self._learn(data)
@@ -113,7 +113,7 @@ class Loop:
                 f"{self.config.batch_tokens} and more train.accumulate"
             ) from None
         self._settle()
-        progress.epoch, progress.batch = data.epoch, data.next_batch
+        progress.epoch, progress.batch, progress.window = data.epoch, data.next_batch, data.window
         self._open = progress.update, learnt, data
         if isinstance(learnt, Learnt):
             self._settle()

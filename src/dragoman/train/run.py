@@ -304,6 +304,11 @@ def pick_device(name: str, local_rank: int | None = None) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and local_rank is not None:
+        if local_rank >= (count := torch.cuda.device_count()) > 0:
+            raise UserError(
+                f"train.device: process {local_rank} of this machine has no GPU, there are {count}; start "
+                f"as many processes as GPUs (--nproc-per-node {count})"
+            )
         name = f"cuda:{local_rank}"
     try:
         device = torch.device(name)

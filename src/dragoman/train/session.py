@@ -22,7 +22,7 @@ from dragoman.train.state import Training
 
 def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
     """Train a run from its newest checkpoint, or from the beginning, to its end."""
-    device = pick_device(run.config.train.device, crew.local_rank if crew.size > 1 else None)
+    device = pick_device(run.config.train.device, crew.local_rank if crew.connected else None)
     _refuse_other_crew(run.config, crew)
     # Before signals are held back: who waits for one that has died in between has to go when it is told to.
     crew.connect(device, run.config.train.timeout)
@@ -63,8 +63,6 @@ def _learn(
         log.say(f"{run.directory}: going on after update {training.progress.update}")
     if training.transfer.told:
         log.say(training.transfer.told)
-    if crew.warning:
-        log.warn(crew.warning)
     if run.config.train.accumulate % crew.size:
         log.warn(
             f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "

@@ -25,6 +25,7 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
+from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder, Spelt
@@ -61,6 +62,8 @@ class Progress:
     epoch: int = 0
     batch: int = 0
     """Batches of this epoch that have been used."""
+    window: Window = FIRST
+    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
     tokens: int = 0
     """Target tokens learnt from so far."""
     skipped: int = 0
@@ -105,7 +108,7 @@ class Fitting:
 
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         self.config, self.device, self.crew = config, device, crew
-        self.sharded = config.train.shard and crew.size > 1
+        self.sharded = config.train.shard and crew.connected
         self.fingerprint = prepared.fingerprint
         kind, model_config = config.model_config
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
@@ -235,7 +238,7 @@ class Training(Fitting):
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
         self.packed = _packs(config, self.model, device) and not self.sharded
-        self.ahead = device.type == "cuda" and crew.size == 1
+        self.ahead = device.type == "cuda" and not crew.connected
         """Whether the host may launch an update before the device is done with the one before."""
         self.recorder = Recorder(self.passed, self.parameters) if self.ahead and self.packed else None
         if device.type == "cuda":  # it plans anew for every shape of batch, which takes longer than it saves

@@ -64,6 +64,8 @@ def check_task(config: "RunConfig", model: object) -> None:
         )
     if config.data.text:
         raise UserError("data.train: text has no labels; give a table of labelled examples")
+    if config.data.shards.pairs is not None:
+        raise UserError("data.shards: labelled examples are kept in memory, not in shards; leave it out")
     if config.train.metric not in METRICS[task.kind]:
         raise UserError(
             f"train.metric: the task {task.kind} has no {config.train.metric}; choose one of "

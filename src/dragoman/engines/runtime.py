@@ -10,6 +10,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
+from dragoman.decode.wanted import Wanted
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -43,9 +44,19 @@ class Runtime:
         self._model: Any = _load(directory, self.workers, threads)
 
     def translate(
-        self, sources: Sequence[Ids], call: Call, batch_tokens: int, begins: Sequence[Ids] | None = None
+        self,
+        sources: Sequence[Ids],
+        call: Call,
+        batch_tokens: int,
+        begins: Sequence[Ids] | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[Any]:
-        """CTranslate2's own results. `begins` are forced; they count in its lengths."""
+        """CTranslate2's own results. `begins` are forced; they count in its lengths. A greedy search breaks
+        sentences off that are not wanted any more; CTranslate2 asks nobody while it searches with a beam."""
+
+        def unwanted(step: Any) -> bool:
+            return wanted is not None and not wanted[step.batch_id]()
+
         rows = [_named((*source, EOS_ID)) for source in sources]
         return self._model.translate_batch(
             rows,
@@ -65,6 +76,7 @@ class Runtime:
             return_attention=call.shows == "attention",
             return_logits_vocab=call.shows == "logits",
             return_end_token=True,
+            callback=unwanted if wanted is not None and call.beam == 1 else None,
         )
 
     def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import select
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
 CLIENTS = 32
+PATIENCE_S = 60
 _HEAD = (
     "POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     "Content-Length: {}\r\n\r\n"
@@ -27,50 +29,81 @@ class Load:
     statuses: Counter[int] = field(default_factory=Counter)
     times: list[float] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    """For every request with neither answer nor refusal, what happened to it."""
 
     def time_at(self, share: float) -> float:
         return sorted(self.times)[int(share * (len(self.times) - 1))] if self.times else float("nan")
 
 
+@dataclass
+class Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    opened: float = field(default_factory=time.perf_counter)
+    used: int = 0
+    idle_since: float = 0.0
+
+    @property
+    def closed(self) -> bool:
+        """By the server. The socket is asked, as urllib3 and httpx do: the event loop learns of it later."""
+        number = self.writer.get_extra_info("socket").fileno()
+        return self.reader.at_eof() or number < 0 or _readable(number)
+
+
 class Connections:
     """Connections that are used again; as many as there are requests under way."""
 
-    def __init__(self, port: int) -> None:
-        self._port, self._free = port, list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
+    def __init__(self, port: int, kept: bool = True) -> None:
+        self._port, self._kept, self._free = port, kept, list[Connection]()
 
-    async def ask(self, text: str) -> tuple[int, str]:
+    async def take(self) -> Connection:
+        while self._free and self._free[-1].closed:
+            self._free.pop().writer.close()
+        if self._free:
+            return self._free.pop()
+        return Connection(*await connect(self._port))
+
+    async def ask(self, text: str, connection: Connection) -> tuple[int, str]:
         body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
-        while self._free and self._free[-1][0].at_eof():  # closed by the server after a time without use
-            self._free.pop()[1].close()
-        reader, writer = self._free.pop() if self._free else await connect(self._port)
-        writer.write(_HEAD.format(len(body)).encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
+        connection.writer.write(_HEAD.format(len(body)).encode() + body)
+        answer = await connection.reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        content = json.loads(await reader.readexactly(length))
-        self._free.append((reader, writer))
+        content = json.loads(await connection.reader.readexactly(length))
+        connection.used, connection.idle_since = connection.used + 1, time.perf_counter()
+        if self._kept:
+            self._free.append(connection)
+        else:
+            connection.writer.close()
         return int(answer.split()[1]), content.get("translatedText", "")
 
     def close(self) -> None:
-        for _, writer in self._free:
-            writer.close()
+        for connection in self._free:
+            connection.writer.close()
 
 
 class Asker:
-    def __init__(self, port: int) -> None:
-        self.connections = Connections(port)
+    """With `kept=False` every request has a connection of its own."""
+
+    def __init__(self, port: int, kept: bool = True) -> None:
+        self.connections = Connections(port, kept)
 
     async def one(self, text: str, load: Load) -> None:
-        begun = time.perf_counter()
+        begun, connection = time.perf_counter(), None
         try:
-            async with asyncio.timeout(60):
-                status, translation = await self.connections.ask(text)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(PATIENCE_S):
+                connection = await self.connections.take()
+                status, translation = await self.connections.ask(text, connection)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             load.statuses[0] += 1
+            load.lost.append(_told(error, connection, begun))
             return
         load.statuses[status] += 1
         if status == 200:
             load.times.append(time.perf_counter() - begun)
             load.answers[text] = translation
+        elif status not in (429, 503):
+            load.lost.append(_told(f"status {status}", connection, begun))
 
     async def closed(self, texts: Iterator[str], seconds: float) -> Load:
         """Clients that wait for their answers."""
@@ -96,6 +129,26 @@ class Asker:
         await asyncio.gather(*tasks)
         load.seconds = time.perf_counter() - begun
         return load
+
+
+def _readable(number: int) -> bool:
+    """An end is there to be read, too. `select.select` knows no descriptors above 1,023."""
+    waiting = select.poll()
+    waiting.register(number, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _told(what: Exception | str, connection: Connection | None, begun: float) -> str:
+    """What became of a request that was lost, and of its connection."""
+    took = f"after {time.perf_counter() - begun:.3f} s"
+    if isinstance(what, Exception):
+        what = f"{type(what).__name__} ({what})"
+    if connection is None:
+        return f"{what} {took}, while connecting"
+    age = f"connection {begun - connection.opened:.3f} s old"
+    if not connection.used:
+        return f"{what} {took}, {age}, new"
+    return f"{what} {took}, {age}, used {connection.used} times, idle {begun - connection.idle_since:.4f} s"
 
 
 async def slow(port: int, count: int, longest: float) -> list[float]:

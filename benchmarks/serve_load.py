@@ -74,6 +74,8 @@ async def measure(
             grown = resident(process.pid) - before
             results.append((name, f"{times}×", load, capacity, busy, grown))
             print(name, times, dict(load.statuses), flush=True)
+            for told in load.lost[:20]:
+                print("   lost:", told, flush=True)
         asker.connections.close()
     return results
 

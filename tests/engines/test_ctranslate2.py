@@ -8,6 +8,7 @@ import torch
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import Translator
+from dragoman.decode.wanted import Wanted
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.runtime import batch_slices
@@ -204,3 +205,43 @@ def test_quantised_weights_are_close(
     found = FastTranslator.open(directory).score(pairs)
     differences = [abs(a.score - b.score) for a, b in zip(ours.score(pairs), found, strict=True)]
     assert 0 < max(differences) < bound
+
+
+def test_who_leaves_a_greedy_search_is_broken_off(fast: FastTranslator, unseen: list[str]) -> None:
+    texts, search = unseen[:12], SearchConfig(beam=1, min_length=12, loop_guard=False)
+    asked = [0] * len(texts)
+
+    def until(number: int, times: int) -> Wanted:
+        def wanted() -> bool:
+            asked[number] += 1
+            return asked[number] <= times
+
+        return wanted
+
+    whole = fast.translate(texts, search=search)
+    found = fast.translate(texts, search=search, wanted=[until(n, 4 if n == 5 else 1000) for n in range(12)])
+    assert found[5] == "" != whole[5]
+    assert found[:5] + found[6:] == whole[:5] + whole[6:]
+    assert asked[5] < 8 < 12 < min(asked[:5])
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_what_nobody_wants_is_not_begun(
+    fast: FastTranslator, unseen: list[str], beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = SearchConfig(beam=beam)
+    calls: list[int] = []
+    translate = fast.engine.runtime.translate
+
+    def counted(sources: list[list[int]], *rest: object) -> list[object]:
+        calls.append(len(sources))
+        return translate(sources, *rest)  # type: ignore[arg-type]
+
+    whole = fast.translate(unseen[:3], search=search)
+    monkeypatch.setattr(fast.engine.runtime, "translate", counted)
+    wanted = [lambda: True, lambda: False, lambda: True]
+    assert fast.translate(unseen[:3], search=search, wanted=wanted) == [whole[0], "", whole[2]]
+    assert max(calls) == 2
+    calls.clear()
+    found = fast.hypotheses(unseen[:3], search=search, forbidden=["x"], wanted=[lambda: False] * 3)
+    assert [row[0].text for row in found] == [""] * 3 and not calls

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.wanted import Wanted
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory
@@ -38,8 +39,9 @@ class Shouter:
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[Kind] = (),
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
-        del search, batch_tokens
+        del search, batch_tokens, wanted
         assert self.go_on.wait(10)
         self.batches.append(list(texts))
         if self.error is not None and "bad" in " ".join(texts):
@@ -54,11 +56,12 @@ class Shouter:
         glossary: Glossary | None = None,
         protect: Collection[Kind] = (),
         align: bool = False,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
         count = (search or self.search).n_best
         links = ((0, 0),) if align else None
         rows = []
-        for text, best in zip(texts, self.translate(texts, protect=protect), strict=True):
+        for text, best in zip(texts, self.translate(texts, protect=protect, wanted=wanted), strict=True):
             for match in glossary.matches(text) if glossary else ():
                 best = best.replace(text[match.start : match.end].upper(), match.targets[0])
             ways = [best, *(f"{best} #{number}" for number in range(2, count + 1))]

@@ -1,11 +1,20 @@
 """Whatever is sent to whatever route: never a fault of the server, always an error in the dialect's words."""
 
+import asyncio
 import json
+import logging
 import random
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+
+from dragoman.serve.app import Options, build
+from dragoman.serve.keys import Keys
+from dragoman.serve.limits import Limits
+from fuzz_serve import KEY, fuzz, fuzz_live
+from rubbish import Rubbish
+from serve.standin import service_of
 
 POST = """
 /translate /detect /translate_file /suggest /v2/translate /v2/glossaries /v3/glossaries /v2/document
@@ -99,3 +108,16 @@ def test_nothing_that_is_sent_is_a_fault(client: TestClient, how: str) -> None:
             assert isinstance(response.json(), dict), (path, response.text)
         well += response.status_code < 300
     assert well > 20
+
+
+def test_rubbish_of_every_kind(caplog: pytest.LogCaptureFixture) -> None:
+    """A slice of `benchmarks/fuzz_serve.py`, which sends 20,000 of them."""
+    service = service_of(("en", "de"), ("de", "en"), ("fr", "en"), pivot="en")
+    locked = build(service, Options(keys=Keys([KEY])))
+    with caplog.at_level(logging.INFO):
+        found = asyncio.run(fuzz(build(service), locked, Rubbish(2), 300))
+        live = asyncio.run(fuzz_live(build(service), Limits(receive_s=2), Rubbish(3), 60))
+    assert found.faults == live.faults == []
+    assert not [one for one in caplog.records if one.exc_info or one.levelno >= logging.ERROR]
+    assert len(found.statuses) == 9 and sum(own[200] for own in found.statuses.values()) > 60
+    assert "broken HTTP" in live.statuses

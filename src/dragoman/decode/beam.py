@@ -31,6 +31,7 @@ from dragoman.decode.ended import COMPACT_AT, Ended
 from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.scorer import JointState, Scorer
 from dragoman.decode.trace import Recorder
+from dragoman.decode.wanted import Wanted
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -67,6 +68,7 @@ class Beam:
     config: SearchConfig
     allocation: Allocation = best_extensions
     recorder: Recorder | None = None
+    wanted: Sequence[Wanted] | None = None
     ended: dict[int, list[Ended]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,14 +96,16 @@ class Beam:
         return len(self.done) == len(self.ended)
 
     def advance(self) -> None:
-        """One further token for every live hypothesis."""
+        """One further token for every live hypothesis of the sentences that are wanted."""
+        if self.wanted is not None and self._all_unwanted(self.wanted):
+            return
         self.length += 1
         scores, self.state = self.scorer.step(self.last, self.state)
         prefix = self.tokens[:, :, : self.length - 1].flatten(0, 1)  # N T
         ranked = self.rules(scores, prefix, self.sentences.repeat_interleave(self.beams))
         self._end_at_limit(scores, ranked)
         self._advance(scores, ranked, prefix)
-        self._drop_done()
+        self._drop_done(len(self.sentences) // COMPACT_AT)
 
     def results(self) -> list[list[Ended]]:
         in_order = (sorted(found, key=self.rank, reverse=True) for found in self.ended.values())
@@ -234,9 +238,18 @@ class Beam:
             if hopeless or complete:
                 self.done.add(sentence)
 
-    def _drop_done(self) -> None:
+    def _all_unwanted(self, wanted: Sequence[Wanted]) -> bool:
+        """Let those go that nobody waits for. Told is whether none is left."""
+        live = [sentence for sentence in self.sentences.tolist() if sentence not in self.done]
+        if gone := [sentence for sentence in live if not wanted[sentence]()]:
+            self.done.update(gone)
+            self._drop_done(most_idle=0)
+        return self.finished
+
+    def _drop_done(self, most_idle: int) -> None:
+        """Unless there are so few of them that to go on idly costs less."""
         alive = [row for row, sentence in enumerate(self.sentences.tolist()) if sentence not in self.done]
-        if not alive or len(self.sentences) - len(alive) <= len(self.sentences) // COMPACT_AT:
+        if not alive or len(self.sentences) - len(alive) <= most_idle:
             return
         keep = torch.tensor(alive, device=self.limits.device)
         self.state = self.state.keep(keep)

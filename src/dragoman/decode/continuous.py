@@ -19,6 +19,7 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
 from dragoman.decode.pool import Pool, is_plain
 from dragoman.decode.replay import Replayed, Signal
+from dragoman.decode.wanted import Wanted
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.slots import TransformerSlots, fits, past_bytes
 from dragoman.nn.attention import tap_is_open
@@ -65,6 +66,7 @@ class Continuous:
         src_mask: Bool[Tensor, "B S"],
         limits: Int[Tensor, "B"],
         shortest: Int[Tensor, "B"],
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Ended]]:
         """The n best hypotheses of every sentence, in the order given."""
         waiting = list(range(len(src_ids)))
@@ -80,7 +82,7 @@ class Continuous:
             for place, sentence in coming:
                 places[place], ages[place], ends[place] = sentence, 0, longest[sentence]
             self._admit(coming, source)
-            finished = self._until_worth(places, ages, ends, bool(waiting))
+            finished = self._until_worth(places, ages, ends, bool(waiting), wanted)
             rows = torch.tensor(finished, device=self.device)
             for place, ended in zip(finished, self.pool.results(rows), strict=True):
                 sentence = places[place]
@@ -89,7 +91,12 @@ class Continuous:
         return [found[sentence] for sentence in range(len(src_ids))]
 
     def _until_worth(
-        self, places: list[int | None], ages: list[int], ends: list[int], waiting: bool
+        self,
+        places: list[int | None],
+        ages: list[int],
+        ends: list[int],
+        waiting: bool,
+        wanted: Sequence[Wanted] | None,
     ) -> list[int]:
         """Step until enough sentences are done: one place in some, where others wait for it, else all."""
         live = [place for place, sentence in enumerate(places) if sentence is not None]
@@ -99,6 +106,8 @@ class Continuous:
         finished = live
         self.done.restart()
         for number in range(1, most + 1):
+            if wanted is not None:
+                self._let_go([place for place in live if not wanted[places[place] or 0]()])
             self._step(oldest + number)
             self.done.send()
             done = self.done.received()
@@ -111,6 +120,11 @@ class Continuous:
         for place in live:
             ages[place] += most
         return finished
+
+    def _let_go(self, unwanted: list[int]) -> None:
+        """They count as done from now on, with what they have."""
+        if unwanted:
+            self.pool.done[torch.tensor(unwanted, device=self.device)] = True
 
     def _step(self, used: int) -> None:
         room = self.shape.capacity if self.slots.by_kernels else min(_rounded(used), self.shape.capacity)
@@ -168,6 +182,7 @@ class Rooms:
         src_mask: Bool[Tensor, "B S"],
         limits: Int[Tensor, "B"],
         config: SearchConfig,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Ended]]:
         if config.beam == 1:
             config = replace(config, stop="complete")  # greedy search stops at the first end
@@ -176,7 +191,7 @@ class Rooms:
         shape = shape_for(model, config, len(lengths), int(limits.max()), src_ids.size(1))
         # At the greatest length a sentence ends, whatever the least one is.
         shortest = torch.minimum(least, limits - 1)
-        return self._room(model, config, shape).run(src_ids, src_mask, limits, shortest)
+        return self._room(model, config, shape).run(src_ids, src_mask, limits, shortest, wanted)
 
     def _room(self, model: EncoderDecoder, config: SearchConfig, shape: Shape) -> Continuous:
         key = (tuple(p.data_ptr() for p in model.parameters()), config, shape)

@@ -23,6 +23,7 @@ from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.scorer import JointState, Scorer
+from dragoman.decode.wanted import Wanted
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _ROWS = 64  # prefixes in one step
@@ -66,8 +67,9 @@ class Exhaustive:
         sentence: int,
         config: SearchConfig,
         first: list[Ended],
+        wanted: Wanted | None = None,
     ) -> None:
-        self.scorer, self.rules, self.config = scorer, rules, config
+        self.scorer, self.rules, self.config, self.wanted = scorer, rules, config, wanted
         self.limit, self.sentence = limit, sentence
         self.found = {hypothesis.tokens: hypothesis for hypothesis in first}
         self.nodes = 0
@@ -76,7 +78,7 @@ class Exhaustive:
     def run(self, src_ids: Int[Tensor, "1 S"], src_mask: Bool[Tensor, "1 S"]) -> list[Ended]:
         """The n best of all; `exact` says whether that is proven or the budget ran out before."""
         stack = [self._root(self.scorer.start(src_ids, src_mask), src_ids.device)]
-        while stack:
+        while stack and (self.wanted is None or self.wanted()):
             taken = stack[-1].take(self.floor, self.config.max_nodes - self.nodes)
             if taken.stop > taken.start:
                 stack.append(self._expand(stack[-1], taken))

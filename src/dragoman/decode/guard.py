@@ -10,6 +10,7 @@ from dragoman.decode.ended import Ended
 from dragoman.decode.loops import without_loops
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
+from dragoman.decode.wanted import Wanted, some_of
 from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.spelling import Spelling
 
@@ -21,14 +22,15 @@ def search_guarded(
     config: SearchConfig,
     constraints: Sequence[Constraints] | None = None,
     spelling: Spelling | None = None,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     """`search`, and what goes in circles made anew."""
 
     def again(numbers: list[int], calm: SearchConfig) -> list[list[Ended]]:
         rows = torch.tensor(numbers, device=src_ids.device)
         own = None if constraints is None else [constraints[row] for row in numbers]
-        return search(scorer, src_ids[rows], src_mask[rows], calm, own, spelling)
+        return search(scorer, src_ids[rows], src_mask[rows], calm, own, spelling, some_of(wanted, numbers))
 
-    found = search(scorer, src_ids, src_mask, config, constraints, spelling)
+    found = search(scorer, src_ids, src_mask, config, constraints, spelling, wanted)
     sources = [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
     return without_loops(found, sources, config, again)

@@ -52,8 +52,10 @@ def without_loops(
     looping = [row for row, own in enumerate(found) if own and loops(own[0], sources[row])]
     if not looping:
         return found
-    for row, (calm, *_) in zip(looping, again(looping, _calm(config)), strict=True):
-        ended = replace(calm, reason="loop", trace=found[row][0].trace)
+    for row, calm in zip(looping, again(looping, _calm(config)), strict=True):
+        if not calm:  # it is not wanted any more
+            continue
+        ended = replace(calm[0], reason="loop", trace=found[row][0].trace)
         found[row] = [ended, *(other for other in found[row][1:] if other.tokens != ended.tokens)]
     return found
 

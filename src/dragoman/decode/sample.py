@@ -23,6 +23,7 @@ from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import Ended
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.walk import Pick, walk
+from dragoman.decode.wanted import Wanted
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _SCORES_AT_ONCE = 1 << 26
@@ -37,6 +38,7 @@ def sample(
     limits: Int[Tensor, "B"],
     rules: Rules,
     config: SearchConfig,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     """`n_best` independent samples of every sentence, in the order in which they are drawn."""
     sources = [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
@@ -47,7 +49,8 @@ def sample(
         draws = uniforms(config.seed, sources, numbers, int(limits.max()))
         pick = _pick(torch.from_numpy(draws).to(src_ids.device).flatten(0, 1), config)
         state = scorer.start(src_ids, src_mask)
-        for own, new in zip(found, walk(scorer, state, limits, rules, pick, len(numbers)), strict=True):
+        drawn = walk(scorer, state, limits, rules, pick, len(numbers), wanted)
+        for own, new in zip(found, drawn, strict=True):
             own += new
     return found
 

@@ -17,6 +17,7 @@ from dragoman.decode.sample import sample
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.trace import Recorder
 from dragoman.decode.walk import most_probable, walk
+from dragoman.decode.wanted import Wanted, some_of
 from dragoman.errors import UserError
 from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.spelling import Spelling
@@ -32,17 +33,19 @@ def search(
     config: SearchConfig,
     constraints: Sequence[Constraints] | None = None,
     spelling: Spelling | None = None,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     """The n best hypotheses of every sentence, best first; samples in the order of drawing. For minimum Bayes
     risk these are the candidates: what they are worth is a matter of their texts.
 
     `constraints` has an entry for every sentence, and `spelling` says what the pieces write. Sentences with
-    required phrases are searched apart, with a beam that depends on their own phrases alone.
+    required phrases are searched apart, with a beam that depends on their own phrases alone. A sentence that
+    is not `wanted` any more has fewer hypotheses, or none.
     """
     if config.method == "mbr":
         config = config.for_candidates()
     if not constraints or not any(own != Constraints() for own in constraints):
-        return _search(scorer, src_ids, src_mask, config)
+        return _search(scorer, src_ids, src_mask, config, wanted=wanted)
     if spelling is None or len(spelling) != scorer.vocab.tgt_size:
         raise UserError("spelling: constraints need the text of every piece of the target vocabulary")
     if config.groups > 1 and any(own.required for own in constraints):
@@ -55,7 +58,7 @@ def search(
         index = torch.tensor(rows, device=src_ids.device)
         own = [constraints[row] for row in rows]
         wide = replace(config, beam=width)
-        results = _search(scorer, src_ids[index], src_mask[index], wide, own, spelling)
+        results = _search(scorer, src_ids[index], src_mask[index], wide, own, spelling, some_of(wanted, rows))
         found |= dict(zip(rows, results, strict=True))
     return [found[row] for row in range(len(constraints))]
 
@@ -67,18 +70,19 @@ def _search(
     config: SearchConfig,
     constraints: Sequence[Constraints] = (),
     spelling: Spelling | None = None,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     with torch.inference_mode():
         limits, rules, required = set_up(scorer, src_mask, config, constraints, spelling)
         if config.method == "sample":
-            return sample(scorer, src_ids, src_mask, limits, rules, config)
+            return sample(scorer, src_ids, src_mask, limits, rules, config, wanted)
         if src_ids.device.type == "cuda" and not constraints and scorer.rooms.take(scorer.models, config):
-            return scorer.rooms.search(scorer.models[0], src_ids, src_mask, limits, config)
-        found = _by_beam(scorer, src_ids, src_mask, limits, rules, config, required)
+            return scorer.rooms.search(scorer.models[0], src_ids, src_mask, limits, config, wanted)
+        found = _by_beam(scorer, src_ids, src_mask, limits, rules, config, required, wanted)
         if config.method == "beam":
             return found
         return [
-            Exhaustive(scorer, limit, rules, row, config, found[row]).run(
+            Exhaustive(scorer, limit, rules, row, config, found[row], wanted[row] if wanted else None).run(
                 src_ids[row : row + 1, :length], src_mask[row : row + 1, :length]
             )
             for row, (length, limit) in enumerate(
@@ -114,18 +118,19 @@ def _by_beam(
     rules: Rules,
     config: SearchConfig,
     required: Required | None,
+    wanted: Sequence[Wanted] | None,
 ) -> list[list[Ended]]:
     watched = config.coverage > 0
     state = scorer.start(src_ids, src_mask, watched)
     if config.beam == 1 and not (config.record or watched or required):
-        return walk(scorer, state, limits, rules, most_probable)
+        return walk(scorer, state, limits, rules, most_probable, wanted=wanted)
     allocation = best_extensions if required is None else Banks(required, scorer.vocab.eos_id)
     if not config.record:
-        return Beam(scorer, state, src_mask, limits, rules, config, allocation).run()
+        return Beam(scorer, state, src_mask, limits, rules, config, allocation, wanted=wanted).run()
     recorder = Recorder(len(limits), config.beam, scorer.vocab.eos_id)
     stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first end
     config = replace(config, stop=stop)
-    found = Beam(scorer, state, src_mask, limits, rules, config, allocation, recorder).run()
+    found = Beam(scorer, state, src_mask, limits, rules, config, allocation, recorder, wanted).run()
     recorded = zip(found, recorder.traces, strict=True)
     return [[replace(hypothesis, trace=trace) for hypothesis in best] for best, trace in recorded]
 

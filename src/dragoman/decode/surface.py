@@ -9,6 +9,7 @@ from dragoman.decode.constraints import Constraints, constraints_of_texts
 from dragoman.decode.hypothesis import Hypothesis
 from dragoman.decode.protected import aligned, keep_spans
 from dragoman.decode.render import refuse_string
+from dragoman.decode.wanted import Wanted, some_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import Tokenizer
@@ -34,9 +35,12 @@ class Surface(ABC):
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[Kind] = (),
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         """The best translation of each text."""
-        found = self.hypotheses(texts, search=search, batch_tokens=batch_tokens, protect=protect)
+        found = self.hypotheses(
+            texts, search=search, batch_tokens=batch_tokens, protect=protect, wanted=wanted
+        )
         return [best.text for best, *_ in found]
 
     def hypotheses(
@@ -53,6 +57,7 @@ class Surface(ABC):
         align: bool = False,
         batch_tokens: int | None = None,
         progress: Progress | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best translations of each text, best first, with their scores.
 
@@ -61,19 +66,20 @@ class Surface(ABC):
         `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
         of phrases for each. A phrase is always matched as whole words, in the case given. `protect` names
         what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
-        alignments.
+        alignments. Where a text is not `wanted` any more, its search is given up and what is told of it is
+        worth nothing.
         """
         refuse_string(texts)
         settings, size = search or self.search, batch_tokens or self.default_batch_tokens
         constraints = constraints_of_texts(
             self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
         )
-        found = self._hypotheses(texts, settings, constraints, size, progress)
+        found = self._hypotheses(texts, settings, constraints, size, progress, wanted)
         if protect:
 
             def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
                 own = [constraints[number] for number in numbers]
-                return self._hypotheses(cut, settings, own, size)
+                return self._hypotheses(cut, settings, own, size, wanted=some_of(wanted, numbers))
 
             found = keep_spans(found, texts, protect, again, self.aligner, size)
         return aligned(found, texts, protect, self.aligner, size) if align else found
@@ -86,5 +92,6 @@ class Surface(ABC):
         constraints: Sequence[Constraints],
         batch_tokens: int,
         progress: Progress | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
-        """By the model alone, neither protected nor aligned."""
+        """By the model alone, neither protected nor aligned; at least one of each text, wanted or not."""

@@ -19,6 +19,7 @@ from dragoman.decode.scorer import Scorer
 from dragoman.decode.shortlist import Shortlist
 from dragoman.decode.stream import stream_tokens
 from dragoman.decode.surface import Progress, Surface
+from dragoman.decode.wanted import Wanted, some_of, still
 from dragoman.decode.workers import share_of, side_by_side, workers_for
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
@@ -74,10 +75,12 @@ class Translator(Surface):
         constraints: Sequence[Constraints],
         batch_tokens: int,
         progress: Progress | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
         sources = self.src_tokenizer.encode_batch(texts)
         results: dict[int, list[Hypothesis]] = {}
         asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
+        asked = [i for i in asked if still(wanted, i)]
         done = len(texts) - len(asked)
         lengths = [len(sources[index]) + 1 for index in asked]
         workers = workers_for(self.device, sum(lengths)) if not settings.coverage else 1
@@ -85,20 +88,27 @@ class Translator(Surface):
         batches = [[asked[place] for place in places] for places in by_length(lengths, size)]
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
-            return self.search_ids([sources[i] for i in batch], settings, [constraints[i] for i in batch])
+            own = [constraints[i] for i in batch]
+            return self.search_ids([sources[i] for i in batch], settings, own, some_of(wanted, batch))
 
         for batch, found in side_by_side(find, batches, workers):
             results |= dict(zip(batch, found, strict=True))
             done += len(batch)
             if progress:
                 progress(done, len(texts))
-        return [results.get(index, [EMPTY]) for index in range(len(texts))]
+        return [results.get(index) or [EMPTY] for index in range(len(texts))]
 
     def search_ids(
-        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: SearchConfig,
+        constraints: Sequence[Constraints],
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best of sources that are ids already, all in one batch."""
-        return [self._ranked(found, settings) for found in self._search(sources, settings, constraints)]
+        """The n best of sources that are ids already, all in one batch; maybe none of one that is not wanted
+        any more."""
+        found = self._search(sources, settings, constraints, wanted)
+        return [self._ranked(own, settings) if own else [] for own in found]
 
     def score(
         self,
@@ -133,30 +143,39 @@ class Translator(Surface):
         return [results[index] for index in range(len(pairs))]
 
     def _search(
-        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: SearchConfig,
+        constraints: Sequence[Constraints],
+        wanted: Sequence[Wanted] | None,
     ) -> list[list[Ended]]:
         """A sentence with constraints may need any piece, so no shortlist is for it; it is searched apart."""
         if not settings.shortlist:
-            return self._search_alike(sources, settings, constraints)
+            return self._search_alike(sources, settings, constraints, wanted)
         results: dict[int, list[Ended]] = {}
         for bound in (False, True):
             rows = [row for row, own in enumerate(constraints) if (own != Constraints()) == bound]
             chosen, own = [sources[row] for row in rows], [constraints[row] for row in rows]
             if rows:
-                found = self._search_alike(chosen, replace(settings, shortlist=not bound), own)
+                alike = replace(settings, shortlist=not bound)
+                found = self._search_alike(chosen, alike, own, some_of(wanted, rows))
                 results |= dict(zip(rows, found, strict=True))
         return [results[row] for row in range(len(sources))]
 
     def _search_alike(
-        self, sources: Sequence[Sequence[int]], settings: SearchConfig, constraints: Sequence[Constraints]
+        self,
+        sources: Sequence[Sequence[int]],
+        settings: SearchConfig,
+        constraints: Sequence[Constraints],
+        wanted: Sequence[Wanted] | None,
     ) -> list[list[Ended]]:
         padded = pad_sources(sources, self.device)
         if settings.shortlist:
             listed = self._listed(*padded)
-            return listed.restore(search_guarded(listed, *padded, settings))
+            return listed.restore(search_guarded(listed, *padded, settings, wanted=wanted))
         constrained = any(own != Constraints() for own in constraints)
         spelling = self.tgt_tokenizer.spelling if constrained else None
-        return search_guarded(self.scorer, *padded, settings, constraints, spelling)
+        return search_guarded(self.scorer, *padded, settings, constraints, spelling, wanted)
 
     def _listed(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> ListedScorer:
         if self.shortlist is None:

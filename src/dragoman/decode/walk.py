@@ -7,6 +7,7 @@
 Greedy search picks the most probable piece, sampling draws one.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -16,6 +17,7 @@ from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import COMPACT_AT, Ended
 from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.scorer import JointState, Scorer
+from dragoman.decode.wanted import Wanted, still
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 
@@ -34,10 +36,16 @@ def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position
 
 
 def walk(
-    scorer: Scorer, state: JointState, limits: Int[Tensor, "B"], rules: Rules, pick: Pick, times: int = 1
+    scorer: Scorer,
+    state: JointState,
+    limits: Int[Tensor, "B"],
+    rules: Rules,
+    pick: Pick,
+    times: int = 1,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
-    """`times` hypotheses of each sentence. Rows that have ended go on idly until their sentence leaves the
-    batch."""
+    """`times` hypotheses of each sentence; fewer of one that is not wanted any more. Rows that have ended go
+    on idly until their sentence leaves the batch."""
     eos, count, device = scorer.vocab.eos_id, len(limits), limits.device
     longest = int(limits.max())
     if times > 1:
@@ -50,6 +58,13 @@ def walk(
     rows = rows_of(sentences, times)
     last = torch.full_like(row_limits, scorer.vocab.bos_id)
     for length in range(1, longest + 1):
+        if wanted is not None:
+            alive = [place for place, sentence in enumerate(sentences.tolist()) if still(wanted, sentence)]
+            if not alive:
+                break
+            if len(alive) < len(sentences):
+                state, last, sentences = _leave(state, last, sentences, alive, times)
+                rows = rows_of(sentences, times)
         scores, state = scorer.step(last, state)
         ranked = rules(scores, tokens[rows, : length - 1], sentences.repeat_interleave(times))
         last = torch.where(row_limits[rows] <= length, eos, pick(ranked, rows, length - 1))
@@ -61,13 +76,29 @@ def walk(
         if not len(alive):
             break
         if len(sentences) - len(alive) > len(sentences) // COMPACT_AT:
-            state, last, sentences = state.keep(alive), last[rows_of(alive, times)], sentences[alive]
+            state, last, sentences = _leave(state, last, sentences, alive, times)
             rows = rows_of(sentences, times)
     found = zip(tokens.tolist(), token_scores.tolist(), lengths.tolist(), row_limits.tolist(), strict=True)
     ended = [_ended(*row) for row in found]
-    return [ended[first : first + times] for first in range(0, len(ended), times)]
+    by_sentence = (ended[first : first + times] for first in range(0, len(ended), times))
+    return [[one for one in own if one is not None] for own in by_sentence]
 
 
-def _ended(tokens: list[int], token_scores: list[float], length: int, limit: int) -> Ended:
+def _leave(
+    state: JointState,
+    last: Int[Tensor, "N"],
+    sentences: Int[Tensor, "A"],
+    alive: Sequence[int] | Int[Tensor, "L"],
+    times: int,
+) -> tuple[JointState, Int[Tensor, "M"], Int[Tensor, "L"]]:
+    """What is left when only the sentences in the places `alive` stay."""
+    kept = torch.as_tensor(alive, device=last.device)
+    return state.keep(kept), last[rows_of(kept, times)], sentences[kept]
+
+
+def _ended(tokens: list[int], token_scores: list[float], length: int, limit: int) -> Ended | None:
+    """None where nobody waited for the end."""
+    if not length:
+        return None
     reason: FinishReason = "length" if length == limit else "stop"
     return Ended(tuple(tokens[:length]), tuple(token_scores[:length]), reason)

@@ -21,6 +21,7 @@ from dragoman.decode.links import pieces_by_pieces
 from dragoman.decode.protected import keep_spans
 from dragoman.decode.render import EMPTY, hypothesis_of, partials, refuse_string
 from dragoman.decode.surface import Progress, Surface
+from dragoman.decode.wanted import Wanted, some_of
 from dragoman.engines.engine import Engine
 from dragoman.engines.manifest import Export, read_export
 from dragoman.engines.runtime import Ids
@@ -91,23 +92,25 @@ class Translator(Surface):
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[Kind] = (),
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         """The best translation of each text. Quicker than `hypotheses`: no token is scored on its own."""
         refuse_string(texts)
         settings, size = search or self.search, batch_tokens or self.default_batch_tokens
 
-        def again(_: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-            found = self._found(self._encode(cut), [Constraints()] * len(cut), settings, size)
+        def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
+            heard = some_of(wanted, numbers)
+            found = self._found(self._encode(cut), [Constraints()] * len(cut), settings, size, wanted=heard)
             return [
                 [hypothesis_of(ended, self.tgt_tokenizer, settings) for ended in best[:1]] or [EMPTY]
                 for best in found
             ]
 
         if protect:
-            found = keep_spans(again((), texts), texts, protect, again, self.aligner, size)
+            found = keep_spans(again(range(len(texts)), texts), texts, protect, again, self.aligner, size)
             return [best.text for best, *_ in found]
         free = [Constraints()] * len(texts)
-        best = self._found(self._encode(texts), free, settings, size)
+        best = self._found(self._encode(texts), free, settings, size, wanted=wanted)
         return [self.tgt_tokenizer.decode(own[0].tokens[:-1]) if own else "" for own in best]
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
@@ -125,9 +128,10 @@ class Translator(Surface):
         constraints: Sequence[Constraints],
         batch_tokens: int,
         progress: Progress | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
         sources = self._encode(texts)
-        found = self._found(sources, constraints, settings, batch_tokens, progress)
+        found = self._found(sources, constraints, settings, batch_tokens, progress, wanted)
         rows = list(zip(sources, constraints, found, strict=True))
         pairs = [(src, one.tokens[:-1]) for src, _, best in rows if src is not None for one in best]
         scores = iter(self.engine.runtime.token_scores(pairs, batch_tokens))
@@ -138,6 +142,7 @@ class Translator(Surface):
                 hypothesis_of(replace(one, token_scores=next(scores)), self.tgt_tokenizer, settings)
                 for one in best
             ]
+            or [EMPTY]
             for src, own, best in rows
         ]
 
@@ -180,8 +185,9 @@ class Translator(Surface):
         settings: SearchConfig,
         batch_tokens: int,
         progress: Progress | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Ended]]:
-        """The n best of each source; nothing for one that is blank."""
+        """The n best of each source; nothing for one that is blank, or not wanted any more."""
         refuse_unsupported(settings)
         if any(own.required for own in constraints):
             raise UserError(
@@ -197,7 +203,7 @@ class Translator(Surface):
             numbers, chosen, own = zip(*asked[start : start + _PER_CALL], strict=True)
             free = all(each == Constraints() for each in own)
             steer = (None, None) if free else (own, self.tgt_tokenizer.spelling)
-            found = self.engine.search(chosen, settings, batch_tokens, *steer)
+            found = self.engine.search(chosen, settings, batch_tokens, *steer, some_of(wanted, numbers))
             for index, hypotheses in zip(numbers, found, strict=True):
                 results[index] = hypotheses
             done += len(chosen)

@@ -8,6 +8,7 @@ from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.loops import without_loops
+from dragoman.decode.wanted import Wanted, some_of
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.engines.search import Job, refuse_unsupported, search
 from dragoman.engines.steer import Steering, steered
@@ -32,12 +33,15 @@ class Engine:
         batch_tokens: int,
         constraints: Sequence[Constraints] | None = None,
         spelling: Spelling | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Ended]]:
-        """The n best of each source, without the scores of tokens. They should be of similar length."""
+        """The n best of each source, without the scores of tokens. They should be of similar length. One that
+        is not wanted any more has none."""
 
         def find(numbers: Sequence[int], config: SearchConfig) -> list[list[Ended]]:
             own = None if constraints is None else [constraints[number] for number in numbers]
-            return self._search([sources[number] for number in numbers], config, batch_tokens, own, spelling)
+            chosen, heard = [sources[number] for number in numbers], some_of(wanted, numbers)
+            return self._search(chosen, config, batch_tokens, own, spelling, heard)
 
         found = find(range(len(sources)), settings)
         return without_loops(found, [(*source, EOS_ID) for source in sources], settings, find)
@@ -49,12 +53,14 @@ class Engine:
         batch_tokens: int,
         constraints: Sequence[Constraints] | None,
         spelling: Spelling | None,
+        wanted: Sequence[Wanted] | None,
     ) -> list[list[Ended]]:
-        def run(jobs: Sequence[Job], config: SearchConfig) -> list[list[Ended]]:
-            return search(self.runtime, jobs, config, self.shortlist, batch_tokens)
+        def run(jobs: Sequence[Job], config: SearchConfig, numbers: Sequence[int]) -> list[list[Ended]]:
+            heard = some_of(wanted, numbers)
+            return search(self.runtime, jobs, config, self.shortlist, batch_tokens, heard)
 
         if constraints is None or spelling is None:
-            return run([self._job(source, settings) for source in sources], settings)
+            return run([self._job(source, settings) for source in sources], settings, range(len(sources)))
         jobs = [self._job(source, settings, own) for source, own in zip(sources, constraints, strict=True)]
         rules = [
             Steering(own, spelling, job, settings.no_repeat_ngram)

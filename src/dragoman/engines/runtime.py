@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
+from dragoman.decode.wanted import Wanted
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -55,11 +56,17 @@ class Runtime:
         self.quantized = self._model.compute_type.startswith("int8")
 
     def translate(
-        self, sources: Sequence[Ids], call: Call, batch_tokens: int, begins: Sequence[Ids] | None = None
+        self,
+        sources: Sequence[Ids],
+        call: Call,
+        batch_tokens: int,
+        begins: Sequence[Ids] | None = None,
+        wanted: Sequence[Wanted] | None = None,
     ) -> Iterator[Any]:
         """CTranslate2's own results, in the order of the sources, neighbours in a batch. All batches wait for
         their turn at once, so what is done with the first results takes no time from the last. `begins`
-        are forced; they count in its lengths."""
+        are forced; they count in its lengths. A greedy search breaks sentences off that are not wanted any
+        more; CTranslate2 asks nobody while it searches with a beam."""
         rows = [_named((*source, EOS_ID)) for source in sources]
         prefixes = None if begins is None else [_named(begin) for begin in begins]
         promised = [
@@ -80,6 +87,7 @@ class Runtime:
                 return_attention=call.shows == "attention",
                 return_logits_vocab=call.shows == "logits",
                 return_end_token=True,
+                callback=None if wanted is None or call.beam > 1 else _breaking_off(wanted[part]),
             )
             for part in batch_slices([len(row) for row in rows], batch_tokens, self.workers)
         ]
@@ -150,6 +158,11 @@ class Runtime:
         longest = max(map(len, rows)) + 1
         share = sum(map(len, rows)) // self.workers + 1
         return max(longest, min(batch_tokens, share))
+
+
+def _breaking_off(wanted: Sequence[Wanted]) -> Callable[[Any], bool]:
+    """Whether a sentence of a batch ends with this step."""
+    return lambda step: not wanted[step.batch_id]()
 
 
 def _named(ids: Iterable[int]) -> list[str]:

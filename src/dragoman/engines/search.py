@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import total
+from dragoman.decode.wanted import Wanted, some_of, still
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
@@ -60,10 +61,15 @@ def refuse_unsupported(search: SearchConfig) -> None:
 
 
 def search(
-    runtime: Runtime, jobs: Sequence[Job], settings: SearchConfig, shortlist: bool, batch_tokens: int
+    runtime: Runtime,
+    jobs: Sequence[Job],
+    settings: SearchConfig,
+    shortlist: bool,
+    batch_tokens: int,
+    wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     """The n best of each job, ranked; their tokens are not scored one by one. They share their calls, so they
-    should be of similar length."""
+    should be of similar length. A job that is not wanted any more has none."""
     results: list[list[Ended]] = [[_at_the_end(job)] if job.done else [] for job in jobs]
     open_jobs = [number for number, found in enumerate(results) if not found]
     together = max((jobs[number].longest for number in open_jobs), default=0)
@@ -81,9 +87,9 @@ def search(
         for shortest, given in kinds
     }
     own = [calls[job.shortest, bool(job.begin)] for job in jobs]
-    again = _run(runtime, jobs, open_jobs, own, batch_tokens, results, settings)
+    again = _run(runtime, jobs, open_jobs, own, batch_tokens, results, settings, wanted)
     alone = {number: replace(own[number], longest=jobs[number].longest - 1, forbid=True) for number in again}
-    _run(runtime, jobs, again, alone, batch_tokens, results, settings)
+    _run(runtime, jobs, again, alone, batch_tokens, results, settings, wanted)
     _score_again(runtime, jobs, results, settings, batch_tokens)
     for found in results:
         if len(found) > 1:
@@ -100,6 +106,7 @@ def _run(
     batch_tokens: int,
     results: list[list[Ended]],
     settings: SearchConfig,
+    wanted: Sequence[Wanted] | None,
 ) -> list[int]:
     """Search the jobs of these numbers, those that share a call together. Told are those that have to be
     searched again, alone. CTranslate2 ranks as we do, so of the others the n best are enough, unless their
@@ -107,13 +114,22 @@ def _run(
     groups: dict[Call, list[int]] = {}
     for number in numbers:
         groups.setdefault(calls[number], []).append(number)
+        results[number] = []
     again: list[int] = []
-    for call, members in groups.items():
+    for call, group in groups.items():
+        if not (members := [number for number in group if still(wanted, number)]):
+            continue
         begins = [jobs[number].begin for number in members]
         found = runtime.translate(
-            [jobs[number].source for number in members], call, batch_tokens, begins if any(begins) else None
+            [jobs[number].source for number in members],
+            call,
+            batch_tokens,
+            begins if any(begins) else None,
+            some_of(wanted, members),
         )
         for number, row in zip(members, found, strict=True):
+            if not still(wanted, number):  # it may have been broken off
+                continue
             hypotheses = row.hypotheses  # a copy each time that it is asked for
             if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest):
                 again.append(number)

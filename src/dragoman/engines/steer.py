@@ -22,7 +22,8 @@ from dragoman.text.automaton import forbidding
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
-Search = Callable[[Sequence[Job], SearchConfig], list[list[Ended]]]
+Search = Callable[[Sequence[Job], SearchConfig, Sequence[int]], list[list[Ended]]]
+"""The hypotheses of jobs, which have these numbers; none of one that is not wanted any more."""
 NextScores = Callable[[Sequence[tuple[Sequence[int], tuple[int, ...]]]], list[np.ndarray]]
 
 
@@ -99,13 +100,17 @@ def steered(
     search: Search,
     next_scores: NextScores,
 ) -> list[list[Ended]]:
-    """The best hypotheses of each job that keep to its rules: at least one, and at most n."""
+    """The best hypotheses of each job that keep to its rules: at least one, and at most n. What is not wanted
+    any more may have none."""
     whole_beam = replace(settings, n_best=settings.beam)
     kept: list[dict[tuple[int, ...], Ended]] = [{} for _ in jobs]
     waiting = {number: replace(job, begin=rules[number].own.head) for number, job in enumerate(jobs)}
     while waiting:
         offences: dict[int, tuple[int, ...]] = {}
-        for number, found in zip(waiting, search(list(waiting.values()), whole_beam), strict=True):
+        results = search(list(waiting.values()), whole_beam, list(waiting))
+        for number, found in zip(waiting, results, strict=True):
+            if not found:
+                continue
             places = [rules[number].offence(ended) for ended in found]
             right = [ended for ended, place in zip(found, places, strict=True) if place is None]
             kept[number] |= {ended.tokens: ended for ended in right}

@@ -3,7 +3,7 @@
     ask ─▶ remembered? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
 
 A sentence is translated alike in any batch, so nobody notices who else was asking. Who leaves before their
-turn is taken out of the queue; a batch that has begun is finished.
+turn is taken out of the queue; who leaves later, out of the batch before its next step (`decode/wanted.py`).
 """
 
 import asyncio
@@ -11,10 +11,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.hypothesis import Hypothesis
+from dragoman.decode.wanted import Wanted
 from dragoman.errors import UserError
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
@@ -42,6 +44,7 @@ class Translates(Protocol):
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[Kind] = (),
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[str]: ...
 
     def hypotheses(
@@ -52,6 +55,7 @@ class Translates(Protocol):
         glossary: Glossary | None = None,
         protect: Collection[Kind] = (),
         align: bool = False,
+        wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]: ...
 
 
@@ -78,6 +82,10 @@ class _Waiting:
     text: str
     how: Kindred
     future: asyncio.Future[Answer]
+
+    @property
+    def wanted(self) -> bool:
+        return not self.future.done()
 
 
 class Batcher:
@@ -122,9 +130,7 @@ class Batcher:
         waiting = [_Waiting(text, how, loop.create_future()) for text in new]
         self._queue.extend(waiting)
         if waiting and len(self._workers) < self._most_workers:
-            worker = loop.create_task(self._work())
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            self._workers.add(loop.create_task(self._work()))
         try:
             found = await asyncio.gather(*(one.future for one in waiting))
         except BaseException:  # cancelled or refused: the others are not wanted any more
@@ -142,12 +148,17 @@ class Batcher:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self) -> None:
-        """Until nothing waits."""
-        while self._queue:
-            if len(self._queue) < self._limits.batch and self._limits.window_s:
-                await asyncio.sleep(self._limits.window_s)
-            if batch := self._next_batch():
-                await self._translate(batch)
+        """Until nothing waits. It is gone in the moment that it sees so: who asks next needs a new worker."""
+        try:
+            while self._queue:
+                if len(self._queue) < self._limits.batch and self._limits.window_s:
+                    await asyncio.sleep(self._limits.window_s)
+                if batch := self._next_batch():
+                    await self._translate(batch)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._workers.discard(task)
 
     def _next_batch(self) -> list[_Waiting]:
         """The oldest that is still wanted, and those after it that are to be translated in the same way."""
@@ -156,25 +167,29 @@ class Batcher:
         share = max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers))
         while self._queue and len(batch) < min(self._limits.batch, share):
             one = self._queue.popleft()
-            if one.future.done():
+            if not one.wanted:
                 continue
             (batch if not batch or one.how == batch[0].how else left).append(one)
         self._queue.extendleft(reversed(left))
         return batch
 
     async def _translate(self, batch: Sequence[_Waiting]) -> None:
-        texts = list(dict.fromkeys(one.text for one in batch))
-        how = batch[0].how
+        askers: dict[str, list[_Waiting]] = {}
+        for one in batch:
+            askers.setdefault(one.text, []).append(one)
+        texts, how = list(askers), batch[0].how
+        wanted = [partial(_any_wanted, own) for own in askers.values()]
         self._metrics.count("dragoman_batches_total")
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            found = await loop.run_in_executor(self._threads, self._run, texts, how)
+            found = await loop.run_in_executor(self._threads, self._run, texts, how, wanted)
         except UserError as error:
             if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
                 for one in batch:
-                    await self._translate([one])
+                    if one.wanted:
+                        await self._translate([one])
                 return
             _fail(batch, Refusal(400, str(error)))
             return
@@ -185,20 +200,25 @@ class Batcher:
         self._pace = (1 - _NEWEST) * self._pace + _NEWEST * took if self._pace else took
         answers = dict(zip(texts, found, strict=True))
         for one in batch:
-            self._remember(one.text, how, answers[one.text])
-            if not one.future.done():
+            if one.wanted:  # else the search may have been given up
+                self._remember(one.text, how, answers[one.text])
                 one.future.set_result(answers[one.text])
 
-    def _run(self, texts: Sequence[str], how: Kindred) -> list[Answer]:
+    def _run(self, texts: Sequence[str], how: Kindred, wanted: Sequence[Wanted]) -> list[Answer]:
         translator = self.translator
         if how == Kindred():
-            found = translator.translate(texts, protect=DEFAULT_KINDS)
+            found = translator.translate(texts, protect=DEFAULT_KINDS, wanted=wanted)
             return [Answer((text,)) for text in found]
         search = translator.search
         if how.n_best > 1:
             search = replace(search, n_best=how.n_best, beam=max(search.beam, how.n_best))
         asked = translator.hypotheses(
-            texts, search=search, glossary=how.glossary, protect=DEFAULT_KINDS, align=how.align
+            texts,
+            search=search,
+            glossary=how.glossary,
+            protect=DEFAULT_KINDS,
+            align=how.align,
+            wanted=wanted,
         )
         return [
             Answer(tuple(one.text for one in row), tuple(one.score for one in row), row[0].alignment)
@@ -219,7 +239,11 @@ class Batcher:
             self._known.popitem(last=False)
 
 
+def _any_wanted(askers: Sequence[_Waiting]) -> bool:
+    return any(one.wanted for one in askers)
+
+
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
     for one in batch:
-        if not one.future.done():
+        if one.wanted:
             one.future.set_exception(error)

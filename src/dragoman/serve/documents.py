@@ -3,8 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as StillWaiting
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -30,21 +29,46 @@ class _Stopped(Exception):
     pass
 
 
+class _Work:
+    """What a document has asked for and not got yet. Once it is stopped, all of that is cancelled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._asked: Future[list[Translated]] | None = None
+
+    def wait(self, ask: Callable[[], Future[list[Translated]]]) -> list[Translated]:
+        with self._lock:
+            if self._stopped:
+                raise _Stopped
+            asked = self._asked = ask()
+        try:
+            return asked.result()
+        except CancelledError:
+            raise _Stopped from None
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._asked is not None:
+                self._asked.cancel()
+
+
 class Documents:
     """Threads that wait for the service while it translates the units of documents, a batch at a time."""
 
     def __init__(self, service: Service, threads: int = 8) -> None:
         self.service = service
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="document")
-        self._closed = threading.Event()
+        self._works: set[_Work] = set()
 
     async def translate(
         self, data: bytes, name: str, pair: Pair, wish: Wish | None = None
     ) -> tuple[bytes, Outcome]:
         """The bytes of the document with its translations. Whoever stops waiting stops the work."""
-        stopped = threading.Event()
-        loop = asyncio.get_running_loop()
-        ask = self._blocking(pair, wish or Wish(), stopped, loop)
+        loop, own = asyncio.get_running_loop(), _Work()
+        ask = self._blocking(pair, wish or Wish(), own, loop)
+        self._works.add(own)
 
         def work() -> tuple[bytes, Outcome]:
             opened = parse_document(data, name, pair)
@@ -56,7 +80,8 @@ class Documents:
         except UserError as error:
             raise Refusal(400, str(error)) from None
         finally:
-            stopped.set()
+            own.stop()
+            self._works.discard(own)
 
     async def html(self, text: str, pair: Pair, wish: Wish) -> Translated:
         """A piece of HTML: blocks are translated one by one, tags and attributes stay."""
@@ -67,26 +92,21 @@ class Documents:
         return Translated(masked.unmask(data.decode("utf-8")))
 
     def close(self) -> None:
-        self._closed.set()
+        for own in self._works:
+            own.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _blocking(
-        self, pair: Pair, wish: Wish, stopped: threading.Event, loop: asyncio.AbstractEventLoop
+        self, pair: Pair, wish: Wish, own: _Work, loop: asyncio.AbstractEventLoop
     ) -> Callable[[list[str]], list[str]]:
         """Documents come in sentences already, and wait where others would be sent away."""
         patient = replace(wish, split="none", patient=True, n_best=1, align=False)
 
         def translate(texts: list[str]) -> list[str]:
-            asked: Future[list[Translated]] = asyncio.run_coroutine_threadsafe(
-                self.service.translate(texts, pair, patient), loop
-            )
-            while not (stopped.is_set() or self._closed.is_set()):
-                try:
-                    return [one.text for one in asked.result(timeout=0.2)]
-                except StillWaiting:
-                    continue
-            asked.cancel()
-            raise _Stopped
+            def ask() -> Future[list[Translated]]:
+                return asyncio.run_coroutine_threadsafe(self.service.translate(texts, pair, patient), loop)
+
+            return [one.text for one in own.wait(ask)]
 
         return translate
 

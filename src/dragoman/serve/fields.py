@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
 from dragoman.serve.refusal import Refusal
@@ -80,7 +81,7 @@ async def read_fields(request: Request) -> Fields:
     if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         try:
             form = await request.form(max_files=1, max_fields=1000, max_part_size=1 << 20)
-        except (HTTPException, ValueError, LookupError, AttributeError):
+        except (HTTPException, MultiPartException, ValueError, LookupError, AttributeError):
             raise Refusal(400, "Invalid request: the form cannot be read") from None
         values |= _grouped(form.multi_items())
     elif body := await request.body():

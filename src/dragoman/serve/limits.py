@@ -27,6 +27,9 @@ class Limits:
     """How long the first sentence of a batch waits for others."""
     receive_s: float = 9.5
     """From the first byte of a request until the whole of it has to be there: within 10 s it is closed."""
+    idle_s: float = 75.0
+    """How long a connection without a request stays. Clients keep theirs for less (httpx for 5 s, aiohttp for
+    15 s), so it is they who close it: who is closed while it asks again has lost its request."""
     request_s: float = 30.0
     document_s: float = 600.0
     documents: int = 32

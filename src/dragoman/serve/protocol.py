@@ -1,4 +1,5 @@
-"""uvicorn's HTTP with what it lacks: a time by which a request has to be there, and cheap refusals.
+"""uvicorn's HTTP with what it lacks: a time by which a request has to be there, connections that are closed
+only when nothing comes on them, and cheap refusals.
 
 A server at its limit is asked most of all. There a request that came as a whole is answered before anything
 takes it apart: no parser, no task, no application, and one line in the log for all of a second. Whatever is
@@ -6,9 +7,13 @@ out of the ordinary goes the usual way, where the gate refuses it.
 """
 
 import asyncio
+import contextlib
+import fcntl
 import json
 import logging
 import re
+import socket
+import termios
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +28,10 @@ log = logging.getLogger("dragoman.serve")
 
 _START = re.compile(rb"(GET|POST) (/[^ ?%\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.1\r\n")
 SAID_EVERY_S = 1.0
+_NO_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
 _UNUSUAL = (b"transfer-encoding", b"expect", b"upgrade")
 
 
@@ -79,61 +88,112 @@ def _rendered(dialect: Dialect, gate: Gate) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-def protocol_of(limits: Limits, gate: Gate) -> type[H11Protocol]:
-    """uvicorn waits for ever for the rest of a request's head; this one closes the connection."""
-    shedder = Shedder(gate, limits.header_bytes)
+class Timed(H11Protocol):
+    """A connection that knows since when it waits. uvicorn waits for ever for the rest of a head."""
 
-    class Protocol(H11Protocol):
-        _deadline: asyncio.TimerHandle | None = None
-        _begun = 0.0
+    limits: Limits
+    _deadline: asyncio.TimerHandle | None = None
+    _begun = 0.0
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.timeout_keep_alive = self.limits.idle_s
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._deadline is None:
+            self._begun = self.loop.time()
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()  # a request is in work, and the gate looks at the clock
+            self.scope.setdefault(BEGUN, self._begun)  # type: ignore[typeddict-item]
+        elif self.at_a_beginning():  # it was the rest of a body that nobody wanted
+            self.rest()
+        elif self._deadline is None:
             self._await_head()
 
-        def data_received(self, data: bytes) -> None:
-            if gate.full and self._at_a_beginning() and (answer := shedder.answer(data)) is not None:
-                self.transport.write(answer)
-                self._forget()
-                self._unset_keepalive_if_required()
-                self.timeout_keep_alive_task = self.loop.call_later(
-                    self.timeout_keep_alive, self.timeout_keep_alive_handler
-                )
-                return
-            if self._deadline is None:
-                self._begun = self.loop.time()
-            super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._forget()  # a request is in work, and the gate looks at the clock
-                self.scope.setdefault(BEGUN, self._begun)  # type: ignore[typeddict-item]
-            elif self._deadline is None:
-                self._await_head()
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._forget()  # from here on the connection is idle
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._forget()  # from here on it is uvicorn's keep-alive time
+    def timeout_keep_alive_handler(self) -> None:
+        """A request may have come that this loop has not read yet. To close now would lose it: the system
+        answers what comes on a closed connection with a reset. And the client has to learn of the end at
+        once: asyncio closes in its next turn, and a request that comes until then is lost as well."""
+        if _unread(self.transport):
+            self.rest()
+            return
+        with contextlib.suppress(OSError):
+            self.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        super().timeout_keep_alive_handler()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            super().connection_lost(exc)
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP. There is one answer: if the application has begun, it is its own, else it is
+        this one, and the application is told that nobody listens. h11, asked by uvicorn, would raise where
+        the request was half there: a body that breaks off after an answer, or after HEAD."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            told = json.dumps({"error": msg}).encode("utf-8")
+            self.transport.write(_NO_HTTP % len(told) + told)
+        if not self.transport.is_closing():
+            self.transport.close()
 
-        def _at_a_beginning(self) -> bool:
-            """Nothing of a request is there yet, and none is being answered."""
-            idle = self.cycle is None or self.cycle.response_complete
-            return idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
 
-        def _await_head(self) -> None:
-            self._begun = self.loop.time()
-            self._deadline = self.loop.call_later(limits.receive_s, self._close)
+    def at_a_beginning(self) -> bool:
+        """Nothing of a request is there yet, and none is being answered."""
+        idle = self.cycle is None or self.cycle.response_complete
+        return idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
 
-        def _close(self) -> None:
+    def rest(self) -> None:
+        """Until the next request, for as long as an idle connection stays."""
+        self._forget()
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def _await_head(self) -> None:
+        self._begun = self.loop.time()
+        self._deadline = self.loop.call_later(self.limits.receive_s, self._close)
+
+    def _close(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self.transport.abort()
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
             self._deadline = None
-            if not self.transport.is_closing():
-                self.transport.abort()
 
-        def _forget(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
+
+def protocol_of(limits: Limits, gate: Gate) -> type[H11Protocol]:
+    """Connections with these limits; what comes whole while the gate is full is answered at once."""
+    shedder, own = Shedder(gate, limits.header_bytes), limits
+
+    class Protocol(Timed):
+        limits = own
+
+        def data_received(self, data: bytes) -> None:
+            if gate.full and self.at_a_beginning() and (answer := shedder.answer(data)) is not None:
+                self.transport.write(answer)
+                self.rest()
+            else:
+                super().data_received(data)
 
     return Protocol
+
+
+def _unread(transport: asyncio.Transport) -> bool:
+    """Whether bytes have come on this connection that nobody has read."""
+    waiting = bytearray(4)
+    try:
+        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
+    except OSError:
+        return False
+    return any(waiting)

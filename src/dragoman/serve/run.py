@@ -44,7 +44,6 @@ def until_stopped(app: Gate, limits: Limits, host: str, port: int, ready: Callab
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=5,
         timeout_graceful_shutdown=_DRAIN_S,
         h11_max_incomplete_event_size=limits.header_bytes,
     )

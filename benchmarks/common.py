@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 RESULTS = Path(__file__).parent / "results"
 SMOOTHING = 0.1
 IdPairs = list[tuple[list[int], list[int]]]
+B = TypeVar("B")
 
 
 def encode_corpus(
@@ -44,13 +46,18 @@ def batches_of(pairs: IdPairs, tokens: int, count: int, seed: int = 0) -> list[P
 
 
 def stepper(model: nn.Module, loss_of: Callable[[PairBatch], torch.Tensor]) -> Callable[[PairBatch], None]:
+    """One update on a summed loss of pairs."""
+    return mean_stepper(model, lambda batch: loss_of(batch) / batch.num_tokens)
+
+
+def mean_stepper(model: nn.Module, mean_loss: Callable[[B], torch.Tensor]) -> Callable[[B], None]:
     """One update on the mean loss, the same for everybody."""
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 
-    def step(batch: PairBatch) -> None:
+    def step(batch: B) -> None:
         optimizer.zero_grad(set_to_none=True)
-        (loss_of(batch) / batch.num_tokens).backward()
+        mean_loss(batch).backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
 

@@ -1,10 +1,12 @@
-"""A made-up corpus: lengths as WMT has them, words as frequent as in a language, one translation each."""
+"""Made-up corpora, with words as frequent as in a language: pairs whose lengths are those of WMT and whose
+words have one translation each, and text."""
 
 from pathlib import Path
 
 import numpy as np
 
 MEAN_LENGTH, SPREAD, LONGEST = 27, 0.6, 200
+PARAGRAPH = (100, 300)
 
 
 def write_corpus(directory: Path, tokens: int, words: int, seed: int = 1) -> list[str]:
@@ -26,6 +28,19 @@ def write_corpus(directory: Path, tokens: int, words: int, seed: int = 1) -> lis
         lines = (" ".join(_spelt(word, "ab"[side]) for word in row[side].tolist()) for row in rows)
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [str(file) for file in files]
+
+
+def write_text(directory: Path, tokens: int, words: int, seed: int = 1) -> str:
+    """A file of about so many tokens: paragraphs of 100 to 300 words of such a language, and every word."""
+    dice = np.random.default_rng(seed)
+    shares = 1 / (np.arange(words) + 10.0)
+    drawn = np.concatenate([np.arange(words), dice.choice(words, size=tokens, p=shares / shares.sum())])
+    ends = np.cumsum(dice.integers(*PARAGRAPH, size=len(drawn) // PARAGRAPH[0]))
+    file = directory / "text.txt"
+    paragraphs = (part for part in np.split(drawn, ends[ends < len(drawn)]) if len(part))
+    lines = (" ".join(_spelt(word, "a") for word in part.tolist()) for part in paragraphs)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
 
 
 def _spelt(word: int, first: str) -> str:

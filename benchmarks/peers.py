@@ -5,20 +5,21 @@ from torch import Tensor, nn
 
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.write import config_fields, published_tensors
-from dragoman.models.base import EncoderDecoder
+from dragoman.models import Network
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.position import sinusoids
 
 
-def published_like(ours: EncoderDecoder, config: TransformerConfig) -> transformers.PreTrainedModel:
+def published_like(ours: Network, config: object, kind: str = "transformer") -> transformers.PreTrainedModel:
     """Hugging Face's model of the same wiring and shape, with the same weights."""
-    family = family_of("transformer", config)
+    family = family_of(kind, config)
     fields = config_fields(family, config, ours.vocab)
     theirs = getattr(transformers, family.architecture)(
         transformers.AutoConfig.for_model(**fields)  # as it would read them from a file
     )
     found = theirs.load_state_dict(published_tensors(family, config, ours), strict=False)
     tied = ("embed_tokens.weight", "lm_head.weight", "embed_positions.weight")
+    tied += ("predictions.decoder.weight", "predictions.decoder.bias")
     assert not found.unexpected_keys
     assert all(name.endswith(tied) for name in found.missing_keys), found.missing_keys
     return theirs

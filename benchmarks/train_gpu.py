@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from common import interleave, median, plain_loss, stepper, write_table
 from dragoman.data.batch import PairBatch
@@ -36,10 +35,9 @@ from dragoman.train.config import RunConfig, resolve
 from dragoman.train.state import Training
 from dragoman.train.update import Late, Learnt, learn
 from made_up import MEAN_LENGTH, write_corpus
+from on_gpu import DEVICE, HALF, matrix_rate, show_profile, turn, wait
 from peers import TorchTransformer, published_like
 
-HALF = torch.bfloat16
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 Step = Callable[[], int]
 """One update; gives its target tokens."""
 
@@ -55,25 +53,6 @@ def run_config(files: list[str], options: argparse.Namespace, *overrides: str) -
         "train": {"max_updates": 100_000, "batch_tokens": options.batch_tokens, "amp": "bf16"},
     }
     return resolve(plain, overrides)
-
-
-def matrix_rate() -> float:
-    """Floating-point operations a second that this device reaches in a large product."""
-    side = 8192 if DEVICE.type == "cuda" else 512
-    square = torch.randn(side, side, dtype=HALF, device=DEVICE)
-    for _ in range(3):
-        square @ square
-    wait()
-    began = time.perf_counter()
-    for _ in range(10):
-        square @ square
-    wait()
-    return 10 * 2 * side**3 / (time.perf_counter() - began)
-
-
-def wait() -> None:
-    if DEVICE.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def operations(config: TransformerConfig, vocab_size: int, src_tokens: int, tgt_tokens: int) -> float:
@@ -193,15 +172,6 @@ def begin(make: Callable[[], Ours | Peer], warm_up: int) -> Measured:
     return Measured(step, first, most / max(tokens))
 
 
-def turn(step: Ours | Peer, updates: int) -> float:
-    """Target tokens a second."""
-    wait()
-    began = time.perf_counter()
-    tokens = [step() for _ in range(updates)]
-    wait()
-    return sum(tokens) / (time.perf_counter() - began)
-
-
 def curves(options: argparse.Namespace, files: list[str], prepared: Prepared) -> list[list[str]]:
     """Mean loss of the last fifth of the updates and of all, for both paths and two seeds."""
     rows = []
@@ -222,19 +192,6 @@ def curves(options: argparse.Namespace, files: list[str], prepared: Prepared) ->
             del step
             gc.collect()
     return rows
-
-
-def show_profile(step: Ours | Peer, updates: int = 5) -> None:
-    activities = [ProfilerActivity.CPU]
-    if DEVICE.type == "cuda":
-        activities.append(ProfilerActivity.CUDA)
-    with profile(activities=activities) as profiled:
-        for _ in range(updates):
-            step()
-        wait()
-    order = "self_cuda_time_total" if DEVICE.type == "cuda" else "self_cpu_time_total"
-    averages = profiled.key_averages()
-    print(averages.table(order, row_limit=45, max_name_column_width=60), flush=True)
 
 
 def arguments() -> argparse.Namespace:

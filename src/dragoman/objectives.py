@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.data.batch import PackedPairs, PairBatch, PieceLinks, TextBatch
+from dragoman.data.batch import NO_TEXT, PackedPairs, PackedText, PairBatch, PieceLinks, TextBatch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, source_attentions
 from dragoman.models.bert import Bert
@@ -161,16 +161,22 @@ class MaskedLanguageModel:
     J = mean over pieces + mean over rows (Devlin et al. 2019, appendix A.2), as a sum over the pieces.
     """
 
-    def __call__(self, model: Bert, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        hidden = model.read(batch.ids, batch.mask, batch.segments)
-        asked = model.before_projection(hidden.flatten(0, 1)[batch.asked])  # A D
-        weight, bias = model.projection.weight, model.projection.bias
-        total, nll = projected_cross_entropy(asked, weight, bias, batch.targets, model.vocab.pad_id, 0.0)
-        scores = model.follows(hidden)
-        if batch.follows is None:
+    def __call__(self, model: Bert, batch: TextBatch | PackedText, update: int = 0) -> Loss:  # noqa: ARG002
+        if isinstance(batch, PackedText):
+            hidden = model.packed(batch.ids, batch.packing, batch.segments)
+            firsts, other = hidden[0, batch.firsts][:, None], batch.other
+        else:
+            hidden = firsts = model.read(batch.ids, batch.mask, batch.segments)
+            other = None if batch.follows is None else (~batch.follows).long()
+        asked = model.before_projection(hidden.flatten(0, 1).index_select(0, batch.asked))  # A D
+        weight, bias, pad_id = model.projection.weight, model.projection.bias, model.vocab.pad_id
+        total, nll = projected_cross_entropy(asked, weight, bias, batch.targets, pad_id, 0.0)
+        scores = model.follows(firsts)
+        if other is None:
             total = total + 0 * scores.sum()  # processes that add gradients up need one for every weight
         else:
-            total = total + batch.num_tokens * F.cross_entropy(scores, (~batch.follows).long())
+            count = (batch.targets != pad_id).sum()  # where it is: what is recorded has no other numbers
+            total = total + count * F.cross_entropy(scores, other, ignore_index=NO_TEXT)
         return Loss(total, nll, batch.num_tokens)
 
 

@@ -3,23 +3,28 @@
 TRITON_INTERPRET=1 python tests/kernels/learning.py
 """
 
+import copy
+
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batch import PackedPairs, collate
+from dragoman.data.batch import PackedPairs, PackedText, PairBatch, TextBatch, collate
 from dragoman.kernels.loss import smoothed_cross_entropy
-from dragoman.kernels.residual import drop_add_norm
-from dragoman.models import build
+from dragoman.kernels.residual import drop_add_norm, drop_add_then_norm
+from dragoman.models import build, build_network
 from dragoman.models.base import Vocab
+from dragoman.models.bert import BertConfig
+from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.loss import cross_entropy
+from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.packed import learns_in_half
-from dragoman.objectives import CrossEntropy
+from dragoman.objectives import CrossEntropy, MaskedLanguageModel
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+VOCAB = Vocab(23, 23, shared=True)
 CLOSE = {"atol": 2e-5, "rtol": 2e-5}
 
 
@@ -35,11 +40,26 @@ def check_cross_entropy() -> None:
         whole = logits if bias is None else logits + bias
         loss, nll = cross_entropy(whole, target, 0, smoothing)
         (slope,) = torch.autograd.grad(loss, logits)
-        found = logits.detach().clone()
+        found = F.pad(logits.detach(), (0, 3), value=9.0)  # columns that count for nothing
         for sloped in (False, True):
-            sums = smoothed_cross_entropy(found, bias, target, 0, smoothing, sloped)
+            sums = smoothed_cross_entropy(found, bias, target, 0, smoothing, sloped, size)
             torch.testing.assert_close(sums, (loss, nll), check_dtype=False, **CLOSE)
-        torch.testing.assert_close(found, slope, **CLOSE)
+        torch.testing.assert_close(found, F.pad(slope, (0, 3)), **CLOSE)
+
+
+def check_projection() -> None:
+    """A vocabulary that is filled up, in chunks and at once, against logits in float64."""
+    for rows, size in ((5, 23), (9, 70000)):
+        hidden, weight = random(rows, 4).requires_grad_(), random(size, 4).requires_grad_()
+        bias, target = random(size).requires_grad_(), torch.arange(rows, device=DEVICE)
+        given = (hidden, weight, bias)
+        wide = [tensor.detach().double().requires_grad_() for tensor in given]
+        found, nll = projected_cross_entropy(*given, target, 0, 0.1)
+        expected, other = cross_entropy(wide[0] @ wide[1].t() + wide[2], target, 0, 0.1)
+        torch.testing.assert_close((found, nll), (expected.float(), other.float()), **CLOSE)
+        gradients = torch.autograd.grad(found, given)
+        others = torch.autograd.grad(expected, wide)
+        torch.testing.assert_close(gradients, tuple(other.float() for other in others), **CLOSE)
 
 
 def check_residual() -> None:
@@ -52,6 +72,10 @@ def check_residual() -> None:
         torch.testing.assert_close(found, expected, **CLOSE)
         gradients = torch.autograd.grad(found, given, wanted)
         torch.testing.assert_close(gradients, torch.autograd.grad(expected, given, wanted), **CLOSE)
+        for carried in (0.0, 1.0):  # the sum may end here, or go on
+            expected = carried * (x + y) + F.layer_norm(x + y, (dim,), weight, bias, 1e-5)
+            total, normed = drop_add_then_norm(*given, 1e-5, 0.0)
+            _same(carried * total + normed if carried else normed, expected, list(given))
 
 
 def check_dropout() -> None:
@@ -106,10 +130,15 @@ def check_attention() -> None:
 
 
 def check_linear() -> None:
+    for activation in ("relu", "gelu", "gelu_tanh"):
+        _check_linear(activation)
+
+
+def _check_linear(activation: Activation) -> None:
     """Weights in float32 against the same in bfloat16; in float32, a relu would open elsewhere."""
     dim, wide = 8, 70
     x = random(3, 50, dim).bfloat16().requires_grad_()
-    first, second = FeedForward(dim, wide).to(DEVICE), FeedForward(dim, wide).to(DEVICE)
+    first, second = (FeedForward(dim, wide, activation=activation).to(DEVICE) for _ in range(2))
     for linear in (first.widen, first.narrow):
         torch.nn.init.normal_(linear.bias)
     second.load_state_dict(first.state_dict())
@@ -128,15 +157,65 @@ def check_linear() -> None:
 
 def check_model() -> None:
     """A whole Transformer learns from a packed batch what it learns from the padded one."""
-    config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0)
-    model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
     batch = collate([([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3])])
-    objective, parameters = CrossEntropy(0.1), list(model.parameters())
-    expected = objective(model, batch.to(DEVICE))
-    for multiple in (0, 5):
-        found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
-        torch.testing.assert_close(found.nll, expected.nll, **CLOSE)
-        _same(found.total, expected.total, parameters)
+    for norm in ("post", "pre"):
+        config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0, norm=norm)
+        model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
+        objective, parameters = CrossEntropy(0.1), list(model.parameters())
+        expected = objective(model, batch.to(DEVICE))
+        for multiple in (0, 5):
+            found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
+            torch.testing.assert_close(found.nll, expected.nll, **CLOSE)
+            _same(found.total, expected.total, parameters)
+
+
+def check_language_models() -> None:
+    """Blocks of text and texts with pieces to be guessed: the kernels against float64, which has none."""
+    sizes = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 16, "dropout": 0.0}
+    ids = torch.tensor([[2, 1, 5, 6, 7, 2], [8, 2, 1, 9, 2, 1]])
+    asked = ids[:, 2:] != 1
+    mask = torch.ones(2, 1, dtype=torch.bool)
+    blocks = PairBatch(ids[:, :1], mask, ids[:, 1:-1], ids[:, 2:] * asked, asked, int(asked.sum()))
+    texts = torch.tensor([[1, 5, 6, 2, 7, 2], [1, 8, 2, 0, 0, 0]])
+    follows, places = torch.tensor([True, False]), torch.tensor([2, 4, 7])
+    text = TextBatch(texts, texts != 0, (texts == 7).long(), places, torch.tensor([9, 10, 11]), follows, 3)
+    cases = [
+        (build("gpt", GptConfig(attention_dropout=0.0, norm=norm, **sizes), VOCAB), CrossEntropy(), blocks)
+        for norm in ("pre", "post")
+    ]
+    bert = build_network("bert", BertConfig(attention_dropout=0.0, **sizes), VOCAB)
+    cases += [(bert, MaskedLanguageModel(), batch) for batch in (text, PackedText.of(text, 8))]
+    for model, objective, batch in cases:
+        plain = copy.deepcopy(model).double().to(DEVICE).train()
+        model = model.to(DEVICE).train()
+        found, expected = (objective(each, batch.to(DEVICE)) for each in (model, plain))
+        torch.testing.assert_close(found.total, expected.total.float(), **CLOSE)
+        gradients = torch.autograd.grad(found.total, list(model.parameters()))
+        others = torch.autograd.grad(expected.total, list(plain.parameters()))
+        torch.testing.assert_close(gradients, tuple(other.float() for other in others), **CLOSE)
+
+
+def check_half_on_a_gpu() -> None:
+    """Texts of several lengths in bfloat16, where torch's own kernel takes them as they lie."""
+    if DEVICE == "cpu":
+        return
+    torch.manual_seed(1)
+    attention = SelfAttention(128, 2, 64, 64).to(DEVICE).bfloat16()
+    for lengths in ((300, 17, 0, 5), (8, 8)):
+        packing = _packing(lengths)
+        x = random(1, sum(lengths), 128).bfloat16().requires_grad_()
+        wide = copy.deepcopy(attention).float()
+        for causal in (False, True):
+            mask = packed(packing, packing, causal)
+            found, expected = attention(x, mask), wide(x.float(), mask)
+            wanted = torch.randn_like(found)
+            gradients = (
+                torch.autograd.grad(found, x, wanted),
+                torch.autograd.grad(expected, x, wanted.float()),
+            )
+            for one, other in ((found, expected), (gradients[0][0], gradients[1][0])):
+                error = (one.float() - other.float()).norm() / other.float().norm()
+                assert error < 0.02, error
 
 
 def _packing(lengths: tuple[int, ...]) -> Packing:
@@ -156,11 +235,14 @@ if __name__ == "__main__":
     torch.backends.cuda.matmul.allow_tf32 = False
     for check in (
         check_cross_entropy,
+        check_projection,
         check_residual,
         check_dropout,
         check_attention,
         check_linear,
         check_model,
+        check_language_models,
+        check_half_on_a_gpu,
     ):
         check()
         print(check.__name__, "passed", flush=True)

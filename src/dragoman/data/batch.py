@@ -1,6 +1,6 @@
 """Batches of id sequences as tensors, padded or packed: what a model and an objective take."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +8,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.kernels import tile_size
+from dragoman.data.movable import Device, Movable
+from dragoman.kernels import LONGEST_SEQUENCE, tile_size
 from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 IdSequence = Sequence[int] | np.ndarray
-Device = torch.device | str | None
+NO_TEXT = -100
+"""A class that no loss counts."""
+_STEP = 128
+"""Room for the longest text is a multiple of it."""
 
 
 @dataclass(frozen=True)
-class PieceLinks:
+class PieceLinks(Movable):
     """Pieces of a batch that belong together by the word alignments of its pairs."""
 
     rows: Int[Tensor, "A"]
@@ -27,12 +31,9 @@ class PieceLinks:
     weights: Float[Tensor, "A"]
     """Those of a target piece are alike and sum to 1."""
 
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "PieceLinks":
-        return PieceLinks(move(self.rows), move(self.tgt), move(self.src), move(self.weights))
-
 
 @dataclass(frozen=True)
-class PairBatch:
+class PairBatch(Movable):
     """A batch of sentence pairs for teacher forcing.
 
         source   a b c          src_ids   a b c </s> <pad>
@@ -56,27 +57,17 @@ class PairBatch:
     def shape(self) -> torch.Size:
         return self.tgt_in.shape
 
-    def to(self, device: Device) -> "PairBatch":
-        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+    @property
+    def form(self) -> tuple[int, ...]:
+        return *self.src_ids.shape, *self.tgt_in.shape
 
-    def pinned(self) -> "PairBatch":
-        """In page-locked memory, which can be copied to a GPU while the host goes on."""
-        return self.moved(lambda tensor: tensor.pin_memory())
-
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "PairBatch":
-        return PairBatch(
-            src_ids=move(self.src_ids),
-            src_mask=move(self.src_mask),
-            tgt_in=move(self.tgt_in),
-            tgt_out=move(self.tgt_out),
-            tgt_mask=move(self.tgt_mask),
-            num_tokens=self.num_tokens,
-            links=None if self.links is None else self.links.moved(move),
-        )
+    @property
+    def steady(self) -> bool:
+        return self.links is None
 
 
 @dataclass(frozen=True)
-class PackedPairs:
+class PackedPairs(Movable):
     """A `PairBatch` without its padding: all sources in one row, and all targets in another.
 
         sources  a b c, d      src_ids   a b c </s> d </s>
@@ -131,31 +122,12 @@ class PackedPairs:
     def form(self) -> tuple[int, ...]:
         """Batches of the same form are the same to a device, but for the numbers in them."""
         src, tgt = self.src, self.tgt
-        return self.src_ids.size(1), self.tgt_in.size(1), len(src.starts), src.longest, tgt.longest
+        return self.src_ids.size(1), self.tgt_in.size(1), *src.form, *tgt.form
 
-    def copy_(self, other: "PackedPairs") -> None:
-        """Take the numbers of a batch of the same form."""
-        found: list[Tensor] = []
-        other.moved(lambda tensor: found.append(tensor) or tensor)
-        numbers = iter(found)
-        self.moved(lambda tensor: tensor.copy_(next(numbers), non_blocking=True))
-
-    def to(self, device: Device) -> "PackedPairs":
-        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pinned(self) -> "PackedPairs":
-        return self.moved(lambda tensor: tensor.pin_memory())
-
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "PackedPairs":
-        return PackedPairs(
-            src_ids=move(self.src_ids),
-            src=self.src.moved(move),
-            tgt_in=move(self.tgt_in),
-            tgt_out=move(self.tgt_out),
-            tgt=self.tgt.moved(move),
-            num_tokens=self.num_tokens,
-            pairs=self.pairs,
-        )
+    @property
+    def steady(self) -> bool:
+        """Whether what a device does with it is a matter of its form alone: kernels know no longer ones."""
+        return max(self.src.longest, self.tgt.longest) <= LONGEST_SEQUENCE
 
 
 def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tensor]:
@@ -173,7 +145,7 @@ def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tenso
 
 
 @dataclass(frozen=True)
-class TextBatch:
+class TextBatch(Movable):
     """A batch of text with pieces to be guessed: `data/masked.py` draws it."""
 
     ids: Int[Tensor, "B T"]
@@ -191,26 +163,73 @@ class TextBatch:
     def shape(self) -> torch.Size:
         return self.ids.shape
 
-    def to(self, device: Device) -> "TextBatch":
-        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pinned(self) -> "TextBatch":
-        return self.moved(lambda tensor: tensor.pin_memory())
+@dataclass(frozen=True)
+class PackedText(Movable):
+    """A `TextBatch` without its padding: its texts one after another in one row. That may be filled up, as
+    that of `PackedPairs`, and what is asked for too: padding is no answer."""
 
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "TextBatch":
-        return TextBatch(
-            ids=move(self.ids),
-            mask=move(self.mask),
-            segments=move(self.segments),
-            asked=move(self.asked),
-            targets=move(self.targets),
-            follows=None if self.follows is None else move(self.follows),
-            num_tokens=self.num_tokens,
+    ids: Int[Tensor, "1 N"]
+    packing: Packing
+    segments: Int[Tensor, "1 N"]
+    asked: Int[Tensor, "A"]
+    targets: Int[Tensor, "A"]
+    firsts: Int[Tensor, "C"]
+    """Where the texts begin."""
+    other: Int[Tensor, "C"] | None
+    """1 where the second text of a row is not what comes after the first, else 0; `NO_TEXT` for padding."""
+    num_tokens: int
+    texts: int
+
+    @classmethod
+    def of(cls, batch: TextBatch, multiple: int = 0) -> "PackedText":
+        """Of a batch in the host's memory. With a `multiple`, the row is filled up to one, what is asked for
+        to one of a quarter of it, and the number of texts too: batches come in few shapes."""
+        mask, count = batch.mask, len(batch.ids)
+        lengths = mask.sum(dim=1)
+        used, longest = int(lengths.sum()), int(lengths.max())
+        more = -used % multiple if multiple else 0
+        if multiple and (more or int(lengths.min()) < longest):
+            longest = -(-longest // _STEP) * _STEP
+            parts = [longest] * (more // longest) + [more % longest]
+            parts += [0] * (multiple // longest + 1 - len(parts))
+            lengths = torch.cat([lengths, lengths.new_tensor(parts)])
+        packing = Packing.of(lengths, longest)
+        asked = (mask.flatten().cumsum(0) - 1)[batch.asked]
+        unasked = -len(asked) % max(1, multiple // 4)
+        empty = len(lengths) - count
+
+        def filled(values: Tensor, by: int, value: int) -> Tensor:
+            return torch.cat([values, values.new_full((by,), value)])
+
+        follows = batch.follows
+        return cls(
+            ids=filled(batch.ids[mask], more, PAD_ID)[None],
+            packing=packing,
+            segments=filled(batch.segments[mask], more, 0)[None],
+            asked=filled(asked, unasked, 0),
+            targets=filled(batch.targets, unasked, PAD_ID),
+            firsts=packing.starts[:-1].clamp(max=used + more - 1).long(),
+            other=None if follows is None else filled((~follows).long(), empty, NO_TEXT),
+            num_tokens=batch.num_tokens,
+            texts=count,
         )
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((self.texts, self.packing.longest))
+
+    @property
+    def form(self) -> tuple[int, ...]:
+        return self.ids.size(1), len(self.asked), *self.packing.form
+
+    @property
+    def steady(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
-class VectorBatch:
+class VectorBatch(Movable):
     """A batch of sequences of real vectors, patches of images or moments of series, and their labels."""
 
     vectors: Float[Tensor, "B T I"]
@@ -222,13 +241,9 @@ class VectorBatch:
         """Labels: what a summed loss is divided by."""
         return len(self.labels)
 
-    def to(self, device: Device) -> "VectorBatch":
-        moved = (tensor.to(device, non_blocking=True) for tensor in (self.vectors, self.mask, self.labels))
-        return VectorBatch(*moved)
-
 
 @dataclass(frozen=True)
-class TaskBatch:
+class TaskBatch(Movable):
     """A batch of texts and of what is to be said about them: `data/labelled/layout.py` draws it. An example
     may take several rows, which follow each other."""
 
@@ -250,26 +265,8 @@ class TaskBatch:
     def shape(self) -> torch.Size:
         return self.ids.shape
 
-    def to(self, device: Device) -> "TaskBatch":
-        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pinned(self) -> "TaskBatch":
-        return self.moved(lambda tensor: tensor.pin_memory())
-
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "TaskBatch":
-        return TaskBatch(
-            ids=move(self.ids),
-            mask=move(self.mask),
-            segments=move(self.segments),
-            targets=move(self.targets),
-            asked=None if self.asked is None else move(self.asked),
-            allowed=None if self.allowed is None else move(self.allowed),
-            choices=None if self.choices is None else move(self.choices),
-            num_tokens=self.num_tokens,
-        )
-
-
-Batch = PairBatch | PackedPairs | TextBatch | TaskBatch
+Batch = PairBatch | PackedPairs | TextBatch | PackedText | TaskBatch
 
 
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:

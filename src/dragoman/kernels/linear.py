@@ -1,15 +1,16 @@
 """Linear layers that learn in half precision from weights that are kept in float32.
 
     y = x Wᵀ + b                   dx = dy W      dW = dyᵀ x     db = Σ dy
-    y = relu(x W₁ᵀ + b₁) W₂ᵀ + b₂
+    y = f(x W₁ᵀ + b₁) W₂ᵀ + b₂     f: relu, or gelu, exact or by tanh
 
 A gradient of a weight is summed in float32 to the end and never rounded; that of a bias comes out of one pass
-over dy, and where a relu stood, of the very pass that takes it back.
+over dy, and where an f stood, of the very pass that goes back through it.
 """
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
@@ -19,32 +20,54 @@ from dragoman.shapes import Float, Tensor
 
 _COLUMNS, _ROWS, _WARPS = 64, 32, 4  # of a tile
 _PARTS = 128  # partial sums of a column
+_GELU = {"gelu": "none", "gelu_tanh": "tanh"}  # as torch calls them
+ACTIVATIONS = ("relu", *_GELU)
+"""Those that `half_feedforward` knows."""
+
+
+@triton.jit
+def _slope(z, activation: tl.constexpr):
+    """f'(z). Of a gelu: Φ(z) + z φ(z), or the same of its approximation z (1 + tanh u) / 2 with
+    u = √(2/π) (z + 0.044715 z³)."""
+    if activation == "relu":
+        slope = tl.where(z > 0, 1.0, 0.0)
+    elif activation == "gelu":
+        density = tl.exp(-0.5 * z * z) * 0.3989422804014327
+        slope = 0.5 * (1 + tl.erf(z * 0.7071067811865476)) + z * density
+    else:
+        u = 0.7978845608028654 * (z + 0.044715 * z * z * z)
+        high = tl.sigmoid(2 * u)  # (1 + tanh u) / 2
+        inner = 0.7978845608028654 * (1 + 3 * 0.044715 * z * z)
+        slope = high + 2 * z * high * (1 - high) * inner
+    return slope
 
 
 @triton.jit(do_not_specialize=["rows", "turns"])
 def _sum_columns(
-    parts, grad, kept, rows, turns, width: tl.constexpr, tile: tl.constexpr, columns: tl.constexpr,
-    masked: tl.constexpr,
+    parts, grad, before, rows, turns, width: tl.constexpr, tile: tl.constexpr, columns: tl.constexpr,
+    activation: tl.constexpr,
 ):  # fmt: skip
-    """Sums over `turns` tiles of rows; where `masked`, of what `kept` let through, which is written back."""
+    """Sums over `turns` tiles of rows; with an activation, of what it lets through where `before` came in (of
+    a relu: went out), which is written back."""
     column = tl.program_id(0) * columns + tl.arange(0, columns)
     total = tl.zeros((tile, columns), dtype=tl.float32)
     for turn in range(turns):
         row = (tl.program_id(1) * turns + turn) * tile + tl.arange(0, tile)
         inside = (row < rows)[:, None] & (column < width)[None, :]
         at = row.to(tl.int64)[:, None] * width + column[None, :]
-        value = tl.load(grad + at, mask=inside, other=0.0)
-        if masked:
-            open_ = tl.load(kept + at, mask=inside, other=0.0) > 0
-            value = tl.where(open_, value, 0.0)
-            tl.store(grad + at, value, mask=inside)
-        total += value.to(tl.float32)
+        value = tl.load(grad + at, mask=inside, other=0.0).to(tl.float32)
+        if activation != "none":
+            value *= _slope(tl.load(before + at, mask=inside, other=0.0).to(tl.float32), activation)
+            rounded = value.to(grad.dtype.element_ty)
+            tl.store(grad + at, rounded, mask=inside)
+            value = rounded.to(tl.float32)  # what is summed is what all others see
+        total += value
     tl.store(parts + tl.program_id(1) * width + column, tl.sum(total, axis=0), mask=column < width)
 
 
-def _column_sums(grad: Tensor, kept: Tensor | None = None) -> Tensor:
-    """Σ over the rows in float32. With `kept`, what a relu gave, the gradient is taken back through it in
-    place first."""
+def _column_sums(grad: Tensor, before: Tensor | None = None, activation: str = "none") -> Tensor:
+    """Σ over the rows in float32. With an activation, the gradient is taken back through it in place first:
+    `before` is what came into it, of a relu what went out."""
     rows, width = grad.shape
     turns = triton.cdiv(triton.cdiv(rows, _ROWS), _PARTS)
     count = triton.cdiv(rows, _ROWS * turns)
@@ -52,13 +75,13 @@ def _column_sums(grad: Tensor, kept: Tensor | None = None) -> Tensor:
     _sum_columns[(triton.cdiv(width, _COLUMNS), count)](
         parts,
         grad,
-        grad if kept is None else kept,
+        grad if before is None else before,
         rows,
         turns,
         width=width,
         tile=_ROWS,
         columns=_COLUMNS,
-        masked=kept is not None,
+        activation=activation,
         num_warps=_WARPS,
     )
     return add_parts(parts[None])[0]
@@ -95,12 +118,23 @@ class _Linear(torch.autograd.Function):
 class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, widen: Tensor, wide_bias: Tensor, narrow: Tensor, bias: Tensor
+        ctx: Any,
+        x: Tensor,
+        widen: Tensor,
+        wide_bias: Tensor,
+        narrow: Tensor,
+        bias: Tensor,
+        activation: str,
     ) -> Tensor:
         flat, first, second = x.flatten(0, -2), widen.to(x.dtype), narrow.to(x.dtype)
-        inner = torch._addmm_activation(wide_bias.to(x.dtype), flat, first.t())  # with a relu
+        if activation == "relu":
+            before = inner = torch._addmm_activation(wide_bias.to(x.dtype), flat, first.t())
+        else:
+            before = torch.addmm(wide_bias.to(x.dtype), flat, first.t())
+            inner = F.gelu(before, approximate=_GELU[activation])
         out = torch.addmm(bias.to(x.dtype), inner, second.t())
-        ctx.save_for_backward(flat, first, second, inner, widen)
+        ctx.save_for_backward(flat, first, second, before, inner, widen)
+        ctx.activation = activation
         return out.view(x.shape)
 
     @staticmethod
@@ -108,15 +142,15 @@ class _FeedForward(torch.autograd.Function):
     def backward(  # type: ignore[override]  # as above
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
-        x, first, second, inner, weight = ctx.saved_tensors
+        x, first, second, before, inner, weight = ctx.saved_tensors
         whole = grad_outputs[0]
         grad = whole.flatten(0, -2).contiguous()
         grad_bias = _column_sums(grad).to(weight.dtype)
         for_narrow = _weight_gradient(grad, inner, weight)
         for_inner = grad @ second
-        for_wide_bias = _column_sums(for_inner, inner).to(weight.dtype)
+        for_wide_bias = _column_sums(for_inner, before, ctx.activation).to(weight.dtype)
         for_widen = _weight_gradient(for_inner, x, weight)
-        return (for_inner @ first).view(whole.shape), for_widen, for_wide_bias, for_narrow, grad_bias
+        return (for_inner @ first).view(whole.shape), for_widen, for_wide_bias, for_narrow, grad_bias, None
 
 
 def half_linear(
@@ -131,5 +165,7 @@ def half_feedforward(
     wide_bias: Float[Tensor, "F"],
     narrow: Float[Tensor, "D F"],
     bias: Float[Tensor, "D"],
+    activation: str,
 ) -> Float[Tensor, "*B D"]:
-    return _FeedForward.apply(x, widen, wide_bias, narrow, bias)  # type: ignore[no-any-return]
+    """With one of `ACTIVATIONS`."""
+    return _FeedForward.apply(x, widen, wide_bias, narrow, bias, activation)  # type: ignore[no-any-return]

@@ -22,12 +22,13 @@ def _cross_entropy(
     ignore_id,
     smoothing,
     size: tl.constexpr,
+    width: tl.constexpr,
     block: tl.constexpr,
     has_bias: tl.constexpr,
     sloped: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    logits += row * size
+    logits += row * width
     expected = tl.load(target + row)
     counted = expected != ignore_id
     chosen = tl.load(logits + expected).to(tl.float32)  # before anything is written over it
@@ -50,7 +51,7 @@ def _cross_entropy(
     tl.store(nll + row, tl.where(counted, plain, 0.0))
     tl.store(loss + row, tl.where(counted, (1 - smoothing) * plain + smoothing * spread, 0.0))
     if sloped:
-        for start in range(0, size, block):
+        for start in range(0, width, block):
             columns = start + tl.arange(0, block)
             inside = columns < size
             z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
@@ -58,21 +59,23 @@ def _cross_entropy(
                 z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
             slope = tl.exp(z - lse) - smoothing / size
             slope = tl.where(columns == expected, slope - (1 - smoothing), slope)
-            slope = tl.where(counted, slope, 0.0)
-            tl.store(logits + columns, slope.to(logits.dtype.element_ty), mask=inside)
+            slope = tl.where(counted & inside, slope, 0.0)
+            tl.store(logits + columns, slope.to(logits.dtype.element_ty), mask=columns < width)
 
 
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "R V"],
+    logits: Float[Tensor, "R F"],
     bias: Float[Tensor, "V"] | None,
     target: Int[Tensor, "R"],
     ignore_id: int,
     smoothing: float,
     sloped: bool,
+    size: int,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Summed loss and negative log-likelihood; where `sloped`, the logits become the gradient of the loss by
-    them. Rows whose target is `ignore_id` count for nothing."""
-    rows, size = logits.shape
+    them. Rows whose target is `ignore_id` count for nothing, and so do columns from `size` on, which only
+    fill the rows up."""
+    rows, width = logits.shape
     loss = torch.empty(2, rows, dtype=torch.float32, device=logits.device)
     _cross_entropy[(rows,)](
         logits,
@@ -83,7 +86,8 @@ def smoothed_cross_entropy(
         ignore_id,
         smoothing,
         size=size,
-        block=min(_BLOCK, triton.next_power_of_2(size)),
+        width=width,
+        block=min(_BLOCK, triton.next_power_of_2(width)),
         has_bias=bias is not None,
         sloped=sloped,
         num_warps=_WARPS,

@@ -1,5 +1,8 @@
 """LayerNorm(x + dropout(y)) with its gradient, one pass each: what is left out is never written down.
 
+    post-norm    LayerNorm(x + dropout(y))                what the next sublayer reads, and the residual
+    pre-norm     x + dropout(y), and LayerNorm of it      the residual, and what the next sublayer reads
+
 Which numbers are dropped is a hash of their place and of two seeds, computed again on the way back.
 """
 
@@ -43,6 +46,7 @@ def _joined(x, y, places, inside, seeds, threshold, scale):
 @triton.jit(do_not_specialize=["rows", "threshold"])
 def _forward(
     out,
+    total,
     means,
     spreads,
     x,
@@ -57,11 +61,16 @@ def _forward(
     dim: tl.constexpr,
     pad: tl.constexpr,
     tile: tl.constexpr,
+    keeps: tl.constexpr,
 ):
     row, dims = tl.program_id(0) * tile + tl.arange(0, tile), tl.arange(0, pad)
     inside = (row < rows)[:, None] & (dims < dim)[None, :]
     places = row[:, None] * dim + dims[None, :]
     joined, _ = _joined(x, y, places, inside, seeds, threshold, scale)
+    if keeps:
+        kept_sum = joined.to(total.dtype.element_ty)
+        tl.store(total + places, kept_sum, mask=inside)
+        joined = kept_sum.to(tl.float32)  # as the way back will read it
     mean = tl.sum(joined, axis=1) / dim
     centred = tl.where(inside, joined - mean[:, None], 0.0)
     spread = tl.rsqrt(tl.sum(centred * centred, axis=1) / dim + eps)
@@ -80,6 +89,7 @@ def _backward(
     grad_weight,
     grad_bias,
     grad,
+    grad_total,
     means,
     spreads,
     x,
@@ -93,8 +103,11 @@ def _backward(
     dim: tl.constexpr,
     pad: tl.constexpr,
     tile: tl.constexpr,
+    keeps: tl.constexpr,
+    carries: tl.constexpr,
 ):
-    """A program takes `turns` tiles, and adds up what they say about weight and bias."""
+    """A program takes `turns` tiles, and adds up what they say about weight and bias. Where the sum was kept,
+    x is that sum; where it `carries` something, that has a gradient of its own."""
     dims = tl.arange(0, pad)
     gain = tl.load(weight + dims, mask=dims < dim, other=0.0).to(tl.float32)
     for_weight = tl.zeros((tile, pad), dtype=tl.float32)
@@ -103,7 +116,11 @@ def _backward(
         row = (tl.program_id(0) * turns + turn) * tile + tl.arange(0, tile)
         inside = (row < rows)[:, None] & (dims < dim)[None, :]
         places = row[:, None] * dim + dims[None, :]
-        joined, kept = _joined(x, y, places, inside, seeds, threshold, scale)
+        if keeps:
+            joined = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
+            kept = _kept(places, seeds, threshold)
+        else:
+            joined, kept = _joined(x, y, places, inside, seeds, threshold, scale)
         mean = tl.load(means + row, mask=row < rows, other=0.0)
         spread = tl.load(spreads + row, mask=row < rows, other=0.0)
         normal = tl.where(inside, (joined - mean[:, None]) * spread[:, None], 0.0)
@@ -114,6 +131,8 @@ def _backward(
         along = tl.sum(out * normal, axis=1) / dim
         level = tl.sum(out, axis=1) / dim
         found = (out - level[:, None] - normal * along[:, None]) * spread[:, None]
+        if carries:
+            found += tl.load(grad_total + places, mask=inside, other=0.0).to(tl.float32)
         tl.store(grad_x + places, found.to(grad_x.dtype.element_ty), mask=inside)
         found = tl.where(kept, found * scale, 0.0)
         tl.store(grad_y + places, found.to(grad_y.dtype.element_ty), mask=inside)
@@ -123,19 +142,33 @@ def _backward(
 
 
 class _DropAddNorm(torch.autograd.Function):
+    """With `keeps`, also the sum that is normalised, and y may be of another type than x: the sum is of the
+    type of x, what is normalised of that of y."""
+
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float, seeds: Tensor
-    ) -> Tensor:
+        ctx: Any,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        eps: float,
+        rate: float,
+        seeds: Tensor,
+        keeps: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         x, y = x.contiguous(), y.contiguous()
         dim = x.size(-1)
         rows, pad = x.numel() // dim, triton.next_power_of_2(dim)
         tile = max(1, _TILE // pad)
-        out = torch.empty_like(x)
+        out = torch.empty_like(y)
+        total = torch.empty_like(x) if keeps else out
         means, spreads = torch.empty(2, rows, dtype=torch.float32, device=x.device)
         ctx.dropped = round(rate * (1 << 24)), 1 / (1 - rate)
+        ctx.keeps, ctx.y_type = keeps, y.dtype
         _forward[(triton.cdiv(rows, tile),)](
             out,
+            total,
             means,
             spreads,
             x,
@@ -149,23 +182,30 @@ class _DropAddNorm(torch.autograd.Function):
             dim=dim,
             pad=pad,
             tile=tile,
+            keeps=keeps,
             num_warps=_WARPS,
         )
-        ctx.save_for_backward(x, y, weight, bias, means, spreads, seeds)
-        return out
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            total if keeps else x, total if keeps else y, weight, bias, means, spreads, seeds
+        )
+        return (out, total) if keeps else out
 
     @staticmethod
     @once_differentiable
     def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
-        ctx: Any, *grad_outputs: Tensor
+        ctx: Any, *grad_outputs: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         x, y, weight, bias, means, spreads, seeds = ctx.saved_tensors
-        grad, dim = grad_outputs[0].contiguous(), x.size(-1)
+        whole, carried = grad_outputs[0], grad_outputs[1] if ctx.keeps else None
+        assert whole is not None, "what is normalised is what is read"
+        grad, dim = whole.contiguous(), x.size(-1)
+        carried = carried if carried is None else carried.contiguous()
         rows, pad = x.numel() // dim, triton.next_power_of_2(dim)
         tile = max(1, _TILE_BACK // pad)
         turns = triton.cdiv(triton.cdiv(rows, tile), _PROGRAMS)
         programs = triton.cdiv(rows, tile * turns)
-        grad_x, grad_y = torch.empty_like(x), torch.empty_like(y)
+        grad_x, grad_y = torch.empty_like(x), torch.empty_like(y, dtype=ctx.y_type)
         parts = torch.empty(2, programs, dim, dtype=torch.float32, device=x.device)
         _backward[(programs,)](
             grad_x,
@@ -173,6 +213,7 @@ class _DropAddNorm(torch.autograd.Function):
             parts[0],
             parts[1],
             grad,
+            grad if carried is None else carried,
             means,
             spreads,
             x,
@@ -185,10 +226,12 @@ class _DropAddNorm(torch.autograd.Function):
             dim=dim,
             pad=pad,
             tile=tile,
+            keeps=ctx.keeps,
+            carries=carried is not None,
             num_warps=_WARPS_BACK,
         )
         grad_weight, grad_bias = add_parts(parts)
-        return grad_x, grad_y, grad_weight.to(weight.dtype), grad_bias.to(bias.dtype), None, None, None
+        return grad_x, grad_y, grad_weight.to(weight.dtype), grad_bias.to(bias.dtype), None, None, None, None
 
 
 def drop_add_norm(
@@ -199,8 +242,27 @@ def drop_add_norm(
     eps: float,
     rate: float,
 ) -> Float[Tensor, "*B D"]:
-    """The seeds come from the device's generator: torch.manual_seed fixes them, and a recorded pass draws new
-    ones whenever it is played."""
+    """LayerNorm(x + dropout(y))."""
+    seeds = _drawn_seeds(x, rate)
+    return _DropAddNorm.apply(x, y, weight, bias, eps, rate, seeds, False)  # type: ignore[no-any-return]
+
+
+def drop_add_then_norm(
+    x: Float[Tensor, "*B D"],
+    y: Float[Tensor, "*B D"],
+    weight: Float[Tensor, "D"],
+    bias: Float[Tensor, "D"],
+    eps: float,
+    rate: float,
+) -> tuple[Float[Tensor, "*B D"], Float[Tensor, "*B D"]]:
+    """x + dropout(y), in the type of x, and LayerNorm of it, in the type of y."""
+    seeds = _drawn_seeds(x, rate)
+    out, total = _DropAddNorm.apply(x, y, weight, bias, eps, rate, seeds, True)  # type: ignore[misc]
+    return total, out
+
+
+def _drawn_seeds(x: Tensor, rate: float) -> Tensor:
+    """From the device's generator: torch.manual_seed fixes them, and a recorded pass draws new ones whenever
+    it is played."""
     seeds = torch.empty(2, dtype=torch.int32, device=x.device)
-    seeds = seeds.random_(0, (1 << 31) - 1) if rate else seeds.zero_()
-    return _DropAddNorm.apply(x, y, weight, bias, eps, rate, seeds)  # type: ignore[no-any-return]
+    return seeds.random_(0, (1 << 31) - 1) if rate else seeds.zero_()

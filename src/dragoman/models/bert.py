@@ -20,9 +20,9 @@ from dragoman.models.base import Vocab
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS, Activation
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer, encoder_layer
-from dragoman.nn.mask import padding
-from dragoman.nn.norm import make_norm
+from dragoman.nn.layer import EncoderLayer, encoder_layer, read_through
+from dragoman.nn.mask import Packing, packed, padding
+from dragoman.nn.norm import make_norm, stream
 from dragoman.nn.position import LearnedPositions
 from dragoman.nn.relative import UNRELATED
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -83,12 +83,22 @@ class Bert(nn.Module):
     def read_layers(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T D"]]:
-        x = self.positions(self.embedding(ids)) + F.embedding(segments, self.segments)
-        found = [F.dropout(self.embedding_norm(x), self.dropout, self.training)]
+        found = [self._begun(self.positions(self.embedding(ids)), segments)]
         visible = padding(mask)
         for layer in self.layers:
             found.append(layer(found[-1], visible, UNRELATED))
         return found
+
+    def packed(
+        self, ids: Int[Tensor, "1 N"], packing: Packing, segments: Int[Tensor, "1 N"]
+    ) -> Float[Tensor, "1 N D"]:
+        """`read` for texts that lie one after another."""
+        x = self._begun(self.positions.packed(self.embedding(ids), packing), segments)
+        return read_through(self.layers, x, packed(packing, packing), UNRELATED, nn.Identity())
+
+    def _begun(self, placed: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        x = self.embedding_norm(placed + F.embedding(segments, self.segments))
+        return stream(F.dropout(x, self.dropout, self.training), "post")
 
     def before_projection(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         return self.transform_norm(self.activation(self.transform(hidden)))

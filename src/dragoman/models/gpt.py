@@ -25,9 +25,9 @@ from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import EncoderLayer, encoder_layer
+from dragoman.nn.layer import EncoderLayer, encoder_layer, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
-from dragoman.nn.norm import NormPlace, make_norm
+from dragoman.nn.norm import NormPlace, make_norm, stream
 from dragoman.nn.position import LearnedPositions
 from dragoman.nn.relative import UNRELATED
 from dragoman.nn.state import KeyValueCache, Moves, rows_of
@@ -89,6 +89,7 @@ class GptDecoder(nn.Module):
         self.positions = LearnedPositions(config.max_positions, config.model_dim)
         layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
+        self.norm_place: NormPlace = config.norm
         pre = config.norm == "pre"
         self.final_norm = make_norm(config.model_dim, "layer", config.norm_eps) if pre else nn.Identity()
         self.dropout = config.dropout
@@ -96,11 +97,10 @@ class GptDecoder(nn.Module):
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         src, width = memory.hidden.size(1), tgt_in.size(1)
         x = torch.cat([memory.hidden, self.embedding(tgt_in)], dim=1)  # B S+T D
-        x = self._placed(x, places_of(memory, width))
+        places = None if _unpadded(memory.mask) else places_of(memory, width)
+        x = stream(self._placed(x, places), self.norm_place)
         mask = _looking_back(memory.mask, width)
-        for layer in self.layers:
-            x = layer(x, mask, UNRELATED)
-        return self.final_norm(x[:, src:])  # B T D
+        return read_through(self.layers, x, mask, UNRELATED, self.final_norm)[:, src:]  # B T D
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
         """Every layer's vectors of a source with nothing after it."""
@@ -128,8 +128,12 @@ class GptDecoder(nn.Module):
             pasts.append(past)
         return self.final_norm(x)[:, 0], replace(state, pasts=tuple(pasts), position=state.position + 1)
 
-    def _placed(self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"]) -> Float[Tensor, "B T D"]:
-        return F.dropout(self.positions.at(x, places), self.dropout, self.training)
+    def _placed(
+        self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"] | None
+    ) -> Float[Tensor, "B T D"]:
+        """With places of its own, or from 0 on."""
+        x = self.positions(x) if places is None else self.positions.at(x, places)
+        return F.dropout(x, self.dropout, self.training)
 
 
 @dataclass(frozen=True)
@@ -178,9 +182,14 @@ def places_of(memory: Memory, width: int) -> Int[Tensor, "B J"]:
     return torch.cat([source.expand(rows, -1), lengths(memory.mask)[:, None] + target], dim=1)
 
 
+def _unpadded(source_mask: Bool[Tensor, "B S"]) -> bool:
+    """Every source has its `</s>`: one piece wide, none is padded."""
+    return source_mask.size(1) == 1
+
+
 def _looking_back(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
     """Every position sees those before it, but for the padding between source and target."""
-    if source_mask.size(1) == 1:  # every source has its </s>: one piece wide, none is padded
+    if _unpadded(source_mask):
         return CAUSAL
     return replace(padding(F.pad(source_mask, (0, width), value=True)), causal=True)
 

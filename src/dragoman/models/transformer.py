@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self, cast
 
-import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -24,9 +23,9 @@ from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState
+from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState, read_through
 from dragoman.nn.mask import Mask, Packing, packed, padding
-from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm
+from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, stream
 from dragoman.nn.position import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
 from dragoman.nn.relative import (
     UNRELATED,
@@ -132,7 +131,8 @@ class TransformerEncoder(nn.Module):
         layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
-        self.packs, self.post_norm = _packs(config), config.norm == "post"
+        self.packs = _packs(config)
+        self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.dropout = config.dropout
 
@@ -154,7 +154,7 @@ class TransformerEncoder(nn.Module):
     def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
         """The same for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
-        x = _stream(F.dropout(x, self.dropout, self.training), self.post_norm)
+        x = stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         return self._read(x, packed(packing, packing), UNRELATED)
 
     def _embedded(self, src_ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
@@ -162,9 +162,7 @@ class TransformerEncoder(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
     def _read(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
-        for layer in self.layers:
-            x = layer(x, mask, relation)
-        return self.final_norm(x)
+        return read_through(self.layers, x, mask, relation, self.final_norm)
 
 
 class TransformerDecoder(nn.Module):
@@ -177,7 +175,7 @@ class TransformerDecoder(nn.Module):
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
         self.packs = _packs(config) and config.decoder_self == "attention"
-        self.post_norm = config.norm == "post"
+        self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
         self.dropout = config.dropout
@@ -199,7 +197,7 @@ class TransformerDecoder(nn.Module):
     ) -> Float[Tensor, "1 N D"]:
         """`forward` for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
-        x = _stream(F.dropout(x, self.dropout, self.training), self.post_norm)
+        x = stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
         for layer in self.layers:
             x = layer(x, memory, mask, UNRELATED, self_mask)
@@ -300,15 +298,6 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
 def _packs(config: TransformerConfig) -> bool:
     """Whether sequences may lie one after another: nothing but attention looks at pairs of positions."""
     return config.positions in ("sinusoidal", "learned", "none")
-
-
-def _stream(x: Float[Tensor, "1 N D"], post_norm: bool) -> Float[Tensor, "1 N D"]:
-    """What goes through the layers. Where every sublayer ends with a norm, no error can grow on the way, and
-    the numbers need be no wider than those of the matrix products."""
-    device = x.device.type
-    if post_norm and torch.is_autocast_enabled(device):
-        return x.to(torch.get_autocast_dtype(device))
-    return x
 
 
 def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:

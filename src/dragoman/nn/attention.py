@@ -27,6 +27,7 @@ from dragoman.nn.state import KeyValueCache
 from dragoman.shapes import Float, Tensor
 
 Tap = Callable[[nn.Module, Float[Tensor, "B H Q M"]], None]
+_WIDEST_FLASH = 256
 _taps: list[tuple[Tap, nn.Module | None]] = []
 
 
@@ -65,6 +66,8 @@ def attend(
     if mask.packing is not None:
         assert bias is None, "a packed batch has no pairs of positions to be biased"
         here, there = mask.packing
+        if _by_varlen(owner, query, value, mask):
+            return _attend_varlen(query, key, value, mask, dropout, scaled)
         padded = here.padded(query), there.padded(key), there.padded(value)
         rows = Mask(there.visible(), mask.causal)
         return here.packed(attend(owner, *padded, rows, dropout, scaled=scaled))
@@ -84,6 +87,40 @@ def attend(
     if bias is not None:
         dense = bias if dense is None else bias.masked_fill(~dense, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, dropout_p=dropout, scale=scale)
+
+
+def _by_varlen(owner: nn.Module, query: Tensor, value: Tensor, mask: Mask) -> bool:
+    """Whether torch's flash kernel can take sequences of several lengths as they lie: half precision on a
+    GPU. Where all have one length, they can be had as rows without a copy."""
+    assert mask.packing is not None, "only packed batches have sequences in a row"
+    halves = (torch.bfloat16, torch.float16)
+    uneven = not all(packing.even for packing in mask.packing)
+    fits = query.size(-1) == value.size(-1) and query.size(-1) % 8 == 0 and query.size(-1) <= _WIDEST_FLASH
+    return uneven and fits and query.is_cuda and query.dtype in halves and not (_taps and _taps_on(owner))
+
+
+def _attend_varlen(
+    query: Float[Tensor, "1 H N E"],
+    key: Float[Tensor, "1 H M E"],
+    value: Float[Tensor, "1 H M W"],
+    mask: Mask,
+    dropout: float,
+    scaled: bool,
+) -> Float[Tensor, "1 H N W"]:
+    assert mask.packing is not None, "only packed batches have sequences in a row"
+    here, there = mask.packing
+    found = torch.ops.aten._flash_attention_forward(
+        *(x[0].transpose(0, 1) for x in (query, key, value)),
+        here.starts,
+        there.starts,
+        here.longest,
+        there.longest,
+        dropout,
+        mask.causal,
+        False,
+        scale=None if scaled else 1.0,
+    )
+    return found[0].transpose(0, 1)[None]
 
 
 def _is_step_on_cpu(query: Tensor) -> bool:

@@ -25,7 +25,9 @@ class TokenEmbedding(nn.Module):
         self.scale = math.sqrt(dim) if scale else 1.0
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        vectors = F.embedding(ids, self.weight) * self.scale
+        vectors = F.embedding(ids, self.weight)
+        if self.scale != 1:
+            vectors = vectors * self.scale
         return vectors.masked_fill((ids == self.pad_id)[..., None], 0.0)
 
 

@@ -26,6 +26,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
 }
+_BY_KERNEL = ("relu", "gelu", "gelu_tanh")
 
 
 class FeedForward(nn.Module):
@@ -45,14 +46,14 @@ class FeedForward(nn.Module):
         self.narrow = xavier_linear(ff_dim, [model_dim], bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout, self.gated = dropout, gated
-        self.by_kernel = bias and not gated and activation == "relu"
+        self.by_kernel = activation if bias and not gated and activation in _BY_KERNEL else None
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         widen, narrow = self.widen, self.narrow
         if self.by_kernel and learns_in_half(x, widen.weight) and not (self.dropout and self.training):
             from dragoman.kernels.linear import half_feedforward
 
-            return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias)
+            return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias, self.by_kernel)
         inner = self.widen(x)  # *B F, or 2F with a gate
         if self.gated:
             opened, passed = inner.chunk(2, dim=-1)

@@ -6,6 +6,7 @@
 Every sublayer stands in a residual connection with its norm (`nn/norm.py` draws both orders).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -14,7 +15,7 @@ from torch import nn
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import CAUSAL, Mask
-from dragoman.nn.norm import NormPlace, Residual
+from dragoman.nn.norm import NormPlace, Residual, in_half
 from dragoman.nn.relative import Relation
 from dragoman.nn.state import KeyValueCache, Moves
 from dragoman.shapes import Float, Int, Tensor
@@ -58,6 +59,20 @@ class EncoderLayer(nn.Module):
         x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), mask, relation))
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
 
+    def onward(
+        self,
+        x: Float[Tensor, "B S D"],
+        normed: Float[Tensor, "B S D"],
+        mask: Mask,
+        relation: Relation,
+        following: nn.Module,
+    ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S D"]]:
+        """`forward` of a pre-norm layer that is handed what its first norm gives, and hands on what the
+        `following` norm gives."""
+        attended = self.self_attention(normed, mask, relation)
+        x, normed = self.self_residual.onward(x, attended, self.ff_residual.norm)
+        return self.ff_residual.onward(x, self.feedforward(normed), following)
+
     def step(
         self, x: Float[Tensor, "N Q D"], past: KeyValueCache, mask: Mask, relation: Relation
     ) -> tuple[Float[Tensor, "N Q D"], KeyValueCache]:
@@ -65,6 +80,30 @@ class EncoderLayer(nn.Module):
         attended, past = self.self_attention.step(self.self_residual.before(x), past, relation, mask)
         x = self.self_residual.after(x, attended)
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x))), past
+
+
+def read_through(
+    layers: Sequence[EncoderLayer],
+    x: Float[Tensor, "B S D"],
+    mask: Mask,
+    relation: Relation,
+    final_norm: nn.Module,
+) -> Float[Tensor, "B S D"]:
+    """One layer after another, and the norm at the end. With pre-norm, kernels add up and normalise in one
+    pass, across the borders of layers:
+
+        x ─ norm ─ attention ─ [ + ─ norm ] ─ feed-forward ─ [ + ─ norm of the next layer ] ─ attention ─ …
+    """
+    first = layers[0].self_residual
+    if not first.hands_on(x):
+        for layer in layers:
+            x = layer(x, mask, relation)
+        return final_norm(x)
+    normed = in_half(first.norm(x))
+    norms = [*(layer.self_residual.norm for layer in layers[1:]), final_norm]
+    for layer, following in zip(layers, norms, strict=True):
+        x, normed = layer.onward(x, normed, mask, relation, following)
+    return normed
 
 
 def encoder_layer(

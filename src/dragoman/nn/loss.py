@@ -18,6 +18,8 @@ from dragoman.kernels import usable
 from dragoman.shapes import Float, Int, Tensor
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 29}  # logits at a time: fits the cache, fills the card
+_ALIGNED, _FILLED = 8, 128
+"""Half-precision numbers in 16 bytes; columns of a tile of a matrix product."""
 
 
 def projected_cross_entropy(
@@ -51,33 +53,35 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:3])
-        compute_weight = weight.to(hidden.dtype)  # a copy in bf16 under autocast, itself otherwise
+        size = len(weight)
+        compute_weight = _for_products(weight, hidden)
         wide = torch.float64 if hidden.dtype == torch.float64 else torch.float32
         loss = hidden.new_zeros((), dtype=wide)
         nll = hidden.new_zeros((), dtype=wide)
         grad_hidden = torch.empty_like(hidden) if wanted else None
-        grad_weight = torch.zeros_like(weight) if wanted else None
+        grad_weight = None
         grad_bias = torch.zeros_like(bias) if wanted and bias is not None else None
-        rows = max(1, _CHUNK_ELEMENTS.get(hidden.device.type, 1 << 24) // len(weight))
+        rows = _rows_of_a_chunk(len(hidden), len(compute_weight), hidden.device.type)
         with torch.autocast(hidden.device.type, enabled=False):
             for first in range(0, len(hidden), rows):
                 part, expected = hidden[first : first + rows], target[first : first + rows]
-                logits = part @ compute_weight.t()  # rows V
-                chunk_loss, chunk_nll, slope = _sums(logits, bias, expected, ignore_id, smoothing, wanted)
+                logits = part @ compute_weight.t()  # rows V, or some more
+                chunk_loss, chunk_nll, slope = _sums(
+                    logits, bias, expected, ignore_id, smoothing, wanted, size
+                )
                 loss += chunk_loss
                 nll += chunk_nll
-                if slope is None or grad_hidden is None or grad_weight is None:
+                if slope is None or grad_hidden is None:
                     continue
                 if grad_bias is not None:
-                    grad_bias += slope.sum(0, dtype=wide)
+                    grad_bias += slope.sum(0, dtype=wide)[:size]
                 slope = slope.to(hidden.dtype)
                 torch.mm(slope, compute_weight, out=grad_hidden[first : first + rows])
-                if grad_weight.dtype == slope.dtype:
-                    grad_weight.addmm_(slope.t(), part)
-                elif slope.is_cuda:  # summed in float32 to the end
-                    grad_weight += torch.mm(slope.t(), part, out_dtype=grad_weight.dtype)
-                else:
-                    grad_weight += slope.t() @ part
+                grad_weight = _added(grad_weight, slope, part, weight.dtype)
+        if grad_weight is not None:
+            grad_weight = grad_weight[:size]
+        elif wanted:
+            grad_weight = torch.zeros_like(weight)  # there was no row
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.mark_non_differentiable(nll)
         return loss, nll
@@ -95,6 +99,43 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return (*(scaled(gradient) for gradient in ctx.saved_tensors), None, None, None)
 
 
+def _for_products(weight: Float[Tensor, "V D"], hidden: Float[Tensor, "R D"]) -> Float[Tensor, "F D"]:
+    """In the type of what it is multiplied with: a copy in bf16 under autocast, itself otherwise.
+
+    For kernels it is filled up with zeros where need be: a GPU multiplies with logits at full speed only
+    where each row of them begins at a multiple of 16 bytes, and GPT-2 has 50,257 pieces."""
+    size = len(weight)
+    if size % _ALIGNED == 0 or not usable(hidden):
+        return weight.to(hidden.dtype)
+    filled = hidden.new_zeros(-(-size // _FILLED) * _FILLED, weight.size(1))
+    filled[:size] = weight
+    return filled
+
+
+def _rows_of_a_chunk(rows: int, size: int, device: str) -> int:
+    """Chunks of like lengths: a short last one would leave a card half idle."""
+    most = max(1, _CHUNK_ELEMENTS.get(device, 1 << 24) // size)
+    chunks = max(1, -(-rows // most))
+    even = -(-rows // chunks)
+    return min(most, -(-even // _ALIGNED) * _ALIGNED) if chunks > 1 else max(1, rows)
+
+
+def _added(
+    total: Float[Tensor, "F D"] | None,
+    slope: Float[Tensor, "R F"],
+    part: Float[Tensor, "R D"],
+    kind: torch.dtype,
+) -> Float[Tensor, "F D"]:
+    """`total` and slopeᵀ part; on a GPU summed to the end in the type of the weight."""
+    if total is not None and total.dtype == slope.dtype:
+        return total.addmm_(slope.t(), part)
+    if slope.is_cuda and slope.dtype != kind:
+        product = torch.mm(slope.t(), part, out_dtype=kind)
+    else:
+        product = (slope.t() @ part).to(kind)
+    return product if total is None else total.add_(product)
+
+
 def cross_entropy(
     logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
@@ -109,18 +150,20 @@ def cross_entropy(
 
 
 def _sums(
-    logits: Float[Tensor, "R V"],
+    logits: Float[Tensor, "R F"],
     bias: Float[Tensor, "V"] | None,
     target: Int[Tensor, "R"],
     ignore_id: int,
     smoothing: float,
     wanted: bool,
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, "R V"] | None]:
-    """Both sums and, where it is wanted, the slope of the loss, for which the logits are given up."""
+    size: int,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, "R F"] | None]:
+    """Both sums and, where it is wanted, the slope of the loss, for which the logits are given up. Only a
+    kernel is given more columns than the `size` of the vocabulary."""
     if usable(logits):
         from dragoman.kernels.loss import smoothed_cross_entropy
 
-        loss, nll = smoothed_cross_entropy(logits, bias, target, ignore_id, smoothing, sloped=wanted)
+        loss, nll = smoothed_cross_entropy(logits, bias, target, ignore_id, smoothing, wanted, size)
         return loss, nll, logits if wanted else None
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if bias is not None:

@@ -8,7 +8,7 @@ them. This is the one place that knows the two from each other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -26,31 +26,45 @@ class Packing:
     rows: Int[Tensor, "1 N"]
     """Which sequence a token belongs to."""
     longest: int
+    even: bool = False
+    """All sequences are of that length."""
 
     @classmethod
     def of(cls, lengths: Int[Tensor, "B"], longest: int | None = None) -> "Packing":
         """Of sequences of these lengths, in the host's memory. Some may be empty; `longest` may be more than
         the longest of them has."""
+        longest = longest or int(lengths.max())
         starts = torch.zeros(len(lengths) + 1, dtype=torch.int32)
         starts[1:] = lengths.cumsum(0)
         rows = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
         places = torch.arange(len(rows)) - starts[rows]
-        return cls(starts, places[None], rows[None], longest or int(lengths.max()))
+        return cls(starts, places[None], rows[None], longest, bool((lengths == longest).all()))
+
+    @property
+    def form(self) -> tuple[int, int, bool]:
+        """What a device has to know of it beside the numbers."""
+        return len(self.starts), self.longest, self.even
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Packing":
-        return Packing(move(self.starts), move(self.places), move(self.rows), self.longest)
+        return replace(self, starts=move(self.starts), places=move(self.places), rows=move(self.rows))
 
     def padded(self, x: Float[Tensor, "1 H N E"]) -> Float[Tensor, "B H T E"]:
         """Every sequence in a row of its own."""
+        if self.even:
+            return x[0].unflatten(1, (-1, self.longest)).transpose(0, 1)
         wide = x.new_zeros(len(self.starts) - 1, self.longest, x.size(1), x.size(3))
         return wide.index_put((self.rows[0], self.places[0]), x[0].transpose(0, 1)).transpose(1, 2)
 
     def packed(self, x: Float[Tensor, "B H T E"]) -> Float[Tensor, "1 H N E"]:
+        if self.even:
+            return x.transpose(0, 1).flatten(1, 2)[None]
         return x.transpose(1, 2)[self.rows[0], self.places[0]].transpose(0, 1)[None]
 
-    def visible(self) -> Bool[Tensor, "B 1 1 T"]:
-        """What is no padding in such rows; an empty one shows one zero, since a softmax over nothing is not
-        a number."""
+    def visible(self) -> Bool[Tensor, "B 1 1 T"] | None:
+        """What is no padding in such rows, None where nothing is; an empty one shows one zero, since a
+        softmax over nothing is not a number."""
+        if self.even:
+            return None
         places = torch.arange(self.longest, device=self.starts.device)
         return (places < self.starts.diff().clamp(min=1)[:, None])[:, None, None, :]
 

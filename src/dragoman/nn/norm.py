@@ -23,6 +23,20 @@ NormKind = Literal["layer", "rms"]
 _WIDEST_FOR_KERNEL = 8192
 
 
+def in_half(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    """In the type of matrix products under autocast, where kernels go on with it."""
+    device = x.device.type
+    if usable(x) and torch.is_autocast_enabled(device):
+        return x.to(torch.get_autocast_dtype(device))
+    return x
+
+
+def stream(x: Float[Tensor, "*B D"], place: NormPlace) -> Float[Tensor, "*B D"]:
+    """What goes through the layers. Where every sublayer ends with a norm, no error can grow on the way, and
+    the numbers need be no wider than those of the matrix products."""
+    return in_half(x) if place == "post" else x
+
+
 def make_norm(dim: int, kind: NormKind, eps: float) -> nn.Module:
     return nn.RMSNorm(dim, eps=eps) if kind == "rms" else nn.LayerNorm(dim, eps=eps)
 
@@ -53,6 +67,30 @@ class Residual(nn.Module):
             return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
         joined = x + F.dropout(sublayer, self.dropout, self.training)
         return norm(joined) if self.place == "post" else joined
+
+    def hands_on(self, x: Float[Tensor, "B T D"]) -> bool:
+        """Whether `onward` is one pass: pre-norm, while it learns on a GPU. A norm that is cut into parts, as
+        large models have it, cannot be reached from the sublayer before it."""
+        norm = self.norm
+        return (
+            self.place == "pre"
+            and self.training
+            and torch.is_grad_enabled()
+            and isinstance(norm, nn.LayerNorm)
+            and x.size(-1) <= _WIDEST_FOR_KERNEL
+            and usable(x)
+            and not hasattr(norm.weight, "full_tensor")
+        )
+
+    def onward(
+        self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"], norm: nn.Module
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+        """`after`, and what the next norm makes of it; where it `hands_on`."""
+        from dragoman.kernels.residual import drop_add_then_norm
+
+        assert isinstance(norm, nn.LayerNorm), "all norms of a model are of one kind"
+        rate = self.dropout if self.training else 0.0
+        return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
 
     def _by_kernel(self, x: Tensor, sublayer: Tensor, weight: Tensor) -> bool:
         """One pass in place of some, for LayerNorm on a GPU."""

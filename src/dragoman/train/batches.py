@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from dragoman.data.batch import Batch, PackedPairs, PairBatch
+from dragoman.data.batch import Batch, PackedPairs, PackedText, PairBatch, TextBatch
 from dragoman.data.examples import Examples
 from dragoman.data.sampler import FIRST, BucketSampler, Window, tempered
 from dragoman.train.config import RunConfig
@@ -179,7 +179,9 @@ def _with_last(items: Iterator[T]) -> Iterator[tuple[T, bool]]:
 
 def _packed(update: UpdateBatch, multiple: int) -> UpdateBatch:
     def pack(batch: Batch) -> Batch:
-        assert isinstance(batch, PairBatch), "only pairs are packed"
+        if isinstance(batch, TextBatch):
+            return PackedText.of(batch, multiple)
+        assert isinstance(batch, PairBatch), "only pairs and texts are packed"
         return PackedPairs.of(batch, multiple)
 
     return _with_batches(update, pack)

@@ -1,9 +1,9 @@
 """Passes that a GPU plays back: what the host says once, it need not say again.
 
 An update of a Transformer-base is some eight hundred kernels of a few microseconds each, and telling a GPU
-about them takes the host longer than they run. Packed batches come in few forms. The first batch of a form
-goes kernel by kernel, the second is recorded on its way (a CUDA graph), and from then on one call plays it
-all.
+about them takes the host longer than they run. Packed batches come in few forms, and blocks of text in one.
+The first batch of a form goes kernel by kernel, the second is recorded on its way (a CUDA graph), and from
+then on one call plays it all.
 """
 
 import warnings
@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
-from dragoman.data.batch import PackedPairs
-from dragoman.kernels import LONGEST_SEQUENCE
+from dragoman.data.batch import Batch, PackedPairs, PackedText, PairBatch
 from dragoman.shapes import Float, Tensor
 
 Sums = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Loss and negative log-likelihood of a batch."""
+Steady = PackedPairs | PackedText | PairBatch
+"""Batches that have a form."""
 _MOST = 64
 """Recordings that are kept; further forms go kernel by kernel."""
 
@@ -26,8 +27,8 @@ _MOST = 64
 @dataclass(frozen=True)
 class _Recording:
     graph: torch.cuda.CUDAGraph
-    batch: PackedPairs
-    """What is played reads from here."""
+    batch: Any
+    """Of that form: what is played reads from here."""
     sums: Sums
 
 
@@ -37,7 +38,7 @@ class Recorder:
     All recordings share their memory: one is played at a time, and its sums are read before the next.
     """
 
-    def __init__(self, passed: Callable[[PackedPairs], Sums], parameters: Sequence[Tensor]) -> None:
+    def __init__(self, passed: Callable[[Batch], Sums], parameters: Sequence[Tensor]) -> None:
         self._passed, self._parameters = passed, parameters
         self._met: set[tuple[int, ...]] = set()
         self._recordings: dict[tuple[int, ...], _Recording] = {}
@@ -45,7 +46,7 @@ class Recorder:
         self._pool: Any = None
         self._working = True
 
-    def __call__(self, batch: PackedPairs) -> Sums:
+    def __call__(self, batch: Steady) -> Sums:
         self._put_gradients()
         form = batch.form
         if form not in self._recordings and not self._record(batch, form):
@@ -64,12 +65,12 @@ class Recorder:
                 own.zero_() if parameter.grad is None else own.copy_(parameter.grad)
                 parameter.grad = own
 
-    def _record(self, batch: PackedPairs, form: tuple[int, ...]) -> bool:
-        """Whether there is a recording now: not of a form that is new, rare, or too long for the kernels."""
+    def _record(self, batch: Steady, form: tuple[int, ...]) -> bool:
+        """Whether there is a recording now: not of a form that is new or rare, nor of a batch that is more
+        than its form."""
         new, too_many = form not in self._met, len(self._recordings) >= _MOST
         self._met.add(form)
-        longest = max(batch.src.longest, batch.tgt.longest)
-        if new or too_many or longest > LONGEST_SEQUENCE or not self._working:
+        if new or too_many or not batch.steady or not self._working:
             return False
         graph, own = torch.cuda.CUDAGraph(), batch.moved(torch.clone)
         try:

@@ -39,10 +39,11 @@ from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.examples import Corpus
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.train.pace import is_steady, packs
 from dragoman.train.record import Recorder
 from dragoman.train.schedule import scale_at
 from dragoman.train.task import head_config
-from dragoman.train.transfer import Transfer, TransferConfig
+from dragoman.train.transfer import Transfer
 
 
 @dataclass(frozen=True)
@@ -237,10 +238,11 @@ class Training(Fitting):
         self.average = Average(self.model, config.train.ema) if config.train.ema else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
-        self.packed = _packs(config, self.model, device) and not self.sharded
+        self.packed = packs(config, self.model, device) and not self.sharded
         self.ahead = device.type == "cuda" and not crew.connected
         """Whether the host may launch an update before the device is done with the one before."""
-        self.recorder = Recorder(self.passed, self.parameters) if self.ahead and self.packed else None
+        recorded = self.ahead and (self.packed or is_steady(config, self.model))
+        self.recorder = Recorder(self.passed, self.parameters) if recorded else None
         if device.type == "cuda":  # it plans anew for every shape of batch, which takes longer than it saves
             torch.backends.cuda.enable_cudnn_sdp(False)
 
@@ -314,20 +316,6 @@ def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
             "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
         )
     return PenalisedCausal(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
-
-
-def _packs(config: RunConfig, model: Network | TaskNetwork, device: torch.device) -> bool:
-    """Whether batches are packed: on a GPU, where model and objective know how."""
-    asked, objective = config.train.pack, config.objective
-    other = objective.forcing().samples or objective.r_drop or objective.guided_alignment.weight
-    plain = not other and objective.name not in ("causal", "prefix") and config.transfer == TransferConfig()
-    able = isinstance(model, EncoderDecoder) and model.packs and plain
-    if asked and not able:
-        raise UserError(
-            "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
-            "with sinusoidal, learned or no positions and plain cross-entropy"
-        )
-    return able and (device.type == "cuda" if asked is None else asked)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

@@ -74,7 +74,8 @@ def check_text(config: "RunConfig", model: object) -> None:
         )
     _check_tokenizer(config)
     if isinstance(model, GptConfig | UnilmConfig | BertConfig):
-        marks = _MARKS[type(model)]
+        one_text = isinstance(model, BertConfig) and not config.objective.next_sentence
+        marks = _MARKS[type(model)] - one_text
         if config.objective.block + marks > model.max_positions:
             raise UserError(
                 f"objective.block: a block of {config.objective.block} pieces needs {marks} more places, and "

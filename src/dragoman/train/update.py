@@ -13,10 +13,10 @@ from functools import cached_property
 import torch
 from torch.nn.utils import get_total_norm
 
-from dragoman.data.batch import PackedPairs
 from dragoman.shapes import Float, Tensor
 from dragoman.train.batches import UpdateBatch
 from dragoman.train.optim import set_rate
+from dragoman.train.record import Steady
 from dragoman.train.state import Training, derive_seed
 
 
@@ -76,7 +76,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
     tokens = 0
     for micro in data.micro_batches:
         torch.manual_seed(derive_seed(config.seed, update, micro.number))  # so no generator is ever saved
-        if training.recorder is not None and isinstance(micro.batch, PackedPairs):
+        if training.recorder is not None and isinstance(micro.batch, Steady):
             total, nll = training.recorder(micro.batch)
         else:
             with training.part(last=micro is data.micro_batches[-1]):

@@ -62,7 +62,12 @@ class Point:
         marks = -1 if gpt else 1  # what the sampler counts more than a row has
         plain = {
             "data": {"train": [{"files": [file], "format": "text"}], "valid_size": 10},
-            "tokenizer": {"kind": "word", "vocab_size": options.vocabularies[self.kind], "joint": True},
+            "tokenizer": {
+                "kind": "word",
+                "vocab_size": options.vocabularies[self.kind],
+                "min_frequency": 1,
+                "joint": True,
+            },
             "model": {"preset": PRESETS[self.kind], "max_positions": 1024},
             "objective": objective,
             "optim": {"name": "adamw", "rate": 1e-4},
@@ -276,10 +281,10 @@ def main() -> None:
 
 
 def _prepare(kind: str, directory: Path, options: argparse.Namespace) -> tuple[str, Prepared]:
-    """A text of 24 updates, and all words of the vocabulary."""
+    """A text of 80 updates, and all words of the vocabulary."""
     (directory / kind).mkdir()
     size = options.vocabularies[kind]
-    file = write_text(directory / kind, 24 * options.tokens, size)
+    file = write_text(directory / kind, 80 * options.tokens, size)
     config = Point(kind, 512, 1).config(file, options)
     return file, prepare(config.data, config.tokenizer, seed=1, cache=directory / kind / "cache")
 

@@ -64,7 +64,7 @@ def test_texts_lie_one_after_another_and_padding_is_of_its_own() -> None:
     assert filled.packing.starts.tolist() == [0, 3, 4, 8]
     assert filled.other is not None
     assert filled.other.tolist() == [0, 1, NO_TEXT]
-    assert len(filled.asked) == len(filled.targets) == 2
+    assert len(filled.asked) == len(filled.targets) == 8
     assert filled.num_tokens == packed.num_tokens == batch.num_tokens
     assert filled.shape == (2, 128)
 

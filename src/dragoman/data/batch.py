@@ -183,8 +183,8 @@ class PackedText(Movable):
 
     @classmethod
     def of(cls, batch: TextBatch, multiple: int = 0) -> "PackedText":
-        """Of a batch in the host's memory. With a `multiple`, the row is filled up to one, what is asked for
-        to one of a quarter of it, and the number of texts too: batches come in few shapes."""
+        """Of a batch in the host's memory. With a `multiple`, the row and what is asked for are filled up to
+        one, and so is the number of texts: batches come in few shapes."""
         mask, count = batch.mask, len(batch.ids)
         lengths = mask.sum(dim=1)
         used, longest = int(lengths.sum()), int(lengths.max())
@@ -196,7 +196,7 @@ class PackedText(Movable):
             lengths = torch.cat([lengths, lengths.new_tensor(parts)])
         packing = Packing.of(lengths, longest)
         asked = (mask.flatten().cumsum(0) - 1)[batch.asked]
-        unasked = -len(asked) % max(1, multiple // 4)
+        unasked = -len(asked) % multiple if multiple else 0
         empty = len(lengths) - count
 
         def filled(values: Tensor, by: int, value: int) -> Tensor:

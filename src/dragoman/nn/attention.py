@@ -110,7 +110,7 @@ def _attend_varlen(
     assert mask.packing is not None, "only packed batches have sequences in a row"
     here, there = mask.packing
     found = torch.ops.aten._flash_attention_forward(
-        *(x[0].transpose(0, 1) for x in (query, key, value)),
+        *(x[0].transpose(0, 1).contiguous() for x in (query, key, value)),  # else copied on both ways
         here.starts,
         there.starts,
         here.longest,

@@ -6,7 +6,7 @@
 Every sublayer stands in a residual connection with its norm (`nn/norm.py` draws both orders).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -83,7 +83,7 @@ class EncoderLayer(nn.Module):
 
 
 def read_through(
-    layers: Sequence[EncoderLayer],
+    layers: Iterable[EncoderLayer],
     x: Float[Tensor, "B S D"],
     mask: Mask,
     relation: Relation,
@@ -94,6 +94,7 @@ def read_through(
 
         x ─ norm ─ attention ─ [ + ─ norm ] ─ feed-forward ─ [ + ─ norm of the next layer ] ─ attention ─ …
     """
+    layers = list(layers)
     first = layers[0].self_residual
     if not first.hands_on(x):
         for layer in layers:

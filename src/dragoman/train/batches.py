@@ -29,6 +29,8 @@ _COUNTED = 16
 """Windows of a large corpus by which its batches are counted ahead."""
 _FORMS, _ALIGNED = 32, 64
 """A packed row has one of so many lengths, which are multiples of that."""
+_FORMS_OF_TEXT = 64
+"""Packed texts are all but full, so they have few of these."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,10 @@ class Batches:
         self.config, self.device, self.crew, self.packed = config, device, crew, packed
         self.examples = training_examples(config, prepared)
         self.sampler = make_sampler(config, self.examples)
-        few_forms = device.type == "cuda"
-        self._multiple = -(-config.train.batch_tokens // (_FORMS * _ALIGNED)) * _ALIGNED if few_forms else 0
+        self._multiple = 0
+        if device.type == "cuda":
+            forms = _FORMS_OF_TEXT if config.objective.name == "masked" else _FORMS
+            self._multiple = -(-config.train.batch_tokens // (forms * _ALIGNED)) * _ALIGNED
 
     def updates(self, epoch: int, batch: int, window: Window = FIRST) -> Iterator[UpdateBatch]:
         """Updates from batch number `batch` of epoch number `epoch` on, which is in `window` or after it."""

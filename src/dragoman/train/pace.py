@@ -25,10 +25,11 @@ def packs(config: RunConfig, model: Network | TaskNetwork, device: torch.device)
 
 
 def is_steady(config: RunConfig, model: Network | TaskNetwork) -> bool:
-    """Whether batches have one form as they are: blocks of text for GPT, which nothing is added to."""
+    """Whether nearly all batches have one form, or one of a few: GPT's blocks of text as they are, and BERT's
+    texts when they are packed."""
     reads_blocks = isinstance(model, EncoderDecoder) and isinstance(model.decoder, GptDecoder)
-    causal = config.objective.name == "causal" and not config.objective.penalised
-    return reads_blocks and causal and _is_plain(config) and config.train.pack is not False
+    causal = reads_blocks and config.objective.name == "causal" and not config.objective.penalised
+    return (causal or isinstance(model, Bert)) and _is_plain(config) and config.train.pack is not False
 
 
 def _is_plain(config: RunConfig) -> bool:

@@ -30,16 +30,22 @@ class _Recording:
     batch: Any
     """Of that form: what is played reads from here."""
     sums: Sums
+    gradients: list[Tensor | None] | None
+    """What it writes anew; None where it adds to what is there."""
 
 
 class Recorder:
-    """Forward and backward pass of a batch, whose gradients are added to those that are there.
+    """Forward and backward pass of a batch, whose gradients are added to those that are there. Where every
+    update is of one batch they are written `anew`: no zeros are filled in, and nothing is added to them. Each
+    form has its own gradients then, so that is for batches of few forms.
 
     All recordings share their memory: one is played at a time, and its sums are read before the next.
     """
 
-    def __init__(self, passed: Callable[[Batch], Sums], parameters: Sequence[Tensor]) -> None:
-        self._passed, self._parameters = passed, parameters
+    def __init__(
+        self, passed: Callable[[Batch], Sums], parameters: Sequence[Tensor], anew: bool = False
+    ) -> None:
+        self._passed, self._parameters, self.anew = passed, parameters, anew
         self._met: set[tuple[int, ...]] = set()
         self._recordings: dict[tuple[int, ...], _Recording] = {}
         self._gradients: list[Tensor] = []
@@ -47,13 +53,17 @@ class Recorder:
         self._working = True
 
     def __call__(self, batch: Steady) -> Sums:
-        self._put_gradients()
+        if not self.anew:
+            self._put_gradients()
         form = batch.form
         if form not in self._recordings and not self._record(batch, form):
             return self._passed(batch)
         found = self._recordings[form]
         found.batch.copy_(batch)
         found.graph.replay()
+        if found.gradients is not None:
+            for parameter, gradient in zip(self._parameters, found.gradients, strict=True):
+                parameter.grad = gradient
         return found.sums
 
     def _put_gradients(self) -> None:
@@ -79,10 +89,13 @@ class Recorder:
                 sums = self._passed(own)
         except RuntimeError as error:
             self._working = False
+            for parameter in self._parameters if self.anew else ():
+                parameter.grad = None  # what was to be written never was
             warnings.warn(
                 f"updates cannot be recorded, so they go on kernel by kernel: {error}", stacklevel=2
             )
             return False
         self._pool = graph.pool()
-        self._recordings[form] = _Recording(graph, own, sums)
+        gradients = [parameter.grad for parameter in self._parameters] if self.anew else None
+        self._recordings[form] = _Recording(graph, own, sums, gradients)
         return True

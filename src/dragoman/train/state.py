@@ -241,10 +241,12 @@ class Training(Fitting):
         self.packed = packs(config, self.model, device) and not self.sharded
         self.ahead = device.type == "cuda" and not crew.connected
         """Whether the host may launch an update before the device is done with the one before."""
-        recorded = self.ahead and (self.packed or is_steady(config, self.model))
-        self.recorder = Recorder(self.passed, self.parameters) if recorded else None
-        if device.type == "cuda":  # it plans anew for every shape of batch, which takes longer than it saves
-            torch.backends.cuda.enable_cudnn_sdp(False)
+        steady = is_steady(config, self.model)
+        anew = steady and config.train.accumulate == 1
+        recorded = self.ahead and (self.packed or steady)
+        self.recorder = Recorder(self.passed, self.parameters, anew) if recorded else None
+        if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
+            torch.backends.cuda.enable_cudnn_sdp(steady)
 
     @property
     def rate(self) -> float:

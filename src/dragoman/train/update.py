@@ -70,7 +70,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
     """One update, over the batches of all processes. Where the loss or the gradient is not finite, nothing is
     changed."""
     config, update = training.config, training.progress.update
-    training.optimizer.zero_grad(set_to_none=training.recorder is None)
+    training.optimizer.zero_grad(set_to_none=training.recorder is None or training.recorder.anew)
     loss_sum = torch.zeros((), device=training.device)
     nll_sum = torch.zeros((), device=training.device)
     tokens = 0

@@ -79,10 +79,13 @@ class Beating:
 
 def test_who_waits_for_rank_0_waits_as_long_as_it_lives() -> None:
     store = Beating(lives=40, speaks=40)
-    assert hear(store, 3, listeners=2, patience=0.06) == "told/3 at last"  # some 1.8 s, thirty times as long
+    assert hear(store, 3, 2, lambda: 0.06) == "told/3 at last"  # some 1.8 s, thirty times as long
     assert store.deleted == ["told/3", "heard/3"]
     with pytest.raises(Lost, match=r"process 0 has not given a sign of life for 0\.06 s"):
-        hear(Beating(lives=3, speaks=1000), 3, listeners=2, patience=0.06)
+        hear(Beating(lives=3, speaks=1000), 3, 2, lambda: 0.06)
+    told = iter([60.0] * 5)
+    with pytest.raises(Lost, match=r"process 0 has not given a sign of life for 0\.06 s"):
+        hear(Beating(lives=3, speaks=1000), 3, 2, lambda: next(told, 0.06))  # told to stop while it waited
 
 
 def test_what_is_told_is_heard_by_all_and_then_forgotten(store: Store) -> None:

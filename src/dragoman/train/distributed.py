@@ -35,7 +35,8 @@ from dragoman.models import Network
 from dragoman.models.heads import TaskNetwork
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
 from dragoman.objectives import Objective
-from dragoman.train.meeting import PATIENCE, Lost, Pulse, Store, hear, meet, tell
+from dragoman.train.meeting import HURRIED, PATIENCE, Lost, Pulse, Store, hear, meet, tell
+from dragoman.train.signals import StopRequest
 
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class Crew:
     rank, size, local_rank = 0, 1, 0
     connected = False
     """Whether gradients travel between processes."""
+    stop: StopRequest | None = None
+    """Where it says that this process has been told to stop."""
 
     @property
     def first(self) -> bool:
@@ -147,10 +150,13 @@ class _Member(Crew):
         """From rank 0 to all."""
         self._decisions += 1
         if not self.first:
-            return json.loads(hear(self._store, self._decisions, self.size - 1))
+            return json.loads(hear(self._store, self._decisions, self.size - 1, self._patience))
         text = json.dumps(value)
         tell(self._store, self._decisions, text)
         return json.loads(text)
+
+    def _patience(self) -> float:
+        return PATIENCE if self.stop is None or self.stop.signal is None else HURRIED
 
     def connect(self, device: torch.device, timeout: float) -> None:
         if device.type == "cuda":

@@ -20,7 +20,10 @@ from typing import Protocol
 
 PATIENCE = 60.0
 """Seconds without a sign of life after which a process counts as lost."""
-_BEAT = 2.0
+HURRIED = 6.0
+"""The same once a process has been told to stop. That may mean that rank 0 has been killed: torchrun tells
+the others, and kills them too if they wait for long."""
+_BEAT = 1.0
 _SHORTEST_NAP, _LONGEST_NAP = 0.0005, 0.05
 
 
@@ -48,7 +51,7 @@ class Patience:
     """Naps between looks, longer from look to look, until they are `seconds` in all."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._spent, self._nap = seconds, 0.0, _SHORTEST_NAP
+        self.seconds, self._spent, self._nap = seconds, 0.0, _SHORTEST_NAP
 
     def begin_anew(self) -> None:
         self._spent = 0.0
@@ -58,7 +61,7 @@ class Patience:
         time.sleep(self._nap)
         self._spent += self._nap
         self._nap = min(2 * self._nap, _LONGEST_NAP)
-        return self._spent < self._seconds
+        return self._spent < self.seconds
 
 
 def meet(store: Store, rank: int, size: int, patience: float = PATIENCE) -> str:
@@ -106,7 +109,7 @@ def _listed(ranks: list[int]) -> str:
 
 
 class Pulse:
-    """A thread that says every two seconds that rank 0 lives, and in every process looks whether the store
+    """A thread that says every second that rank 0 lives, and in every process looks whether the store
     does: where it is gone, so is torchrun, and the process is asked to stop as by SIGTERM."""
 
     def __init__(self, store: Store, rank: int, orphaned: Callable[[], None] | None = None) -> None:
@@ -137,16 +140,17 @@ def tell(store: Store, number: int, text: str) -> None:
     store.set(f"told/{number}", text)
 
 
-def hear(store: Store, number: int, listeners: int, patience: float = PATIENCE) -> str:
-    """What rank 0 says, as soon as it does; Lost where its pulse has stopped. The last who hears it takes it
-    out of the store."""
-    waiting, beats = Patience(patience), -1
+def hear(store: Store, number: int, listeners: int, patience: Callable[[], float] = lambda: PATIENCE) -> str:
+    """What rank 0 says, as soon as it does; Lost where its pulse has stopped for longer than the `patience`
+    of the moment. The last who hears it takes it out of the store."""
+    waiting, beats = Patience(PATIENCE), -1
     while (text := read(store, f"told/{number}")) is None:
         if (now := store.add("pulse", 0)) != beats:
             beats = now
             waiting.begin_anew()
+        waiting.seconds = patience()
         if not waiting.nap():
-            raise Lost(f"process 0 has not given a sign of life for {patience:g} s, so all stop")
+            raise Lost(f"process 0 has not given a sign of life for {waiting.seconds:g} s, so all stop")
     if store.add(f"heard/{number}", 1) == listeners:
         store.delete_key(f"told/{number}")
         store.delete_key(f"heard/{number}")

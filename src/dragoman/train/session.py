@@ -27,6 +27,7 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
     # Before signals are held back: who waits for one that has died in between has to go when it is told to.
     crew.connect(device, run.config.train.timeout)
     with ExitStack() as stack, stop_on_signals() as stop:
+        crew.stop = stop
         crew.decide(lambda: stack.enter_context(run.locked()))
         prepared = run.corpus()
         if not run.config.counted:

@@ -51,6 +51,8 @@ class PairBatch:
     """Real target tokens, `</s>` included: what a summed loss is divided by."""
     links: PieceLinks | None = None
     """For guided alignment."""
+    goes_on: bool = False
+    """Every row goes on where the same row of the batch before has ended."""
 
     @property
     def shape(self) -> torch.Size:
@@ -72,6 +74,7 @@ class PairBatch:
             tgt_mask=move(self.tgt_mask),
             num_tokens=self.num_tokens,
             links=None if self.links is None else self.links.moved(move),
+            goes_on=self.goes_on,
         )
 
 

@@ -116,7 +116,7 @@ def test_killed_and_resumed_it_is_bit_identical(
         patch.setattr(is_better, lambda self, _metric, _found: self.update == 2)
         train_run(whole, Quiet())
 
-        def until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
+        def until_killed(training: Training, data: UpdateBatch) -> Any:
             if training.progress.update == 7:
                 raise Killed
             return learn(training, data)

@@ -140,3 +140,56 @@ def test_losses_by_hand(kind: str) -> None:
 def test_what_has_no_pooler_says_so() -> None:
     with pytest.raises(UserError, match=r"task\.pooling: this model has no pooler of its own"):
         TaskNetwork(network("gpt-2"), HeadConfig("classify", 2, "pooler"))
+
+
+def test_the_layers_of_a_network_are_mixed() -> None:
+    """γ Σ s_j h_j by hand (Peters et al. 2018, equation 1), and how much each counts is told."""
+    model, batch = with_head("bert", "tag", layers="mix"), batch_for("tag")
+    mix = model.head.mix
+    assert mix is not None
+    with torch.no_grad():
+        mix.weights.copy_(torch.tensor([0.5, -1.0, 2.0]))
+        mix.scale.fill_(0.3)
+        layers = model.read_layers(batch.ids, batch.mask, batch.segments)
+        parts = [math.exp(weight) for weight in (0.5, -1.0, 2.0)]
+        hidden = 0.3 * sum(part / sum(parts) * layer for part, layer in zip(parts, layers, strict=True))
+        words = hidden.flatten(0, 1)[batch.asked]
+        torch.testing.assert_close(model(batch), words @ model.head.out.weight.t() + model.head.out.bias)
+    told = model.mixture()
+    assert list(told) == ["layer_0", "layer_1", "layer_2", "layers_scale"]
+    assert told["layer_2"] == pytest.approx(parts[2] / sum(parts))
+    assert told["layers_scale"] == pytest.approx(0.3)
+
+
+def test_embeddings_alone_know_no_neighbours() -> None:
+    model, batch = with_head("bert", "tag", layers="embeddings"), batch_for("tag")
+    assert model.mixture() == {}
+    with torch.no_grad():
+        embeddings = model.read_layers(batch.ids, batch.mask, batch.segments)[0]
+        words = embeddings.flatten(0, 1)[batch.asked]
+        torch.testing.assert_close(model(batch), words @ model.head.out.weight.t() + model.head.out.bias)
+
+
+@pytest.mark.parametrize("kind", ["tag", "classify"])
+def test_a_head_reads_by_an_lstm_of_its_own(kind: str) -> None:
+    """Row by row, without padding, through torch's."""
+    how = {} if kind == "tag" else {"pooling": "last"}
+    model, batch = with_head("gpt-2", kind, recurrent=6, layers="mix", **how), batch_for(kind)
+    stack, mix = model.head.lstm, model.head.mix
+    assert stack is not None and mix is not None
+    with torch.no_grad():
+        found = model(batch)
+        hidden = mix(model.read_layers(batch.ids, batch.mask, batch.segments))
+        rows = []
+        for row, mask in zip(hidden, batch.mask, strict=True):
+            rows.append(stack.layers[0](row[mask][None])[0][0])
+        picked = [rows[0][1], rows[1][1], rows[3][2]] if kind == "tag" else [row[-1] for row in rows]
+        expected = torch.stack(picked) @ model.head.out.weight.t() + model.head.out.bias
+        torch.testing.assert_close(found, expected)
+
+
+def test_layers_of_many_widths_are_not_mixed() -> None:
+    with pytest.raises(UserError, match=r"task\.layers: mix needs layers of one width"):
+        TaskNetwork(network("ulmfit"), HeadConfig("tag", 3, layers="mix"))
+    with pytest.raises(UserError, match=r"task\.pooling: the pooler knows nothing of task\.recurrent"):
+        TaskNetwork(network("bert"), HeadConfig("classify", 2, recurrent=4))

@@ -9,6 +9,7 @@ from battery.models import VOCAB, random_batch
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.models import build
+from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import open_tap
 from dragoman.nn.average import AverageAttention
@@ -85,3 +86,15 @@ def test_sentences_longer_than_any_table_are_read(positions: Any) -> None:
     src, mask, tgt = random_batch(VOCAB, [600, 3], 530)
     with torch.no_grad():
         assert model(src, mask, tgt).isfinite().all()
+
+
+def test_embeddings_that_nothing_scales_begin_with_unit_variance() -> None:
+    """As T5's: what is projected is divided by √D instead. Elsewhere their variance is 1/D."""
+    torch.manual_seed(0)
+    vocab = Vocab(400, 400, shared=True)
+    stds = []
+    for scaled in (True, False):
+        config = TransformerConfig(**_SMALL, scale_embeddings=scaled, scale_output=not scaled)
+        stds.append(build("transformer", config, vocab).decoder.embedding.weight.std().item())
+    assert stds[0] == pytest.approx(_SMALL["model_dim"] ** -0.5, rel=0.1)
+    assert stds[1] == pytest.approx(1.0, rel=0.1)

@@ -122,3 +122,13 @@ def test_a_packed_model_can_be_copied_and_saved() -> None:
     with torch.inference_mode():
         assert torch.equal(copied(x), before)
     assert list(projection.state_dict()) == ["weight"]
+
+
+def test_float16_under_autocast_is_left_to_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recurrent layers give float16 where autocast says bfloat16, and a product of both would have no
+    gradient."""
+    monkeypatch.setattr("dragoman.nn.packed.usable", lambda *_: True)
+    weight = torch.nn.Parameter(torch.ones(2, 3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert packed.learns_in_half(torch.ones(1, 3, dtype=torch.bfloat16), weight)
+        assert not packed.learns_in_half(torch.ones(1, 3, dtype=torch.float16), weight)

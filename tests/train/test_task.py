@@ -124,6 +124,23 @@ def test_every_task_trains_and_predicts(kind: str, folder: Path) -> None:
     assert done.output.startswith("examples\t120\n")
 
 
+def test_the_layers_of_a_frozen_elmo_are_mixed_and_the_shares_are_told(folder: Path) -> None:
+    elmo = {"kind": "elmo", "model_dim": 8, "hidden_dim": 16, "max_characters": 6, "filters": [[1, 8]]}
+    own = {"task.layers": "mix", "task.recurrent": 6, "transfer.freeze": ["network."], "optim.rate": 0.1}
+    shared = {name: value for name, value in overrides("tag").items() if not name.startswith("model.")}
+    changed = shared | own | {f"model.{name}": value for name, value in elmo.items()}
+    run = train(folder / "tag.conll", out=folder / "runs/mixed", overrides=changed, quiet=True)
+    shares = [v for k, v in run.metrics[-1].items() if k.startswith("layer_")]
+    assert len(shares) == 3
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares != pytest.approx([1 / 3] * 3)
+    assert "layers " in (run.directory / "log.txt").read_text("utf-8")
+    assert "parameters are trained" in (run.directory / "log.txt").read_text("utf-8")
+    done = CliRunner().invoke(app, ["predict", str(run.directory), str(folder / "tag.conll"), "--metrics"])
+    assert "layer_2\t" in done.output
+    assert "layers_scale\t" in done.output
+
+
 def test_killed_and_resumed_it_is_bit_identical(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,7 +99,7 @@ def renamed_weights(
     if _HEAD not in wanted:
         return parts[_NETWORK]
     named = {f"{_NETWORK}.{name}": tensor for name, tensor in parts[_NETWORK].items()}
-    if described.get(_HEAD) == wanted[_HEAD]:
+    if _HEAD in described and _head_of(described) == _head_of(wanted):
         named |= {f"{_HEAD}.{name}": tensor for name, tensor in parts[_HEAD].items()}
     return named
 
@@ -111,9 +111,12 @@ def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _completed(described: Mapping[str, Any]) -> dict[str, Any]:
     config = from_dict(config_class(str(described["kind"])), described["config"], "model")
-    head = described.get(_HEAD)
-    own = {} if head is None else {_HEAD: to_dict(from_dict(HeadConfig, head, _HEAD))}
+    own = {_HEAD: to_dict(_head_of(described))} if _HEAD in described else {}
     return {**described, "config": to_dict(config), **own}
+
+
+def _head_of(described: Mapping[str, Any]) -> HeadConfig:
+    return from_dict(HeadConfig, described[_HEAD], _HEAD)
 
 
 def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:

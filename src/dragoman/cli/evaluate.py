@@ -1,4 +1,5 @@
-"""`dragoman evaluate`: BLEU, chrF and TER of a run on a test set, with signatures and intervals."""
+"""`dragoman evaluate`: BLEU, chrF and TER of a run on a test set, with signatures and intervals; or the
+perplexity of a language model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,15 +35,22 @@ def evaluate(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, bfloat16 or int8 (CPU).")] = "float32",
 ) -> None:
-    """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run."""
+    """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run.
+
+    A run that has learnt from text: its loss on further text, and its perplexity by piece and by word.
+    """
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
+    from dragoman.train.evaluate_text import learns_from_text
     from dragoman.train.run import Run, ensemble
 
     opened = Run.open(run)
+    if learns_from_text(opened):
+        _print_text(opened, files or [], checkpoint, device)
+        return
     translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device, precision)
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     data = opened.config.data
@@ -68,6 +76,16 @@ def evaluate(
         directory = _write(opened, title, found, list(test.files), [str(path) for path in also or []])
         _print(title, found, directory)
         warn_of_overlap(opened, sources, references)
+
+
+def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> None:
+    from dragoman.errors import UserError
+    from dragoman.train.evaluate_text import text_metrics
+
+    if not files:
+        raise UserError(f"{run.directory}: give the files of text after the run")
+    for name, value in text_metrics(run, files, checkpoint, device).items():
+        typer.echo(f"{name}\t{value:.4f}")
 
 
 def progress_bar(total: int) -> Any:

@@ -102,7 +102,7 @@ def _print_metrics(examples: list["Example"], predictor: Any, output: Path | Non
 
     if not examples:
         raise UserError("--metrics: there are no examples")
-    found = task_metrics(predictor.predict(examples), examples, predictor.task)
+    found = task_metrics(predictor.predict(examples), examples, predictor.task) | predictor.model.mixture()
     with open_output(output) as write:
         write(f"examples\t{len(examples)}")
         for name, value in found.items():

@@ -52,6 +52,8 @@ class PairBatch(Movable):
     """Real target tokens, `</s>` included: what a summed loss is divided by."""
     links: PieceLinks | None = None
     """For guided alignment."""
+    goes_on: bool = False
+    """Every row goes on where the same row of the batch before has ended."""
 
     @property
     def shape(self) -> torch.Size:

@@ -75,9 +75,13 @@ class Pairs:
 
 
 class Stream:
-    """Blocks of text for a causal language model: the source is the one piece before a block."""
+    """Blocks of text for a causal language model: the source is the one piece before a block.
 
-    def __init__(self, blocks: Blocks) -> None:
+    `carried`: batches are those of `data/tracks.py`, and begin anew where the first block is among them.
+    """
+
+    def __init__(self, blocks: Blocks, carried: bool = False) -> None:
+        self.carried = carried
         self.blocks, self.corpora, self.origin = blocks, blocks.corpora, blocks.origin
         self.src_lengths = np.zeros(len(blocks), dtype=np.int32)  # its one piece stands for the </s>
         self.tgt_lengths = blocks.lengths - 1  # as a pair's, without the one piece that ends it
@@ -96,6 +100,7 @@ class Stream:
             tgt_out=tgt_out.masked_fill(~asked, PAD_ID),
             tgt_mask=asked,
             num_tokens=int(asked.sum()),
+            goes_on=self.carried and int(numbers[0]) > 0,
         )
 
 

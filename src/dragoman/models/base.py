@@ -269,12 +269,17 @@ def join(
 ) -> EncoderDecoder:
     """An encoder and a decoder with their embeddings and the output projection. Tied, one matrix serves
     target and projection and, with a joint vocabulary and one width, the source too (Press & Wolf 2017);
-    with `inputs` the projection has a matrix of its own."""
+    with `inputs` the projection has a matrix of its own. Where the projection divides by √D instead of the
+    embedding multiplying with it, embeddings begin with unit variance, as T5's do: what the layers add would
+    drown them."""
     here, there = encoder_config, decoder_config
     src = TokenEmbedding(vocab.src_size, here.model_dim, vocab.pad_id, here.scale_embeddings)
     tgt = TokenEmbedding(vocab.tgt_size, there.model_dim, vocab.pad_id, there.scale_embeddings)
     if vocab.shared and here.tie_embeddings and there.tie_embeddings and here.model_dim == there.model_dim:
         src.weight = tgt.weight
+    if getattr(there, "scale_output", False) and not there.scale_embeddings:
+        for weight in dict.fromkeys([src.weight, tgt.weight]):
+            nn.init.normal_(weight)
     tied = there.tie_embeddings is True
     weight = tgt.weight if tied else embedding_weight(vocab.tgt_size, there.model_dim)
     silent = [

@@ -1,16 +1,19 @@
 """Heads: what a network that reads has to say about a text. Any `Reader` takes any of them.
 
-    ids ─ network ─▶ hidden ─ pool ─ dropout ─ linear ─▶ one score a label          classify, pair
-                                                     ─▶ one number                   similarity
-                                                     ─▶ one score a sequence         choice
-                     hidden of a word's first piece ─ dropout ─ linear ─▶ one score a label            tag
-                     hidden of every piece ─ dropout ─ linear ─▶ begins here, ends here                span
+    ids ─ network ─▶ layers ─ last, embeddings or mix ─ [ LSTM from both sides ] ─▶ hidden
+
+    hidden ─ pool ─ dropout ─ linear ─▶ one score a label          classify, pair
+                                     ─▶ one number                   similarity
+                                     ─▶ one score a sequence         choice
+    hidden of a word's first piece ─ dropout ─ linear ─▶ one score a label            tag
+    hidden of every piece ─ dropout ─ linear ─▶ begins here, ends here                span
 
 As in GPT (Radford et al. 2018, section 3.3) and BERT (Devlin et al. 2019, section 4) a head is one linear
-layer; all else is the network's.
+layer over the last one of the network, and all else is the network's. ELMo's tasks mix all its layers (Peters
+et al. 2018, equation 1), and read the mixture by a recurrent network of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,12 +22,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.data.batch import TaskBatch
-from dragoman.data.labelled.config import Pooling, TaskKind
+from dragoman.data.labelled.config import Layers, Pooling, TaskKind
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Reader, ReadingDecoder
 from dragoman.models.bert import Bert
 from dragoman.nn.init import gpt_weights, xavier_linear
 from dragoman.nn.mask import lengths
+from dragoman.nn.mix import ScalarMix
+from dragoman.nn.recurrent import RecurrentStack
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 
@@ -35,6 +40,8 @@ class HeadConfig:
     pooling: Pooling = "auto"
     dropout: float = 0.1
     both_orders: bool = False
+    layers: Layers = "last"
+    recurrent: int = 0
 
 
 def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling) -> Float[Tensor, "R P"]:
@@ -53,20 +60,48 @@ def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling
     return torch.cat([pool(hidden, mask, each) for each in ("last", "max", "mean")], dim=1)
 
 
-class Pooled(nn.Module):
+class Head(nn.Module):
+    """What all heads share: how the layers of a network become one vector a piece. `widths` are theirs."""
+
+    def __init__(self, config: HeadConfig, widths: Sequence[int]) -> None:
+        super().__init__()
+        if config.layers == "mix" and len(set(widths)) > 1:
+            raise UserError(
+                "task.layers: mix needs layers of one width, and those of this model have "
+                f"{', '.join(map(str, widths))}; choose last or embeddings"
+            )
+        self.dropout, self.layer = config.dropout, 0 if config.layers == "embeddings" else -1
+        self.mix = ScalarMix(len(widths)) if config.layers == "mix" else None
+        self.lstm = None
+        self.width = widths[self.layer]
+        if config.recurrent:
+            self.lstm = RecurrentStack("lstm", self.width, config.recurrent, 1, bidirectional=True)
+            self.width = config.recurrent
+
+    def listen(
+        self, layers: Sequence[Float[Tensor, "R T W"]], mask: Bool[Tensor, "R T"]
+    ) -> Float[Tensor, "R T D"]:
+        hidden = layers[self.layer] if self.mix is None else self.mix(layers)
+        if self.lstm is None:
+            return hidden
+        return self.lstm.read(F.dropout(hidden, self.dropout, self.training), mask)
+
+
+class Pooled(Head):
     """From the vectors of all pieces to scores for the whole."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:
-        super().__init__()
+    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:
+        super().__init__(config, widths)
         how = usual_pooling(network) if config.pooling == "auto" else config.pooling
         own = getattr(network, "pool", None)
         if how == "pooler" and own is None:
             raise UserError("task.pooling: this model has no pooler of its own; choose another one")
+        if how == "pooler" and self.lstm is not None:
+            raise UserError("task.pooling: the pooler knows nothing of task.recurrent; choose mean or concat")
         self.how: Pooling = how
         self.rows = 2 if config.both_orders else 1
         self._own = cast(Callable[[Tensor], Tensor] | None, own) if how == "pooler" else None
-        self.dropout = config.dropout
-        self.out = xavier_linear(3 * width if how == "concat" else width, [config.num_labels])
+        self.out = xavier_linear((3 if how == "concat" else 1) * self.width, [config.num_labels])
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B C"]:
         pooled = pool(hidden, batch.mask, self.how) if self._own is None else self._own(hidden)
@@ -97,12 +132,12 @@ class Chooser(Pooled):
         return table.masked_scatter(there, scores)
 
 
-class Tagger(nn.Module):
+class Tagger(Head):
     """A score for every label, at the first piece of every word."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:  # noqa: ARG002
-        super().__init__()
-        self.dropout, self.out = config.dropout, xavier_linear(width, [config.num_labels])
+    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:  # noqa: ARG002
+        super().__init__(config, widths)
+        self.out = xavier_linear(self.width, [config.num_labels])
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "A C"]:
         assert batch.asked is not None, "the batches of this task ask for places"
@@ -110,12 +145,12 @@ class Tagger(nn.Module):
         return self.out(F.dropout(words, self.dropout, self.training))
 
 
-class SpanFinder(nn.Module):
+class SpanFinder(Head):
     """Scores for where an answer begins and where it ends; −∞ where it cannot be."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, width: int) -> None:  # noqa: ARG002
-        super().__init__()
-        self.dropout, self.out = config.dropout, xavier_linear(width, [2])
+    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:  # noqa: ARG002
+        super().__init__(config, widths)
+        self.out = xavier_linear(self.width, [2])
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B 2 T"]:
         assert batch.allowed is not None, "the batches of this task say where an answer may be"
@@ -123,7 +158,8 @@ class SpanFinder(nn.Module):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-HEADS: dict[str, Callable[[HeadConfig, nn.Module, int], nn.Module]] = {
+AnyHead = Pooled | Tagger | SpanFinder
+HEADS: dict[str, Callable[[HeadConfig, nn.Module, Sequence[int]], AnyHead]] = {
     "classify": Classifier,
     "pair": Classifier,
     "similarity": Regressor,
@@ -144,12 +180,23 @@ class TaskNetwork(nn.Module):
             )
         self.network = network
         self.vocab = network.vocab
-        self.head = HEADS[config.kind](config, network, _width(network))
-        gpt_weights(self.head)
+        self.only_last = config.layers == "last"
+        self.head = HEADS[config.kind](config, network, _widths(network, self.only_last))
+        gpt_weights(self.head.out)
 
     def forward(self, batch: TaskBatch) -> Tensor:
         """The scores of a batch, as its head gives them."""
-        return self.head(self.read(batch.ids, batch.mask, batch.segments), batch)
+        text = batch.ids, batch.mask, batch.segments
+        layers = [self.read(*text)] if self.only_last else self.read_layers(*text)
+        return self.head(self.head.listen(layers, batch.mask), batch)
+
+    def mixture(self) -> dict[str, float]:
+        """How much each layer counts, from the embeddings to the last, and γ; empty where none are mixed."""
+        mix = self.head.mix
+        if mix is None:
+            return {}
+        shares = {f"layer_{number}": share for number, share in enumerate(mix.shares())}
+        return {**shares, "layers_scale": mix.scale.item()}
 
     def read(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
@@ -173,13 +220,17 @@ def usual_pooling(network: nn.Module) -> Pooling:
     return getattr(network, "usual_pooling", "mean")
 
 
-def _width(network: nn.Module) -> int:
-    """Of what it reads, by reading one piece. Nothing of it is random."""
+def _widths(network: nn.Module, only_last: bool) -> list[int]:
+    """Of the layers that it reads with, by reading one piece. Nothing of it is random."""
     was_training = network.training
     network.eval()
     with torch.no_grad():
         device = next(network.parameters()).device
         piece = torch.zeros(1, 1, dtype=torch.long, device=device)
-        width = cast(Reader, network).read(piece, piece == 0, piece).size(-1)
+        reader = cast(Reader, network)
+        if only_last:
+            layers = [reader.read(piece, piece == 0, piece)]
+        else:
+            layers = reader.read_layers(piece, piece == 0, piece)
     network.train(was_training)
-    return width
+    return [layer.size(-1) for layer in layers]

@@ -94,9 +94,20 @@ class UlmfitDecoder(nn.Module):
         self, tgt_in: Int[Tensor, "B T"], memory: Memory
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
         """What the last layer gives, and what dropout leaves of it."""
-        state = self.start(memory)
-        top, _ = self._go_on(tgt_in, state)
-        return top, self.outputs(top, state.masks.outputs)
+        return self.carry(tgt_in, memory, None)[:2]
+
+    def carry(
+        self, tgt_in: Int[Tensor, "B T"], memory: Memory, pasts: tuple[RecurrentState, ...] | None
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"], tuple[RecurrentState, ...]]:
+        """The same, and where the layers have come to. With `pasts` they go on from there instead of reading
+        the memory; dropout is drawn anew. There may be more rows than now: the first ones go on."""
+        if pasts is None:
+            state = self.start(memory)
+        else:
+            rows = torch.arange(len(tgt_in), device=tgt_in.device)
+            state = UlmfitState(tuple(past.rows(rows) for past in pasts), self._draw(len(rows)), beams=1)
+        top, pasts = self._go_on(tgt_in, state)
+        return top, self.outputs(top, state.masks.outputs), pasts
 
     def start(self, memory: Memory) -> "UlmfitState":
         masks = self._draw(len(memory.hidden))

@@ -53,9 +53,12 @@ def linear(
 
 
 def learns_in_half(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> bool:
-    """Half-precision numbers under autocast that meet weights kept in float32."""
+    """Half-precision numbers under autocast that meet weights kept in float32. cuDNN's recurrent layers give
+    float16 whatever autocast says, and such numbers are left to it."""
+    autocast = torch.is_autocast_enabled(x.device.type)
     return (
         usable(x)
+        and not (autocast and x.dtype != torch.get_autocast_dtype(x.device.type))
         and x.dtype != torch.float32
         and weight.dtype == torch.float32
         and torch.is_grad_enabled()

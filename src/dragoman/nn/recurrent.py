@@ -47,6 +47,12 @@ class RecurrentState:
         cell = None if self.cell is None else self.cell.index_select(1, rows)
         return RecurrentState(self.hidden.index_select(1, rows), cell)
 
+    def cut(self) -> "RecurrentState":
+        """What is carried on where no gradient goes back. A row that is not finite begins anew: the update
+        that made it so is not taken."""
+        parts = [self.hidden] if self.cell is None else [self.hidden, self.cell]
+        return RecurrentState(*(part.detach().nan_to_num(0.0, 0.0, 0.0) for part in parts))
+
 
 class RecurrentStack(nn.Module):
     """Layers of width `dim`. Where they read in both directions, each direction has half of it.

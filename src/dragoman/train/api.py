@@ -19,7 +19,13 @@ from dragoman.train.session import train_run
 if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
-_EXAMPLES = ("objective.name", "objective.block", "objective.noise", "objective.next_sentence")
+_EXAMPLES = (
+    "objective.name",
+    "objective.block",
+    "objective.carry",
+    "objective.noise",
+    "objective.next_sentence",
+)
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
 

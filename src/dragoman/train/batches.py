@@ -19,6 +19,7 @@ import torch
 from dragoman.data.batch import Batch, PackedPairs, PackedText, PairBatch, TextBatch
 from dragoman.data.examples import Examples
 from dragoman.data.sampler import FIRST, BucketSampler, Window, tempered
+from dragoman.data.tracks import TrackSampler
 from dragoman.train.config import RunConfig
 from dragoman.train.distributed import ALONE, Crew
 from dragoman.train.examples import Corpus, training_examples
@@ -69,7 +70,9 @@ class _Drawn:
     window: Window
 
 
-def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler:
+def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler | TrackSampler:
+    if config.objective.carry:
+        return TrackSampler(len(examples), config.train.batch_tokens // config.objective.block)
     return BucketSampler(
         examples.src_lengths,
         examples.tgt_lengths,

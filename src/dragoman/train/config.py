@@ -55,6 +55,8 @@ class ObjectiveConfig:
     """Updates over which the share falls to its end."""
     r_drop: float = 0.0
     """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
+    carry: bool = False
+    """causal, with ulmfit: text is read in its order, and the state goes on from block to block."""
     activation_penalty: float = 0.0
     """On the size of what the last layer gives (AR), for ulmfit; 0 is off."""
     temporal_penalty: float = 0.0
@@ -76,6 +78,11 @@ class ObjectiveConfig:
             )
         check_not_negative(self, "r_drop", "activation_penalty", "temporal_penalty")
         guided = self.guided_alignment.weight
+        if self.carry and (self.name != "causal" or self.forcing().samples or self.r_drop):
+            raise UserError(
+                "carry: a state goes on in plain causal language models alone; set it to false, or name to "
+                "causal, and leave teacher_forcing and r_drop as they are"
+            )
         if self.forcing().samples and self.r_drop:
             raise UserError(
                 "r_drop: two passes can only agree on the data's words; leave teacher_forcing at 1"
@@ -125,6 +132,9 @@ class TrainConfig:
     """Largest norm of the gradient; 0 leaves it as it is."""
     ema: float = 0.0
     """Decay of the moving average of the weights, such as 0.999; 0 is off."""
+    asgd: int = 0
+    """After so many validations without a better result, the weights that are used are the mean of all from
+    there on (NT-ASGD, Merity et al. 2018, section 3); 0 is off."""
     log_every: int = 50
     validate_every: int = 500
     validate_sentences: int = 200
@@ -161,6 +171,7 @@ class TrainConfig:
         at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
         at_least |= {"validate_beam": 1, "save_every": 1, "keep": 2, "max_bad_updates": 1, "patience": 1}
         at_least |= {"max_updates": 1, "max_epochs": 1, "validate_sentences": 0, "average": 0, "samples": 0}
+        at_least |= {"asgd": 0}
         for name, least in at_least.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -172,6 +183,8 @@ class TrainConfig:
             raise UserError(f"timeout: expected a number of seconds above 0, found {self.timeout}")
         if not 0 <= self.ema < 1:
             raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
+        if self.ema and self.asgd:
+            raise UserError(f"asgd: there is one average, and ema is {self.ema}; set one of the two to 0")
         if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:
             raise UserError(f"metric: {self.metric} needs validate_sentences above 0")
         if not any(getattr(self, name) for name in _ENDS):

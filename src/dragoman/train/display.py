@@ -191,6 +191,9 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
     if "accuracy" in metrics:
         shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
     shown += [f"{name.replace('_', ' ')} {metrics[name]:.3f}" for name in _OF_TASKS if name in metrics]
+    if "layers_scale" in metrics:
+        shares = " ".join(f"{metrics[name]:.2f}" for name in metrics if name.startswith("layer_"))
+        shown.append(f"layers {metrics['layers_scale']:.2f} × ({shares})")
     if "free_loss" in metrics:
         shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
     if "word_perplexity" in metrics:

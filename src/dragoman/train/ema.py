@@ -2,6 +2,9 @@
 
 The decay d grows to its full value over the first updates, min(d, (1 + u) / (10 + u)), so that the random
 weights of the start are soon forgotten.
+
+With d = 0 it is the weights themselves and, `since` an update that validation has chosen, the mean of all
+from there on: ASGD with the trigger of NT-ASGD (Merity et al. 2018, algorithm 1).
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,15 +31,16 @@ class Average:
         self._counters = [(self.tensors[name], live[name]) for name in live if name not in set(floating)]
 
     @torch.no_grad()
-    def update(self, number: int, finite: Tensor | None = None) -> None:
+    def update(self, number: int, finite: Tensor | None = None, since: int | None = None) -> None:
         """Take in the weights after update `number`; not where `finite`, which only the device knows, is
         False."""
         decay = min(self.decay, (1 + number) / (10 + number))
+        share = 1 - decay if since is None else 1 / (number - since + 1)
         if finite is None:
-            torch._foreach_lerp_(self._averages, self._weights, 1 - decay)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_lerp_(self._averages, self._weights, share)  # pyright: ignore[reportPrivateImportUsage]
         else:
             change = torch._foreach_sub(self._weights, self._averages)  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_mul_(change, (1 - decay) * finite)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(change, share * finite)  # pyright: ignore[reportPrivateImportUsage]
             torch._foreach_add_(self._averages, change)  # pyright: ignore[reportPrivateImportUsage]
         for average, counter in self._counters:
             average.copy_(counter)

@@ -53,7 +53,7 @@ def _of_text(config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examp
     objective = config.objective
     blocks = Blocks(store, objective.block)
     if objective.name == "causal":
-        return Stream(blocks)
+        return Stream(blocks, objective.carry)
     if objective.name == "bidirectional":
         return BothWays(blocks)
     if objective.name == "prefix":

@@ -214,6 +214,9 @@ class Loop:
         else:
             progress.stale += 1
             progress.plateau_stale += 1
+            if self.config.asgd and progress.average_since is None and progress.stale >= self.config.asgd:
+                progress.average_since = progress.update + 1
+                self.log.say(f"from update {progress.update + 1} on the mean of the weights is used")
             if schedule.name == "plateau" and progress.plateau_stale >= schedule.patience:
                 progress.plateau_cuts += 1
                 progress.plateau_stale = 0

@@ -27,17 +27,16 @@ from dragoman.config import from_dict, to_dict
 from dragoman.data.batch import Batch
 from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
-from dragoman.models import Network
-from dragoman.models.base import EncoderDecoder, Spelt
+from dragoman.models.base import Spelt
 from dragoman.models.heads import TaskNetwork
-from dragoman.objectives import CrossEntropy, GuidedAlignment, Loss, MaskedLanguageModel, Objective, RDrop
-from dragoman.pretraining import AskedPieces, PenalisedCausal, TellsDropout
-from dragoman.task_objectives import TaskLoss
+from dragoman.objectives import Loss
+from dragoman.pretraining import CarriedCausal
 from dragoman.train.auxiliary import WithLanguageModel
-from dragoman.train.config import LOWER_IS_BETTER, ObjectiveConfig, RunConfig, TrainConfig
+from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
 from dragoman.train.examples import Corpus
+from dragoman.train.objective import make_objective
 from dragoman.train.optim import build_optimizer, load_optimizer, optimizer_tensors
 from dragoman.train.pace import is_steady, packs
 from dragoman.train.record import Recorder
@@ -81,6 +80,8 @@ class Progress:
     """Validations since the best one."""
     plateau_stale: int = 0
     plateau_cuts: int = 0
+    average_since: int | None = None
+    """The first update that the mean of train.asgd is made of."""
     metrics_bytes: int = 0
     """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
 
@@ -230,12 +231,14 @@ class Training(Fitting):
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         super().__init__(config, prepared, device, crew)
         self.transfer = Transfer(config.transfer, self.model)
-        self.objective = _objective(config, self.model)
+        self.objective = make_objective(config, self.model, crew)
+        self.carried = self.objective.state if isinstance(self.objective, CarriedCausal) else None
         if config.transfer.auxiliary_lm:
             self.objective = WithLanguageModel(self.objective, config.transfer.auxiliary_lm, self.model)
         self._passes = crew.wrap(self.model, self.objective, self.sharded)
         self.optimizer = build_optimizer(config.optim, self.model, self.transfer.scales)
-        self.average = Average(self.model, config.train.ema) if config.train.ema else None
+        averages = config.train.ema or config.train.asgd
+        self.average = Average(self.model, config.train.ema) if averages else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
         self.packed = packs(config, self.model, device) and not self.sharded
@@ -277,6 +280,8 @@ class Training(Fitting):
         """All that a checkpoint holds. Of a model in parts: for rank 0, and all have to ask."""
         parts = super().tensors() | {"optim": optimizer_tensors(self.optimizer, self.model)}
         parts = parts | {"ema": self.average.tensors} if self.average else parts
+        if self.carried is not None:
+            parts |= {"carried": self.carried.tensors()}
         return {name: self._gathered(part) for name, part in parts.items()} if self.sharded else parts
 
     def restore(self, found: Checkpoint) -> list[str]:
@@ -286,38 +291,9 @@ class Training(Fitting):
         if self.average:
             part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
             self.average.load(self._read(found, part, self.average.tensors), found.path)
+        if self.carried is not None:
+            self.carried.load(found.read("carried", self.device))
         return changed
-
-
-def _objective(config: RunConfig, model: Network | TaskNetwork) -> Objective:
-    if isinstance(model, TaskNetwork):
-        return TaskLoss(config.objective.label_smoothing)
-    if config.objective.name in ("bidirectional", "unilm"):
-        return AskedPieces(config.objective.name)
-    if not isinstance(model, EncoderDecoder):
-        return MaskedLanguageModel()
-    forcing = config.objective.forcing()
-    if forcing.samples and not model.differentiable_steps:
-        raise UserError(
-            "objective.teacher_forcing: this model's decoder cannot learn step by step, and so not from its "
-            "own words; leave it at 1, or choose a recurrent decoder (model.kind rnn, or mixed with one)"
-        )
-    if config.objective.r_drop:
-        return RDrop(config.objective.r_drop, config.objective.label_smoothing)
-    if config.objective.penalised:
-        return _penalised(config.objective, model)
-    objective = CrossEntropy(config.objective.label_smoothing, forcing)
-    guide = config.objective.guided_alignment
-    return GuidedAlignment(objective, guide, model) if guide.weight else objective
-
-
-def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
-    if not isinstance(model.decoder, TellsDropout):
-        raise UserError(
-            "objective.activation_penalty: penalties are for model.kind ulmfit, whose decoder tells what it "
-            "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
-        )
-    return PenalisedCausal(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

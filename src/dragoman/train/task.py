@@ -46,7 +46,8 @@ def settled(task: TaskConfig, model: object) -> TaskConfig:
 
 def head_config(task: TaskConfig) -> HeadConfig:
     labels = len(task.labels) if task.kind in LABELLED else 1
-    return HeadConfig(task.kind, labels, task.pooling, task.dropout, bool(task.both_orders))
+    both_orders = bool(task.both_orders)
+    return HeadConfig(task.kind, labels, task.pooling, task.dropout, both_orders, task.layers, task.recurrent)
 
 
 def check_task(config: "RunConfig", model: object) -> None:

@@ -10,6 +10,7 @@ from dragoman.models.base import CountedConfig
 from dragoman.models.bert import BertConfig
 from dragoman.models.elmo import ElmoConfig
 from dragoman.models.gpt import GptConfig
+from dragoman.models.ulmfit import UlmfitConfig
 from dragoman.models.unilm import UnilmConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -73,6 +74,8 @@ def check_text(config: "RunConfig", model: object) -> None:
             f"{', '.join(_METRICS)}"
         )
     _check_tokenizer(config)
+    if config.objective.carry:
+        _check_carry(config, model)
     if isinstance(model, GptConfig | UnilmConfig | BertConfig):
         one_text = isinstance(model, BertConfig) and not config.objective.next_sentence
         marks = _MARKS[type(model)] - one_text
@@ -81,6 +84,25 @@ def check_text(config: "RunConfig", model: object) -> None:
                 f"objective.block: a block of {config.objective.block} pieces needs {marks} more places, and "
                 f"model.max_positions is {model.max_positions}; lower one or raise the other"
             )
+
+
+def _check_carry(config: "RunConfig", model: object) -> None:
+    if not isinstance(model, UlmfitConfig):
+        raise UserError(
+            "objective.carry: only model.kind ulmfit has a state that can go on, found "
+            f"{config.model['kind']}; set it to false"
+        )
+    corpora = config.data.train
+    if len(corpora) > 1 or any(corpus.weight != 1 for corpus in corpora):
+        raise UserError(
+            f"objective.carry: one text of weight 1 is read in its order, and data.train has {len(corpora)} "
+            "corpora; write them into one file, or set it to false"
+        )
+    if config.train.batch_tokens < config.objective.block:
+        raise UserError(
+            f"train.batch_tokens: a batch of {config.train.batch_tokens} has no room for one block of "
+            f"objective.block, which is {config.objective.block}; raise it"
+        )
 
 
 def _check_tokenizer(config: "RunConfig") -> None:

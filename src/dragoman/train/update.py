@@ -99,7 +99,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
         set_rate(training.optimizer, training.rate)
         training.optimizer.step()
         if training.average:
-            training.average.update(update)
+            training.average.update(update, since=training.progress.average_since)
     return Learnt(total, nll, tokens, norm, finite)
 
 
@@ -117,5 +117,6 @@ def _step_on_device(
     set_rate(optimizer, training.rate)
     optimizer.step()
     if training.average:
-        training.average.update(training.progress.update, finite)
+        progress = training.progress
+        training.average.update(progress.update, finite, progress.average_since)
     return Late(numbers, tokens)

@@ -20,17 +20,20 @@ from torch import Tensor
 
 from dragoman.data.batch import Batch, PairBatch, TextBatch, by_length
 from dragoman.data.corpus import Prepared
+from dragoman.data.tracks import TrackSampler
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.objectives import decode_own_words
-from dragoman.pretraining import ANSWERS, Answers
+from dragoman.pretraining import ANSWERS, Answers, CarriedState
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import validation_examples
 
 _LOGITS_AT_ONCE = 1 << 24
+_TRACKS = 10
+"""In which a text is read at once where the state goes on; each begins without one."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,17 @@ def text_size(prepared: Prepared) -> TextSize | None:
 class Validator:
     """The validation set of a run, chosen and ordered once."""
 
-    def __init__(self, run: RunConfig, prepared: Prepared, device: torch.device) -> None:
+    def __init__(
+        self, run: RunConfig, prepared: Prepared, device: torch.device, tracks: int = _TRACKS
+    ) -> None:
         self.config, self.prepared, self.device = run.train, prepared, device
         store, config = prepared.valid, run.train
         self.examples = validation_examples(run, prepared)
         lengths = np.maximum(self.examples.src_lengths, self.examples.tgt_lengths) + 1
         self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
+        self._carries = run.objective.carry
+        if self._carries and len(self.examples):
+            self._batches = [n.tolist() for n in TrackSampler(len(self.examples), tracks).batches(0)]
         count = 0 if run.data.text else min(len(store), config.validate_sentences)
         chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
         of_chosen = by_length([int(lengths[i]) for i in chosen], config.batch_tokens)
@@ -118,10 +126,14 @@ class Validator:
     def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
         """Negative log-likelihood a token (no smoothing), its exponential, and the share of right guesses."""
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
-        tokens = 0
+        tokens, carried = 0, CarriedState() if self._carries else None
         for batch in self._load(self._batches):
             assert isinstance(batch, PairBatch)
-            sums += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
+            if carried is None:
+                hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+            else:
+                hidden = carried.read(model, batch)[1]
+            sums += _measure(model, *_said(hidden, batch))
             tokens += batch.num_tokens
         return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 

@@ -62,7 +62,7 @@ class TaskValidator:
             answers.hear(items, scores)
         model.train()
         found = answers.predictions()
-        metrics = {"loss": total / count} | task_metrics(found, examples, self.task)
+        metrics = {"loss": total / count} | task_metrics(found, examples, self.task) | model.mixture()
         return Validation(
             metrics, [_sample(*both) for both in list(zip(found, examples, strict=True))[: self.samples]]
         )

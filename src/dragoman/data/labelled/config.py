@@ -7,6 +7,7 @@ from dragoman.errors import UserError
 
 TaskKind = Literal["classify", "pair", "similarity", "tag", "span", "choice"]
 Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
+Layers = Literal["last", "embeddings", "mix"]
 Column = str | int | None
 LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag")
 """Kinds whose answers are labels by name."""
@@ -21,8 +22,12 @@ class TaskConfig:
     """similarity: the lowest and the highest. Found in the same way."""
     pooling: Pooling = "auto"
     """How the vectors of a text become one; auto: as the network is used to."""
+    layers: Layers = "last"
+    """Which layers of the network the head reads; mix: all, each by a share that is learnt (ELMo)."""
+    recurrent: int = 0
+    """Width of an LSTM from both sides between the network and the head; 0: none."""
     dropout: float = 0.1
-    """Before the last layer."""
+    """Before the last layer, and before the LSTM."""
     max_length: int = 128
     """Pieces of a sequence, marks counted. Longer texts are cut; words and contexts go into several."""
     overlap: int | None = None
@@ -40,6 +45,8 @@ class TaskConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout: expected a share from 0 up to 1, found {self.dropout}")
+        if self.recurrent < 0 or self.recurrent % 2:
+            raise UserError(f"recurrent: expected an even number, half for each side, found {self.recurrent}")
         if self.max_length < 8:
             raise UserError(f"max_length: expected a whole number of at least 8, found {self.max_length}")
         if self.overlap is not None and not 0 <= self.overlap <= self.max_length // 2:

@@ -9,7 +9,7 @@ import pytest
 from dragoman.data import encode, report, workers
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import prepare
-from dragoman.data.workers import open_workers
+from dragoman.data.workers import open_workers, sides
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -96,3 +96,14 @@ def test_small_corpora_start_none(tokenizer_file: Path, started: list[subprocess
     with open_workers([tokenizer_file], 10) as pool:
         assert pool is None
     assert started == []
+
+
+def test_one_tokenizer_for_both_sides_is_loaded_once(tmp_path: Path) -> None:
+    """Each has a table of its own that grows with the text."""
+    paths = [tmp_path / name for name in ("src.json", "tgt.json", "other.json")]
+    for path in paths[:2]:
+        Tokenizer.train(["a b c"], TokenizerConfig(vocab_size=300)).save(path)
+    Tokenizer.train(["x y z z"], TokenizerConfig(vocab_size=300)).save(paths[2])
+    alike, apart = sides(paths[:2]), sides(paths[::2])
+    assert alike["s"] is alike["t"]
+    assert apart["s"].sha256 != apart["t"].sha256

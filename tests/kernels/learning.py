@@ -13,11 +13,13 @@ from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.embedding import Projection
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.loss import cross_entropy
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.packed import learns_in_half
-from dragoman.objectives import CrossEntropy
+from dragoman.nn.r_drop import projected_r_drop, r_drop
+from dragoman.objectives import CrossEntropy, RDrop
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CLOSE = {"atol": 2e-5, "rtol": 2e-5}
@@ -40,6 +42,22 @@ def check_cross_entropy() -> None:
             sums = smoothed_cross_entropy(found, bias, target, 0, smoothing, sloped)
             torch.testing.assert_close(sums, (loss, nll), check_dtype=False, **CLOSE)
         torch.testing.assert_close(found, slope, **CLOSE)
+
+
+def check_r_drop() -> None:
+    for size, with_bias, smoothing in ((7, False, 0.1), (5000, True, 0.0)):
+        first, second = random(4, 6).requires_grad_(), random(4, 6).requires_grad_()
+        projection = Projection(torch.nn.Parameter(random(size, 6)), with_bias).to(DEVICE)
+        weight, bias = projection.weight, projection.bias
+        given = [first, second, weight, *([] if bias is None else [bias])]
+        if bias is not None:
+            torch.nn.init.normal_(bias)
+        target = torch.tensor([3, 0, size - 1, 5], device=DEVICE)  # the second counts for nothing
+        total, nll = r_drop(first, second, projection, size, target, 0, smoothing, 5.0)
+        passes = torch.stack([first, second])
+        sums = projected_r_drop(passes, weight, bias, target, 0, smoothing, 5.0)
+        torch.testing.assert_close(sums[1], nll, **CLOSE)
+        _same(sums[0], total, given)
 
 
 def check_residual() -> None:
@@ -131,12 +149,13 @@ def check_model() -> None:
     config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0)
     model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
     batch = collate([([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3])])
-    objective, parameters = CrossEntropy(0.1), list(model.parameters())
-    expected = objective(model, batch.to(DEVICE))
-    for multiple in (0, 5):
-        found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
-        torch.testing.assert_close(found.nll, expected.nll, **CLOSE)
-        _same(found.total, expected.total, parameters)
+    parameters = list(model.parameters())
+    for objective in (CrossEntropy(0.1), RDrop(5.0, 0.1)):
+        expected = objective(model, batch.to(DEVICE))
+        for multiple in (0, 5):
+            found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
+            torch.testing.assert_close(found.nll, expected.nll, **CLOSE)
+            _same(found.total, expected.total, parameters)
 
 
 def _packing(lengths: tuple[int, ...]) -> Packing:
@@ -156,6 +175,7 @@ if __name__ == "__main__":
     torch.backends.cuda.matmul.allow_tf32 = False
     for check in (
         check_cross_entropy,
+        check_r_drop,
         check_residual,
         check_dropout,
         check_attention,

@@ -72,12 +72,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                     grad_bias += slope.sum(0, dtype=wide)
                 slope = slope.to(hidden.dtype)
                 torch.mm(slope, compute_weight, out=grad_hidden[first : first + rows])
-                if grad_weight.dtype == slope.dtype:
-                    grad_weight.addmm_(slope.t(), part)
-                elif slope.is_cuda:  # summed in float32 to the end
-                    grad_weight += torch.mm(slope.t(), part, out_dtype=grad_weight.dtype)
-                else:
-                    grad_weight += slope.t() @ part
+                add_product(grad_weight, slope, part)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.mark_non_differentiable(nll)
         return loss, nll
@@ -93,6 +88,18 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             return None if gradient is None else gradient * grad_loss.to(gradient.dtype)
 
         return (*(scaled(gradient) for gradient in ctx.saved_tensors), None, None, None)
+
+
+def add_product(
+    grad_weight: Float[Tensor, "V D"], slope: Float[Tensor, "R V"], part: Float[Tensor, "R D"]
+) -> None:
+    """What some rows add to the gradient of a projection."""
+    if grad_weight.dtype == slope.dtype:
+        grad_weight.addmm_(slope.t(), part)
+    elif slope.is_cuda:  # summed in float32 to the end
+        grad_weight += torch.mm(slope.t(), part, out_dtype=grad_weight.dtype)
+    else:
+        grad_weight += slope.t() @ part
 
 
 def cross_entropy(

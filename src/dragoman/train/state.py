@@ -316,13 +316,13 @@ def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
 def _packs(config: RunConfig, model: Network | TaskNetwork, device: torch.device) -> bool:
     """Whether batches are packed: on a GPU, where model and objective know how."""
     asked, objective = config.train.pack, config.objective
-    other = objective.forcing().samples or objective.r_drop or objective.guided_alignment.weight
+    other = objective.forcing().samples or objective.guided_alignment.weight
     plain = not other and objective.name not in ("causal", "prefix") and config.transfer == TransferConfig()
     able = isinstance(model, EncoderDecoder) and model.packs and plain
     if asked and not able:
         raise UserError(
             "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
-            "with sinusoidal, learned or no positions and plain cross-entropy"
+            "with sinusoidal, learned or no positions and cross-entropy, with R-Drop or without"
         )
     return able and (device.type == "cuda" if asked is None else asked)
 

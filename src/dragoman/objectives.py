@@ -15,11 +15,12 @@ from torch import nn
 
 from dragoman.data.batch import NO_TEXT, PackedPairs, PackedText, PairBatch, PieceLinks, TextBatch
 from dragoman.errors import UserError
+from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, source_attentions
 from dragoman.models.bert import Bert
 from dragoman.nn.attention import open_tap
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
-from dragoman.nn.r_drop import r_drop
+from dragoman.nn.r_drop import projected_r_drop, r_drop
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
@@ -189,14 +190,24 @@ class RDrop:
     def __init__(self, weight: float, label_smoothing: float = 0.0) -> None:
         self.weight, self.label_smoothing = weight, label_smoothing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        passes = [model(batch.src_ids, batch.src_mask, batch.tgt_in) for _ in range(2)]
-        (first, second), target = _rows(passes, batch)
-        vocab = model.vocab
-        size, pad_id = vocab.tgt_size, vocab.pad_id
-        total, nll = r_drop(
-            first, second, model.project, size, target, pad_id, self.label_smoothing, self.weight
-        )
+    def __call__(
+        self,
+        model: EncoderDecoder,
+        batch: PairBatch | PackedPairs,
+        update: int = 0,  # noqa: ARG002
+    ) -> Loss:
+        if isinstance(batch, PackedPairs):
+            (first, second), target = [model.packed(batch)[0] for _ in range(2)], batch.tgt_out[0]
+        else:
+            passes = [model(batch.src_ids, batch.src_mask, batch.tgt_in) for _ in range(2)]
+            (first, second), target = _rows(passes, batch)
+        vocab, projection = model.vocab, model.projection
+        options = (target, vocab.pad_id, self.label_smoothing, self.weight)
+        if projection is not None and usable(first, projection.weight):
+            both = torch.stack([first, second])
+            total, nll = projected_r_drop(both, projection.weight, projection.bias, *options)
+        else:
+            total, nll = r_drop(first, second, model.project, vocab.tgt_size, *options)
         return Loss(total, nll, batch.num_tokens)
 
 

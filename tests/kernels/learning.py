@@ -17,11 +17,13 @@ from dragoman.models.bert import BertConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.embedding import Projection
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.packed import learns_in_half
-from dragoman.objectives import CrossEntropy, MaskedLanguageModel
+from dragoman.nn.r_drop import projected_r_drop, r_drop
+from dragoman.objectives import CrossEntropy, MaskedLanguageModel, RDrop
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCAB = Vocab(23, 23, shared=True)
@@ -60,6 +62,22 @@ def check_projection() -> None:
         gradients = torch.autograd.grad(found, given)
         others = torch.autograd.grad(expected, wide)
         torch.testing.assert_close(gradients, tuple(other.float() for other in others), **CLOSE)
+
+
+def check_r_drop() -> None:
+    for size, with_bias, smoothing in ((7, False, 0.1), (5000, True, 0.0)):
+        first, second = random(4, 6).requires_grad_(), random(4, 6).requires_grad_()
+        projection = Projection(torch.nn.Parameter(random(size, 6)), with_bias).to(DEVICE)
+        weight, bias = projection.weight, projection.bias
+        given = [first, second, weight, *([] if bias is None else [bias])]
+        if bias is not None:
+            torch.nn.init.normal_(bias)
+        target = torch.tensor([3, 0, size - 1, 5], device=DEVICE)  # the second counts for nothing
+        total, nll = r_drop(first, second, projection, size, target, 0, smoothing, 5.0)
+        passes = torch.stack([first, second])
+        sums = projected_r_drop(passes, weight, bias, target, 0, smoothing, 5.0)
+        torch.testing.assert_close(sums[1], nll, **CLOSE)
+        _same(sums[0], total, given)
 
 
 def check_residual() -> None:
@@ -158,10 +176,13 @@ def _check_linear(activation: Activation) -> None:
 def check_model() -> None:
     """A whole Transformer learns from a packed batch what it learns from the padded one."""
     batch = collate([([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3])])
-    for norm in ("post", "pre"):
+    cases = [
+        (norm, objective) for norm in ("post", "pre") for objective in (CrossEntropy(0.1), RDrop(5.0, 0.1))
+    ]
+    for norm, objective in cases:
         config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0, norm=norm)
         model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
-        objective, parameters = CrossEntropy(0.1), list(model.parameters())
+        parameters = list(model.parameters())
         expected = objective(model, batch.to(DEVICE))
         for multiple in (0, 5):
             found = objective(model, PackedPairs.of(batch, multiple).to(DEVICE))
@@ -236,6 +257,7 @@ if __name__ == "__main__":
     for check in (
         check_cross_entropy,
         check_projection,
+        check_r_drop,
         check_residual,
         check_dropout,
         check_attention,

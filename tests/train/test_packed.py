@@ -13,7 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.objectives import CrossEntropy, Loss, Objective
+from dragoman.objectives import CrossEntropy, Loss, Objective, RDrop
 from dragoman.train.batches import Batches
 from dragoman.train.config import RunConfig
 from dragoman.train.run import Run
@@ -36,15 +36,15 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3]), ([], [])
     ],
     ids=["post", "pre", "gated"],
 )
+@pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(5.0, 0.1)], ids=["plain", "r-drop"])
 def test_a_packed_batch_gives_the_loss_and_gradients_of_the_padded_one(
-    fields: dict[str, object], multiple: int
+    fields: dict[str, object], multiple: int, objective: CrossEntropy | RDrop
 ) -> None:
     torch.manual_seed(1)
     config = TransformerConfig(num_layers=2, model_dim=8, num_heads=2, ff_dim=12, dropout=0.0, **fields)  # type: ignore[arg-type]
     model = build("transformer", config, Vocab(23, 23, shared=True)).double()
     assert model.packs
-    batch, objective = collate(PAIRS), CrossEntropy(0.1)
-    parameters = list(model.parameters())
+    batch, parameters = collate(PAIRS), list(model.parameters())
     expected, found = objective(model, batch), objective(model, PackedPairs.of(batch, multiple))
     assert found.count == expected.count
     torch.testing.assert_close(found.nll, expected.nll, atol=1e-12, rtol=1e-12)
@@ -80,7 +80,7 @@ def test_batches_are_filled_up_to_few_forms() -> None:
 def test_models_that_look_at_pairs_of_positions_stay_padded(
     make_config: MakeConfig, prepared: Prepared
 ) -> None:
-    for override in ("model.positions=rotary", "objective.r_drop=1.0"):
+    for override in ("model.positions=rotary", "transfer.freeze_layers=1"):
         assert not Training(make_config(override), prepared, CPU).packed
         with pytest.raises(UserError, match=r"train\.pack"):
             Training(make_config(override, "train.pack=true"), prepared, CPU)

@@ -9,7 +9,31 @@ import triton.language as tl
 
 from dragoman.shapes import Float, Int, Tensor
 
-_BLOCK, _WARPS = 8192, 8
+_BLOCK, WARPS = 8192, 8
+
+
+@triton.jit
+def read_logits(logits, bias, columns, inside, has_bias: tl.constexpr):
+    """A part of a row in float32; nothing of what is outside is left in a softmax."""
+    z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
+    if has_bias:
+        z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
+    return z
+
+
+@triton.jit
+def summed_up(logits, bias, size: tl.constexpr, block: tl.constexpr, has_bias: tl.constexpr):
+    """Of a row: the logarithm of the sum of its exponentials, and its own sum."""
+    highest, mass, total = -float("inf"), 0.0, 0.0
+    for start in range(0, size, block):
+        columns = start + tl.arange(0, block)
+        inside = columns < size
+        z = read_logits(logits, bias, columns, inside, has_bias)
+        higher = tl.maximum(highest, tl.max(z, axis=0))
+        mass = mass * tl.exp(highest - higher) + tl.sum(tl.exp(z - higher), axis=0)
+        total += tl.sum(tl.where(inside, z, 0.0), axis=0)
+        highest = higher
+    return highest + tl.log(mass), total
 
 
 @triton.jit
@@ -34,18 +58,7 @@ def _cross_entropy(
     chosen = tl.load(logits + expected).to(tl.float32)  # before anything is written over it
     if has_bias:
         chosen += tl.load(bias + expected).to(tl.float32)
-    highest, mass, total = -float("inf"), 0.0, 0.0
-    for start in range(0, size, block):
-        columns = start + tl.arange(0, block)
-        inside = columns < size
-        z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
-        if has_bias:
-            z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
-        higher = tl.maximum(highest, tl.max(z, axis=0))
-        mass = mass * tl.exp(highest - higher) + tl.sum(tl.exp(z - higher), axis=0)
-        total += tl.sum(tl.where(inside, z, 0.0), axis=0)
-        highest = higher
-    lse = highest + tl.log(mass)
+    lse, total = summed_up(logits, bias, size, block, has_bias)
     plain = lse - chosen
     spread = lse - total / size
     tl.store(nll + row, tl.where(counted, plain, 0.0))
@@ -54,13 +67,16 @@ def _cross_entropy(
         for start in range(0, width, block):
             columns = start + tl.arange(0, block)
             inside = columns < size
-            z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
-            if has_bias:
-                z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
+            z = read_logits(logits, bias, columns, inside, has_bias)
             slope = tl.exp(z - lse) - smoothing / size
             slope = tl.where(columns == expected, slope - (1 - smoothing), slope)
             slope = tl.where(counted & inside, slope, 0.0)
             tl.store(logits + columns, slope.to(logits.dtype.element_ty), mask=columns < width)
+
+
+def block_of(size: int) -> int:
+    """Logits of a row that are looked at together."""
+    return min(_BLOCK, triton.next_power_of_2(size))
 
 
 def smoothed_cross_entropy(
@@ -87,10 +103,10 @@ def smoothed_cross_entropy(
         smoothing,
         size=size,
         width=width,
-        block=min(_BLOCK, triton.next_power_of_2(width)),
+        block=block_of(width),
         has_bias=bias is not None,
         sloped=sloped,
-        num_warps=_WARPS,
+        num_warps=WARPS,
     )
     total, nll = loss.sum(dim=1)
     return total, nll

@@ -77,7 +77,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                     grad_bias += slope.sum(0, dtype=wide)[:size]
                 slope = slope.to(hidden.dtype)
                 torch.mm(slope, compute_weight, out=grad_hidden[first : first + rows])
-                grad_weight = _added(grad_weight, slope, part, weight.dtype)
+                grad_weight = add_product(grad_weight, slope, part, weight.dtype)
         if grad_weight is not None:
             grad_weight = grad_weight[:size]
         elif wanted:
@@ -120,7 +120,7 @@ def _rows_of_a_chunk(rows: int, size: int, device: str) -> int:
     return min(most, -(-even // _ALIGNED) * _ALIGNED) if chunks > 1 else max(1, rows)
 
 
-def _added(
+def add_product(
     total: Float[Tensor, "F D"] | None,
     slope: Float[Tensor, "R F"],
     part: Float[Tensor, "R D"],

@@ -9,15 +9,18 @@ Here it is halved, so that without dropout it is the cross-entropy itself, and f
 comparable. Σ_v (p_v − q_v)(log p_v − log q_v) is both divergences together.
 
 The logits of both passes over all positions would be twice the largest tensor of training. They come into
-being a few rows at a time, are dropped, and are computed again in the backward pass.
+being a few rows at a time, are dropped, and are computed again in the backward pass; on a GPU a kernel turns
+them into their gradients at once, as for plain cross-entropy (`nn/loss.py`).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.loss import cross_entropy
+from dragoman.nn.loss import add_product, cross_entropy
 from dragoman.shapes import Float, Int, Tensor
 
 _LOGITS_AT_ONCE = {"cpu": 1 << 21, "cuda": 1 << 27}
@@ -53,6 +56,73 @@ def r_drop(
     found = [checkpoint(of_chunk, *c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
     total, nll = (torch.stack(sums).sum() for sums in zip(*found, strict=True))
     return total, nll
+
+
+def projected_r_drop(
+    passes: Float[Tensor, "2 R D"],
+    weight: Float[Tensor, "V D"],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "R"],
+    ignore_id: int,
+    smoothing: float,
+    r_drop_weight: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The same two sums of what is projected, by a kernel, for tensors that one can take."""
+    device = passes.device.type
+    if torch.is_autocast_enabled(device):
+        passes = passes.to(torch.get_autocast_dtype(device))
+    options = (target, ignore_id, smoothing, r_drop_weight)
+    total, nll = _ProjectedRDrop.apply(passes, weight, bias, *options)  # type: ignore[misc]
+    return total, nll
+
+
+class _ProjectedRDrop(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        passes: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        ignore_id: int,
+        smoothing: float,
+        r_drop_weight: float,
+    ) -> tuple[Tensor, Tensor]:
+        from dragoman.kernels.r_drop import r_drop_sums
+
+        wanted = any(ctx.needs_input_grad[:3])
+        compute_weight = weight.to(passes.dtype)  # a copy in bf16 under autocast, itself otherwise
+        grad_passes, grad_weight = torch.empty_like(passes), torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
+        sums = passes.new_zeros(2, dtype=torch.float32)
+        rows = max(1, _LOGITS_AT_ONCE["cuda"] // len(weight))
+        with torch.autocast(passes.device.type, enabled=False):
+            for start in range(0, len(target), rows):
+                chunk = slice(start, start + rows)
+                part = passes[:, chunk]  # 2 R D
+                logits = part @ compute_weight.t()
+                options = (ignore_id, smoothing, r_drop_weight, wanted)
+                sums += torch.stack(r_drop_sums(logits, bias, target[chunk], *options))
+                if not wanted:
+                    continue
+                grad_passes[:, chunk] = logits @ compute_weight  # the logits are slopes by now
+                add_product(grad_weight, logits.flatten(0, 1), part.flatten(0, 1), weight.dtype)
+                if grad_bias is not None:
+                    grad_bias += logits.sum((0, 1), dtype=torch.float32)
+        ctx.save_for_backward(grad_passes, grad_weight, grad_bias)
+        total, nll = sums.unbind()
+        ctx.mark_non_differentiable(nll)
+        return total, nll
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        def scaled(gradient: Tensor | None) -> Tensor | None:
+            return None if gradient is None else gradient * grad_outputs[0].to(gradient.dtype)
+
+        return (*map(scaled, ctx.saved_tensors), None, None, None, None)
 
 
 def symmetric_divergence(a: Float[Tensor, "R V"], b: Float[Tensor, "R V"]) -> Float[Tensor, "R"]:

@@ -19,7 +19,7 @@ def packs(config: RunConfig, model: Network | TaskNetwork, device: torch.device)
     if asked and not able:
         raise UserError(
             "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
-            "with sinusoidal, learned or no positions and plain cross-entropy, or bert"
+            "with sinusoidal, learned or no positions and cross-entropy, with R-Drop or without, or bert"
         )
     return able and (device.type == "cuda" if asked is None else asked)
 
@@ -28,14 +28,15 @@ def is_steady(config: RunConfig, model: Network | TaskNetwork) -> bool:
     """Whether nearly all batches have one form, or one of a few: GPT's blocks of text as they are, and BERT's
     texts when they are packed."""
     reads_blocks = isinstance(model, EncoderDecoder) and isinstance(model.decoder, GptDecoder)
-    causal = reads_blocks and config.objective.name == "causal" and not config.objective.penalised
+    plain = config.objective.name == "causal" and not config.objective.penalised
+    causal = reads_blocks and plain and not config.objective.r_drop
     return (causal or isinstance(model, Bert)) and _is_plain(config) and config.train.pack is not False
 
 
 def _is_plain(config: RunConfig) -> bool:
     """Whether an update is a matter of weights and batch alone."""
     objective = config.objective
-    other = objective.forcing().samples or objective.r_drop or objective.guided_alignment.weight
+    other = objective.forcing().samples or objective.guided_alignment.weight
     return not other and config.transfer == TransferConfig()
 
 

@@ -136,7 +136,8 @@ def report(
         f"`python benchmarks/kill_distributed.py {arguments}`: runs of 48 updates (tiny Transformer, torch "
         f"{torch.__version__}, {PROCESSES} processes on a CPU, gloo; {length:.1f} s undisturbed) under "
         f"torchrun's agent, a process killed with SIGKILL at a random moment, {KILLS_A_RUN} times a run. "
-        f"{seconds:.0f} s in all. Workers are forks: importing torch, some seconds, is not in the wait.",
+        f"{seconds:.0f} s in all, load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores. Workers are "
+        "forks: importing torch, some seconds, is not in the wait.",
         "",
         "| kills | runs that differ in a byte or leave a process | longest wait for a restart |",
         "|---:|---:|---:|",

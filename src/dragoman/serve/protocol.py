@@ -8,12 +8,11 @@ out of the ordinary goes the usual way, where the gate refuses it.
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import logging
 import re
+import selectors
 import socket
-import termios
 from http import HTTPStatus
 from typing import Any
 
@@ -190,10 +189,10 @@ def protocol_of(limits: Limits, gate: Gate) -> type[H11Protocol]:
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether bytes have come on this connection that nobody has read."""
-    waiting = bytearray(4)
+    """Whether something has come on this connection that nobody has read, be it its end."""
     try:
-        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
-    except OSError:
+        with selectors.DefaultSelector() as watch:
+            watch.register(transport.get_extra_info("socket"), selectors.EVENT_READ)
+            return bool(watch.select(timeout=0))
+    except (OSError, ValueError):  # it is closed
         return False
-    return any(waiting)

@@ -7,20 +7,18 @@
 It reads and does not write, so its contract is its own: `read`, `project`, `pool` and `follows`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_heads, check_shares
 from dragoman.models.base import Vocab
+from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
-from dragoman.nn.feedforward import ACTIVATIONS, Activation
+from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer, encoder_layer, read_through
+from dragoman.nn.layer import read_through
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.nn.norm import make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -31,21 +29,8 @@ _SEGMENTS = 2
 
 
 @dataclass(frozen=True)
-class BertConfig:
-    num_layers: int = 12
-    model_dim: int = 768
-    num_heads: int = 12
-    ff_dim: int = 3072
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    norm_eps: float = 1e-12
-    activation: Activation = "gelu"
-    max_positions: int = 512
-
-    def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
-        check_shares(self, "dropout", "attention_dropout")
-        check_heads(self)
+class BertConfig(StackConfig):
+    pass
 
 
 def bert(config: BertConfig, vocab: Vocab) -> "Bert":
@@ -63,8 +48,7 @@ class Bert(nn.Module):
         self.positions = LearnedPositions(config.max_positions, width)
         self.segments = position_weight(_SEGMENTS, width)
         self.embedding_norm = make_norm(width, "layer", config.norm_eps)
-        layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
-        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.layers = stack(config, "post")
         self.pooler = xavier_linear(width, [width])
         self.transform = xavier_linear(width, [width])
         self.transform_norm = make_norm(width, "layer", config.norm_eps)
@@ -115,16 +99,3 @@ class Bert(nn.Module):
         """Scores that the second text follows the first, and that it does not."""
         pooled = F.dropout(self.pool(hidden), self.dropout, self.training)
         return self.next_sentence(pooled)
-
-
-def _layer(config: BertConfig) -> EncoderLayer:
-    return encoder_layer(
-        config.model_dim,
-        config.num_heads,
-        config.ff_dim,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        norm="post",
-        norm_eps=config.norm_eps,
-        activation=config.activation,
-    )

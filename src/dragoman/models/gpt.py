@@ -12,20 +12,19 @@ A language model is asked with a source of the one piece that stands before the 
 nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_heads, check_shares
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
+from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import EncoderLayer, encoder_layer, read_through
+from dragoman.nn.layer import read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
 from dragoman.nn.norm import NormPlace, make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -35,13 +34,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 @dataclass(frozen=True)
-class GptConfig:
-    num_layers: int = 12
-    model_dim: int = 768
-    num_heads: int = 12
-    ff_dim: int = 3072
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
+class GptConfig(StackConfig):
     norm: NormPlace = "pre"  # GPT-2; post is GPT
     norm_eps: float = 1e-5
     activation: Activation = "gelu_tanh"
@@ -50,11 +43,6 @@ class GptConfig:
     output_bias: bool = False
     silent_bos: bool = False  # <s> takes no part in the softmax
     silent_pad: bool = False  # nor does <pad>
-
-    def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
-        check_shares(self, "dropout", "attention_dropout")
-        check_heads(self)
 
     @property
     def scale_embeddings(self) -> bool:
@@ -87,8 +75,7 @@ class GptDecoder(nn.Module):
         assert memory_dim == config.model_dim, "source and target are one sequence"
         self.embedding = embedding
         self.positions = LearnedPositions(config.max_positions, config.model_dim)
-        layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
-        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.layers = stack(config, config.norm)
         self.norm_place: NormPlace = config.norm
         pre = config.norm == "pre"
         self.final_norm = make_norm(config.model_dim, "layer", config.norm_eps) if pre else nn.Identity()
@@ -192,16 +179,3 @@ def _looking_back(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
     if _unpadded(source_mask):
         return CAUSAL
     return replace(padding(F.pad(source_mask, (0, width), value=True)), causal=True)
-
-
-def _layer(config: GptConfig) -> EncoderLayer:
-    return encoder_layer(
-        config.model_dim,
-        config.num_heads,
-        config.ff_dim,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        norm=config.norm,
-        norm_eps=config.norm_eps,
-        activation=config.activation,
-    )

@@ -17,21 +17,18 @@ there, and takes the blank away again.
     search      y_{t−1} □_t                          the keys and values of y_{t−1} stay, those of □_t go
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_heads, check_shares
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.models.gpt import GptReader, GptState, places_of
+from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import ACTIVATIONS, Activation
+from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer, encoder_layer
 from dragoman.nn.mask import Mask, lengths, padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
@@ -43,22 +40,7 @@ BOTH_SIDES, LEFT_TO_RIGHT, SOURCE, TARGET = range(4)
 
 
 @dataclass(frozen=True)
-class UnilmConfig:
-    num_layers: int = 12
-    model_dim: int = 768
-    num_heads: int = 12
-    ff_dim: int = 3072
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    norm_eps: float = 1e-12
-    activation: Activation = "gelu"
-    max_positions: int = 512
-
-    def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
-        check_shares(self, "dropout", "attention_dropout")
-        check_heads(self)
-
+class UnilmConfig(StackConfig):
     @property
     def scale_embeddings(self) -> bool:
         return False
@@ -92,20 +74,7 @@ class UnilmDecoder(nn.Module):
         self.positions = LearnedPositions(config.max_positions, width)
         self.segments = position_weight(TARGET + 1, width)
         self.embedding_norm = make_norm(width, "layer", config.norm_eps)
-        layers = nn.ModuleList(
-            encoder_layer(
-                width,
-                config.num_heads,
-                config.ff_dim,
-                dropout=config.dropout,
-                attention_dropout=config.attention_dropout,
-                norm="post",
-                norm_eps=config.norm_eps,
-                activation=config.activation,
-            )
-            for _ in range(config.num_layers)
-        )
-        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.layers = stack(config, "post")
         self.transform = xavier_linear(width, [width])
         self.transform_norm = make_norm(width, "layer", config.norm_eps)
         self.activation, self.dropout = ACTIVATIONS[config.activation], config.dropout

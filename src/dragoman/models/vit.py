@@ -10,19 +10,16 @@ but how they are cut: a patch is a vector, and so is a moment of a series. There
 run can be made of it: see `VectorLabels` in `pretraining.py`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_heads, check_shares
+from dragoman.config import check_counts
 from dragoman.errors import UserError
-from dragoman.nn.feedforward import Activation
+from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.init import gpt_weights, xavier_linear
-from dragoman.nn.layer import EncoderLayer, encoder_layer
 from dragoman.nn.mask import padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
@@ -31,26 +28,18 @@ from dragoman.shapes import Bool, Float, Tensor
 
 
 @dataclass(frozen=True)
-class VitConfig:
+class VitConfig(StackConfig):
     """The defaults are those of ViT-B/16: patches of 16 × 16 from images of 224 × 224 in three colours."""
 
     num_labels: int = 1000
     input_dim: int = 3 * 16 * 16  # of a vector
     max_positions: int = 14 * 14  # vectors of a sequence, the class token not counted
-    num_layers: int = 12
-    model_dim: int = 768
-    num_heads: int = 12
-    ff_dim: int = 3072
     dropout: float = 0.0
     attention_dropout: float = 0.0
-    norm_eps: float = 1e-12
-    activation: Activation = "gelu"
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_labels", "input_dim", "max_positions", "num_layers", "model_dim")
-        check_counts(self, "num_heads", "ff_dim")
-        check_shares(self, "dropout", "attention_dropout")
-        check_heads(self)
+        super().__post_init__()
+        check_counts(self, "num_labels", "input_dim")
 
 
 def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I"]:
@@ -75,20 +64,7 @@ class Vit(nn.Module):
         self.inputs = xavier_linear(config.input_dim, [width])
         self.class_token = nn.Parameter(torch.empty(width).normal_(std=0.02))
         self.positions = LearnedPositions(1 + config.max_positions, width)
-        layers = nn.ModuleList(
-            encoder_layer(
-                width,
-                config.num_heads,
-                config.ff_dim,
-                dropout=config.dropout,
-                attention_dropout=config.attention_dropout,
-                norm="pre",
-                norm_eps=config.norm_eps,
-                activation=config.activation,
-            )
-            for _ in range(config.num_layers)
-        )
-        self.layers = cast(Sequence[EncoderLayer], layers)
+        self.layers = stack(config, "pre")
         self.final_norm = make_norm(width, "layer", config.norm_eps)
         self.labels = xavier_linear(width, [config.num_labels])
         self.dropout = config.dropout

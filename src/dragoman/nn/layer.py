@@ -13,9 +13,9 @@ from typing import Any, Protocol, Self
 from torch import nn
 
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.mask import CAUSAL, Mask
-from dragoman.nn.norm import NormPlace, Residual, in_half
+from dragoman.nn.norm import Residual, in_half
 from dragoman.nn.relative import Relation
 from dragoman.nn.state import KeyValueCache, Moves
 from dragoman.shapes import Float, Int, Tensor
@@ -105,26 +105,6 @@ def read_through(
     for layer, following in zip(layers, norms, strict=True):
         x, normed = layer.onward(x, normed, mask, relation, following)
     return normed
-
-
-def encoder_layer(
-    model_dim: int,
-    num_heads: int,
-    ff_dim: int,
-    *,
-    dropout: float,
-    attention_dropout: float,
-    norm: NormPlace,
-    norm_eps: float,
-    activation: Activation,
-) -> EncoderLayer:
-    """One whose heads share the width, as in BERT, GPT and their like."""
-    width = model_dim // num_heads
-    return EncoderLayer(
-        SelfAttention(model_dim, num_heads, width, width, attention_dropout),
-        FeedForward(model_dim, ff_dim, activation=activation),
-        *(Residual(model_dim, dropout, norm, norm_eps) for _ in range(2)),
-    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,48 @@
+"""What BERT, GPT, UniLM and ViT have in common: layers whose heads share the width, and learnt places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from torch import nn
+
+from dragoman.config import check_counts, check_heads, check_shares
+from dragoman.nn.attention import SelfAttention
+from dragoman.nn.feedforward import Activation, FeedForward
+from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.norm import NormPlace, Residual
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """The defaults are those of BERT-base."""
+
+    num_layers: int = 12
+    model_dim: int = 768
+    num_heads: int = 12
+    ff_dim: int = 3072
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm_eps: float = 1e-12
+    activation: Activation = "gelu"
+    max_positions: int = 512
+
+    def __post_init__(self) -> None:
+        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
+        check_shares(self, "dropout", "attention_dropout")
+        check_heads(self)
+
+
+def stack(config: StackConfig, norm: NormPlace) -> Sequence[EncoderLayer]:
+    """A module that is a sequence of layers."""
+    layers = nn.ModuleList(_layer(config, norm) for _ in range(config.num_layers))
+    return cast(Sequence[EncoderLayer], layers)
+
+
+def _layer(config: StackConfig, norm: NormPlace) -> EncoderLayer:
+    width = config.model_dim // config.num_heads
+    return EncoderLayer(
+        SelfAttention(config.model_dim, config.num_heads, width, width, config.attention_dropout),
+        FeedForward(config.model_dim, config.ff_dim, activation=config.activation),
+        *(Residual(config.model_dim, config.dropout, norm, config.norm_eps) for _ in range(2)),
+    )

@@ -37,7 +37,8 @@ def series(count: int, generator: torch.Generator) -> VectorBatch:
 @pytest.mark.parametrize(("draw", "labels", "width"), [(images, 4, 4), (series, 2, 2)])
 def test_it_learns(draw: Callable[..., VectorBatch], labels: int, width: int) -> None:
     torch.manual_seed(1)
-    model, objective = vit(VitConfig(labels, width, 16, 1, 32, 2, 64)), VectorLabels()
+    config = VitConfig(1, 32, 2, 64, num_labels=labels, input_dim=width, max_positions=16)
+    model, objective = vit(config), VectorLabels()
     generator = torch.Generator().manual_seed(2)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for update in range(60):

@@ -31,7 +31,7 @@ def both() -> tuple[ViTForImageClassification, Vit]:
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
-    ours = vit(VitConfig(LABELS, 3 * 4 * 4, 9, LAYERS, 16, 4, 24))
+    ours = vit(VitConfig(LAYERS, 16, 4, 24, num_labels=LABELS, input_dim=3 * 4 * 4, max_positions=9))
     weights = {renamed(name): tensor.detach() for name, tensor in theirs.named_parameters()}
     weights["class_token"] = weights.pop("vit.embeddings.cls_token")[0, 0]
     weights["positions.weight"] = weights.pop("vit.embeddings.position_embeddings")[0]

@@ -7,7 +7,9 @@
 It reads and does not write, so its contract is its own: `read`, `project`, `pool` and `follows`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +20,7 @@ from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import read_through
+from dragoman.nn.layer import EncoderLayer, read_through
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.nn.norm import make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -48,7 +50,7 @@ class Bert(nn.Module):
         self.positions = LearnedPositions(config.max_positions, width)
         self.segments = position_weight(_SEGMENTS, width)
         self.embedding_norm = make_norm(width, "layer", config.norm_eps)
-        self.layers = stack(config, "post")
+        self.layers = cast(Sequence[EncoderLayer], stack(config, "post"))
         self.pooler = xavier_linear(width, [width])
         self.transform = xavier_linear(width, [width])
         self.transform_norm = make_norm(width, "layer", config.norm_eps)

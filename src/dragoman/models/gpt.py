@@ -12,8 +12,9 @@ A language model is asked with a source of the one piece that stands before the 
 nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,7 @@ from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import read_through
+from dragoman.nn.layer import EncoderLayer, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
 from dragoman.nn.norm import NormPlace, make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -75,7 +76,7 @@ class GptDecoder(nn.Module):
         assert memory_dim == config.model_dim, "source and target are one sequence"
         self.embedding = embedding
         self.positions = LearnedPositions(config.max_positions, config.model_dim)
-        self.layers = stack(config, config.norm)
+        self.layers = cast(Sequence[EncoderLayer], stack(config, config.norm))
         self.norm_place: NormPlace = config.norm
         pre = config.norm == "pre"
         self.final_norm = make_norm(config.model_dim, "layer", config.norm_eps) if pre else nn.Identity()

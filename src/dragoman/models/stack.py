@@ -1,8 +1,6 @@
 """What BERT, GPT, UniLM and ViT have in common: layers whose heads share the width, and learnt places."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from torch import nn
 
@@ -33,10 +31,9 @@ class StackConfig:
         check_heads(self)
 
 
-def stack(config: StackConfig, norm: NormPlace) -> Sequence[EncoderLayer]:
-    """A module that is a sequence of layers."""
-    layers = nn.ModuleList(_layer(config, norm) for _ in range(config.num_layers))
-    return cast(Sequence[EncoderLayer], layers)
+def stack(config: StackConfig, norm: NormPlace) -> nn.ModuleList:
+    """Of `EncoderLayer`s."""
+    return nn.ModuleList(_layer(config, norm) for _ in range(config.num_layers))
 
 
 def _layer(config: StackConfig, norm: NormPlace) -> EncoderLayer:

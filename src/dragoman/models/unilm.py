@@ -17,7 +17,9 @@ there, and takes the blank away again.
     search      y_{t−1} □_t                          the keys and values of y_{t−1} stay, those of □_t go
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +31,7 @@ from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
+from dragoman.nn.layer import EncoderLayer
 from dragoman.nn.mask import Mask, lengths, padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
@@ -74,7 +77,7 @@ class UnilmDecoder(nn.Module):
         self.positions = LearnedPositions(config.max_positions, width)
         self.segments = position_weight(TARGET + 1, width)
         self.embedding_norm = make_norm(width, "layer", config.norm_eps)
-        self.layers = stack(config, "post")
+        self.layers = cast(Sequence[EncoderLayer], stack(config, "post"))
         self.transform = xavier_linear(width, [width])
         self.transform_norm = make_norm(width, "layer", config.norm_eps)
         self.activation, self.dropout = ACTIVATIONS[config.activation], config.dropout

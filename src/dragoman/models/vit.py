@@ -10,7 +10,9 @@ but how they are cut: a patch is a vector, and so is a moment of a series. There
 run can be made of it: see `VectorLabels` in `pretraining.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +22,7 @@ from dragoman.config import check_counts
 from dragoman.errors import UserError
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.init import gpt_weights, xavier_linear
+from dragoman.nn.layer import EncoderLayer
 from dragoman.nn.mask import padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
@@ -64,7 +67,7 @@ class Vit(nn.Module):
         self.inputs = xavier_linear(config.input_dim, [width])
         self.class_token = nn.Parameter(torch.empty(width).normal_(std=0.02))
         self.positions = LearnedPositions(1 + config.max_positions, width)
-        self.layers = stack(config, "pre")
+        self.layers = cast(Sequence[EncoderLayer], stack(config, "pre"))
         self.final_norm = make_norm(width, "layer", config.norm_eps)
         self.labels = xavier_linear(width, [config.num_labels])
         self.dropout = config.dropout

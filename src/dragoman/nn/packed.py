@@ -55,15 +55,20 @@ def linear(
 def learns_in_half(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> bool:
     """Half-precision numbers under autocast that meet weights kept in float32. cuDNN's recurrent layers give
     float16 whatever autocast says, and such numbers are left to it."""
-    autocast = torch.is_autocast_enabled(x.device.type)
     return (
         usable(x)
-        and not (autocast and x.dtype != torch.get_autocast_dtype(x.device.type))
         and x.dtype != torch.float32
         and weight.dtype == torch.float32
         and torch.is_grad_enabled()
         and weight.requires_grad
+        and not _is_foreign(x)
     )
+
+
+def _is_foreign(x: Tensor) -> bool:
+    """Whether autocast would make other numbers of these."""
+    kind = x.device.type
+    return torch.is_autocast_enabled(kind) and x.dtype != torch.get_autocast_dtype(kind)
 
 
 class Fixed:

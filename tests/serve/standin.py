@@ -56,8 +56,10 @@ class Shouter:
         glossary: Glossary | None = None,
         protect: Collection[Kind] = (),
         align: bool = False,
+        batch_tokens: int | None = None,
         wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]:
+        del batch_tokens
         count = (search or self.search).n_best
         links = ((0, 0),) if align else None
         rows = []

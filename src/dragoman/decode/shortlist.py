@@ -93,8 +93,8 @@ def learn_shortlist(
     sizes: tuple[int, int],
     *,
     joint: bool,
-    per_piece: int = 50,
-    frequent: int = 200,
+    per_piece: int = 20,
+    frequent: int = 1000,
     max_links: int = MAX_LINKS,
 ) -> Shortlist:
     """`per_piece` targets of each source piece at most, and the `frequent` most frequent ones."""

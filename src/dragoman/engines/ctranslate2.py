@@ -30,8 +30,9 @@ from dragoman.errors import UserError
 from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
-_BATCH_TOKENS = {"int8": 1024, "float32": 3072}
-"""What is quickest: products of small numbers pay in small batches already."""
+_INT8_TOKENS, _LISTED_TOKENS, _FLOAT_TOKENS = 1024, 1536, 3072
+"""Of a batch, what is quickest: products of small numbers pay in small batches already, small batches have
+short shortlists."""
 _PER_CALL = 2048
 """Sentences of similar length that are searched at once, with the greatest of their length limits."""
 
@@ -68,7 +69,8 @@ class Translator(Surface):
         use_shortlist = export.shortlist and shortlist
         self.engine = Engine(directory, export.positions, use_shortlist, workers, threads)
         super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
-        self.default_batch_tokens = _BATCH_TOKENS["int8" if self.engine.runtime.quantized else "float32"]
+        as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
+        self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.positions = export.positions
         self.languages = export.src_lang, export.tgt_lang
 

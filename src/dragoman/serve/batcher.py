@@ -55,6 +55,7 @@ class Translates(Protocol):
         glossary: Glossary | None = None,
         protect: Collection[Kind] = (),
         align: bool = False,
+        batch_tokens: int | None = None,
         wanted: Sequence[Wanted] | None = None,
     ) -> list[list[Hypothesis]]: ...
 
@@ -205,9 +206,9 @@ class Batcher:
                 one.future.set_result(answers[one.text])
 
     def _run(self, texts: Sequence[str], how: Kindred, wanted: Sequence[Wanted]) -> list[Answer]:
-        translator = self.translator
+        translator, size = self.translator, self._limits.batch_tokens
         if how == Kindred():
-            found = translator.translate(texts, protect=DEFAULT_KINDS, wanted=wanted)
+            found = translator.translate(texts, batch_tokens=size, protect=DEFAULT_KINDS, wanted=wanted)
             return [Answer((text,)) for text in found]
         search = translator.search
         if how.n_best > 1:
@@ -218,6 +219,7 @@ class Batcher:
             glossary=how.glossary,
             protect=DEFAULT_KINDS,
             align=how.align,
+            batch_tokens=size,
             wanted=wanted,
         )
         return [

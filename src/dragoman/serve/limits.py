@@ -23,6 +23,8 @@ class Limits:
     """How long a sentence may have to wait, as far as can be told. DeepL's client asks again after 10 s."""
     batch: int = 64
     """Sentences that are translated together."""
+    batch_tokens: int = 1024
+    """Pieces that are searched at once, padding counted: what a crowd may cost in memory hangs on it."""
     window_s: float = 0.004
     """How long the first sentence of a batch waits for others."""
     receive_s: float = 9.5

@@ -54,7 +54,7 @@ def test_it_learns(draw: Callable[..., VectorBatch], labels: int, width: int) ->
 
 def small() -> Vit:
     torch.manual_seed(0)
-    return vit(VitConfig(3, 2, 8, 2, 16, 4, 24)).double().eval()
+    return vit(VitConfig(2, 16, 4, 24, num_labels=3, input_dim=2, max_positions=8)).double().eval()
 
 
 def test_padding_is_inert_and_every_parameter_learns() -> None:

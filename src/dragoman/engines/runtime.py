@@ -16,6 +16,10 @@ from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int]
 
+_NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
+_MOST_NUMBERS = 1 << 24
+"""Scores of pieces, or weights, that one call may return."""
+
 
 class _Names(dict[int, str]):
     """The name of every id that was asked for."""
@@ -24,11 +28,8 @@ class _Names(dict[int, str]):
         name = self[number] = str(number)
         return name
 
-
-_NAMES = _Names()
-_NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
-_MOST_NUMBERS = 1 << 24
-"""Scores of pieces, or weights, that one call may return."""
+    def of(self, ids: Iterable[int]) -> list[str]:
+        return list(map(self.__getitem__, ids))
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Runtime:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
+        self._names = _Names()
         self.quantized = self._model.compute_type.startswith("int8")
 
     def translate(
@@ -67,8 +69,8 @@ class Runtime:
         their turn at once, so what is done with the first results takes no time from the last. `begins`
         are forced; they count in its lengths. A greedy search breaks sentences off that are not wanted any
         more; CTranslate2 asks nobody while it searches with a beam."""
-        rows = [_named((*source, EOS_ID)) for source in sources]
-        prefixes = None if begins is None else [_named(begin) for begin in begins]
+        rows = [self._names.of((*source, EOS_ID)) for source in sources]
+        prefixes = None if begins is None else [self._names.of(begin) for begin in begins]
         promised = [
             self._model.translate_batch(
                 rows[part],
@@ -97,8 +99,8 @@ class Runtime:
         """log p of every token and of `</s>`, over the whole vocabulary."""
         if not pairs:
             return []
-        sources = [_named((*src, EOS_ID)) for src, _ in pairs]
-        targets = [_named(tgt) for _, tgt in pairs]
+        sources = [self._names.of((*src, EOS_ID)) for src, _ in pairs]
+        targets = [self._names.of(tgt) for _, tgt in pairs]
         size = self._batch_size(
             [max(pair, key=len) for pair in zip(sources, targets, strict=True)], batch_tokens
         )
@@ -135,7 +137,7 @@ class Runtime:
     def stream(self, source: Ids, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
         steps = self._model.generate_tokens(
-            _named((*source, EOS_ID)),
+            self._names.of((*source, EOS_ID)),
             no_repeat_ngram_size=call.no_repeat_ngram,
             suppress_sequences=_NO_TEXT if call.forbid else None,
             max_input_length=0,
@@ -163,10 +165,6 @@ class Runtime:
 def _breaking_off(wanted: Sequence[Wanted]) -> Callable[[Any], bool]:
     """Whether a sentence of a batch ends with this step."""
     return lambda step: not wanted[step.batch_id]()
-
-
-def _named(ids: Iterable[int]) -> list[str]:
-    return list(map(_NAMES.__getitem__, ids))
 
 
 def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> list[slice]:

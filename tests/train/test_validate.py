@@ -1,5 +1,7 @@
 """Validation with the data's words and with the model's own, for models whose numbers are known by hand."""
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
@@ -172,3 +174,13 @@ def test_a_decoder_without_differentiable_steps_is_refused(
             Training(make_config(f"model={refused}", half), prepared, CPU)
     for taken in (recurrent, f"{{kind: mixed, encoder: {transformer}, decoder: {recurrent}}}"):
         Training(make_config(f"model={taken}", half), prepared, CPU)
+
+
+def test_the_loss_of_frequencies_by_hand(make_config: MakeConfig, prepared: Prepared) -> None:
+    eos, size = 2, prepared.tgt_tokenizer.size
+    counts = Counter(range(size))  # as if each had been there once
+    for number in range(len(prepared.train)):
+        counts.update([*prepared.train.tgt(number).tolist(), eos])
+    asked = [piece for n in range(len(prepared.valid)) for piece in [*prepared.valid.tgt(n).tolist(), eos]]
+    expected = -sum(math.log(counts[piece] / counts.total()) for piece in asked) / len(asked)
+    assert Validator(make_config(), prepared, CPU).frequency_loss == pytest.approx(expected, abs=1e-12)

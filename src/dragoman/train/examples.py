@@ -42,11 +42,11 @@ def training_examples(config: RunConfig, prepared: Corpus) -> Examples:
     )
 
 
-def validation_examples(config: RunConfig, prepared: Prepared) -> Examples:
-    """Neither BPE-dropout nor links."""
+def plain_examples(config: RunConfig, prepared: Prepared, store: PairStore) -> Examples:
+    """Of a store of the run, with neither BPE-dropout nor links: to look at, not to learn from."""
     if config.data.text:
-        return _of_text(config, prepared.valid, prepared.tgt_tokenizer)
-    return Pairs(prepared.valid, (prepared.src_tokenizer, prepared.tgt_tokenizer))
+        return _of_text(config, store, prepared.tgt_tokenizer)
+    return Pairs(store, (prepared.src_tokenizer, prepared.tgt_tokenizer))
 
 
 def _of_text(config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examples:

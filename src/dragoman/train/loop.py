@@ -22,8 +22,13 @@ from dragoman.train.run import Outcome, Run
 from dragoman.train.signals import StopRequest
 from dragoman.train.state import Best, Training
 from dragoman.train.update import Late, Learnt, learn
-from dragoman.train.validate import Sample
+from dragoman.train.validate import Sample, Validator
 from dragoman.train.validate_task import make_validator
+
+_STANDSTILL_FROM = 500
+"""Updates. Before them, and before the rate is at its height, there is nothing to warn of."""
+_STANDSTILL = 0.3
+"""Nats below the loss of frequencies alone. Lengths and first pieces are worth 0.2."""
 
 
 class Loop:
@@ -40,6 +45,7 @@ class Loop:
         self._line_tokens = training.progress.sum_tokens
         self._open: tuple[int, Learnt | Late, UpdateBatch] | None = None
         """The update whose numbers are not counted yet, since the device may still be at it."""
+        self._warned = False
 
     def fit(self, stop: StopRequest) -> Outcome:
         progress, config = self.training.progress, self.config
@@ -223,4 +229,20 @@ class Loop:
         seconds = time.monotonic() - began
         self._line_began += seconds
         self.log.valid(progress.update, metrics, better, samples, seconds)
+        self._warn_of_standstill(metrics["loss"])
         return better
+
+    def _warn_of_standstill(self, loss: float) -> None:
+        """Once, where pieces' frequencies are all that has been learnt by now."""
+        validator, update = self.validator, self.training.progress.update
+        early = update < max(_STANDSTILL_FROM, self.run.config.schedule.rise)
+        if self._warned or early or not isinstance(validator, Validator):
+            return
+        if loss > validator.frequency_loss - _STANDSTILL:
+            self._warned = True
+            self.log.warn(
+                f"after {update} updates the loss on the validation set is {loss:.2f}, where knowing how "
+                f"frequent pieces are, and nothing else, gives {validator.frequency_loss:.2f}: if it stays "
+                "there, begin anew with a lower optim.rate, a longer schedule.warmup, less dropout or, of a "
+                "Transformer, model.norm=pre"
+            )

@@ -12,6 +12,7 @@ with one word more has all later words at other positions than the data, and the
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.objectives import decode_own_words
 from dragoman.pretraining import ANSWERS, Answers, CarriedState
 from dragoman.train.config import RunConfig
-from dragoman.train.examples import validation_examples
+from dragoman.train.examples import plain_examples
+from dragoman.train.frequencies import frequency_loss
 
 _LOGITS_AT_ONCE = 1 << 24
 _TRACKS = 10
@@ -84,9 +86,10 @@ class Validator:
     def __init__(
         self, run: RunConfig, prepared: Prepared, device: torch.device, tracks: int = _TRACKS
     ) -> None:
-        self.config, self.prepared, self.device = run.train, prepared, device
-        store, config = prepared.valid, run.train
-        self.examples = validation_examples(run, prepared)
+        self.run_config, self.prepared, self.device = run, prepared, device
+        self.config = config = run.train
+        store = prepared.valid
+        self.examples = plain_examples(run, prepared, store)
         lengths = np.maximum(self.examples.src_lengths, self.examples.tgt_lengths) + 1
         self._batches = list(by_length(lengths.tolist(), config.batch_tokens))
         self._carries = run.objective.carry
@@ -104,6 +107,12 @@ class Validator:
 
     def __len__(self) -> int:
         return len(self.examples)
+
+    @cached_property
+    def frequency_loss(self) -> float:
+        """The loss of a model that knows how frequent pieces are, and nothing else."""
+        learnt_from = plain_examples(self.run_config, self.prepared, self.prepared.train)
+        return frequency_loss(learnt_from, self.examples, self.prepared.tgt_tokenizer.size)
 
     def run(self, model: Any, autocast: torch.autocast) -> Validation:
         """Leaves the model in training mode, as it was."""

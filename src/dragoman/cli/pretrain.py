@@ -33,6 +33,8 @@ def pretrain(
     from dragoman.train.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
+    presets = [value for name, _, value in (o.partition("=") for o in overrides) if name == "model.preset"]
+    model = presets[-1] if presets else model
     own = [f"model.preset={model}"]
     if not any(override.startswith("objective.name=") for override in overrides):
         own.append(f"objective.name={usual_objective(model)}")

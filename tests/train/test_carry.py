@@ -16,8 +16,7 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.examples import Stream
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy
-from dragoman.pretraining import CarriedCausal, PenalisedCausal
+from dragoman.objectives import CarriedCausal, CrossEntropy, PenalisedCausal
 from dragoman.train import loop
 from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve

@@ -26,8 +26,7 @@ from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import decode_own_words
-from dragoman.pretraining import ANSWERS, Answers, CarriedState
+from dragoman.objectives import ANSWERS, Answers, CarriedState, decode_own_words
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import validation_examples
 

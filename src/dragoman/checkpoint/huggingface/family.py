@@ -59,7 +59,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture. A new one is a file like `marian.py`, and a line in `__init__.py`."""
+    """One architecture. A new one is a file like `marian.py`, and a line in `families.py`."""
 
     model_type: str
     """As config.json has it."""
@@ -71,10 +71,10 @@ class Family:
     write_config: Callable[[Any], dict[str, Any]]
     weights: Callable[[Any, bool], dict[str, Weight]]
     """By our name, of a model with these options; with one vocabulary for both sides or two."""
-    output_bias: str | None
-    """Their name of a bias on the projection, where they have one."""
     copies: Mapping[str, tuple[str, ...]]
     """Names that a file may have beside, or in place of, the one that the table reads."""
+    output_bias: str | None = None
+    """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
     """How names end of what a file may hold and nobody needs: tables that are computed."""
     own_projection: str | None = None
@@ -110,6 +110,15 @@ def modules(
         )
         for ours, theirs in pairs.items()
         for kind in kinds
+    }
+
+
+def numbered(place: str, layers: int, layer: Callable[[int], Mapping[str, Weight]]) -> dict[str, Weight]:
+    """The weights of all layers at a `place` of ours: `layer` has those of one."""
+    return {
+        f"{place}.{number}.{ours}": weight
+        for number in range(layers)
+        for ours, weight in layer(number).items()
     }
 
 

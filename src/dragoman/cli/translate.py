@@ -93,10 +93,8 @@ def translate(
         translate_file(document, output, opened.languages, best, refused)
         return
     if stream:
-        whole_only = {
-            **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
-            **{"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1},
-        }
+        whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
+        whole_only |= {"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1}
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return

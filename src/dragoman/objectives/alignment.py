@@ -10,7 +10,7 @@ from torch import nn
 from dragoman.data.batch import PairBatch, PieceLinks
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, source_attentions
-from dragoman.nn.attention import open_tap
+from dragoman.nn.tap import open_tap
 from dragoman.objectives.loss import Loss, Objective
 from dragoman.shapes import Float, Tensor
 

@@ -297,8 +297,13 @@ def pad_sources(
     return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)
 
 
+def unpadded(src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> list[list[int]]:
+    """The ids of every row, `</s>` included, without the padding."""
+    return [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
+
+
 def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """The same as they are, without `</s>`."""
+    """As `pad_sources`, without `</s>`."""
     ids, ends = _filled(sequences, room=0)
     return torch.from_numpy(ids), torch.from_numpy(ends < 0)
 

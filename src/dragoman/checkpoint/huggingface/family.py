@@ -18,6 +18,7 @@ from dragoman.errors import UserError
 
 Fields = Mapping[str, Any]
 Controls = Literal["decoder", "text", "pair", "none"]
+Side = Literal["src", "tgt"]
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -34,7 +35,7 @@ class Weight:
     """Where one tensor of ours is in a published file."""
 
     theirs: tuple[str, ...]
-    rows: Literal["src", "tgt"] | None = None
+    rows: Side | None = None
     """It has a row for every piece of this vocabulary."""
     skip: int = 0
     """Rows that theirs has in front and nobody reads; they are written as zeros."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
 from dragoman.checkpoint.huggingface.families import FAMILIES
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight
+from dragoman.checkpoint.huggingface.family import Family, Fields, Side, Weight
 from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, one_of, read_fields, read_tensors
 from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
 from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
@@ -175,8 +175,9 @@ def _without_copies(
 
 
 def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: Tokenizer) -> None:
-    for tokenizer, side in ((src, "src"), (tgt, "tgt")):
-        rows = len(numbers.order("src" if side == "src" else "tgt"))
+    sides: dict[Side, Tokenizer] = {"src": src, "tgt": tgt}
+    for side, tokenizer in sides.items():
+        rows = len(numbers.order(side))
         if tokenizer.size != rows:
             raise UserError(
                 f"{directory}: the {side} tokenizer has {tokenizer.size} pieces, and the model {rows}"

@@ -1,6 +1,8 @@
 """The documentation says what the code does: every field with its default, every link, command and option."""
 
+import ast
 import dataclasses
+import importlib
 import re
 import subprocess
 import sys
@@ -145,6 +147,15 @@ def test_every_room_is_on_the_map_in_the_order_of_imports() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_that_the_pages_import_exist(page: Path) -> None:
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dragoman"):
+                module = importlib.import_module(node.module or "")
+                assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
 def test_the_readme_names_every_command() -> None:

@@ -6,12 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.options import (
+    Alpha,
+    BatchTokensIfGiven,
+    Beam,
+    Checkpoint,
+    Device,
+    FurtherRuns,
+    OutputOrOut,
+    Precision,
+    RunOrExport,
+    SearchFields,
+)
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
+    run: RunOrExport,
     texts: Annotated[
         list[str] | None,
         typer.Argument(help="Sentences, or a document; none: standard input."),
@@ -19,14 +31,12 @@ def translate(
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
-    also: Annotated[
-        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
-    ] = None,
+    output: OutputOrOut = None,
+    also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, exhaustive, sample or mbr.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    beam: Beam = None,
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    alpha: Alpha = None,
     prefix: Annotated[
         str | None, typer.Option(help="What they begin with: a text, or @FILE (one a line).")
     ] = None,
@@ -42,9 +52,7 @@ def translate(
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Score only what the source can become: quicker.")
     ] = False,
-    fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
-    ] = None,
+    fields: SearchFields = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[
         bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
@@ -59,10 +67,10 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is being found.")
     ] = False,
-    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, bfloat16 or int8 (CPU).")] = "float32",
+    batch_tokens: BatchTokensIfGiven = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file of them, standard input, or a whole document."""
     from dragoman.cli.constraints import Wishes

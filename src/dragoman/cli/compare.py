@@ -72,8 +72,8 @@ def compare(
     """Score runs by the length of the source, as a table and a picture."""
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
-    from dragoman.cli.evaluate import warn_of_overlap
     from dragoman.cli.output import output_stem, write_beside
+    from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.searching import with_changes
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths

@@ -49,6 +49,7 @@ def evaluate(
 
     A run that has learnt from text: its loss on further text, and its perplexity by piece and by word.
     """
+    from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
@@ -126,23 +127,3 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     if found.loops:
         typer.echo(f"  {found.loops} translations went in circles and were made anew")
     typer.echo(f"  written to {directory}")
-
-
-def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
-    """Sentences that were seen in training make a test too easy."""
-    from dragoman.data.corpus import overlap
-
-    if not (run.directory / "data").is_dir():
-        typer.echo("  the training data are not with the run, so overlap with them is not checked", err=True)
-        return
-    data = run.directory / "data"
-    checked = {"source": overlap(data, sources, "src"), "target": overlap(data, references, "tgt")}
-    for label, flags in checked.items():
-        seen, count = sum(flags), len(flags)
-        if seen:
-            share = 100 * seen / count
-            typer.echo(
-                f"  warning: {seen} of {count} {label} sentences ({share:.1f}%) are in the training data "
-                "(case and punctuation aside)",
-                err=True,
-            )

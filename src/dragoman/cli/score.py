@@ -23,9 +23,9 @@ def score(
     device: Device = "auto",
 ) -> None:
     """Print log p(target | source) for every pair: score, log-probability, tokens."""
+    from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
-    from dragoman.cli.translate import as_json
     from dragoman.cli.translators import open_translator
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs

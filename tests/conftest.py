@@ -29,6 +29,7 @@ CHECKED = [
     "dragoman.objectives",
     "dragoman.decode",
     "dragoman.data.batch",
+    "dragoman.data.packed",
 ]
 CHECKED_IN = {
     "nn": 1,

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batch import NO_TEXT, PackedText, TextBatch
+from dragoman.data.batch import TextBatch
+from dragoman.data.packed import NO_TEXT, PackedText
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.bert import Bert
 from dragoman.models.elmo import Elmo

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from dragoman.data.batch import PackedPairs, PairBatch
+from dragoman.data.batch import PairBatch
+from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder

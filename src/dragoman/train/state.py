@@ -24,7 +24,7 @@ from dragoman.checkpoint.model import (
     vocab_of,
 )
 from dragoman.config import from_dict, to_dict
-from dragoman.data.batch import Batch
+from dragoman.data.packed import Batch
 from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.models.base import Spelt

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import Batch, PairBatch, TextBatch, by_length
+from dragoman.data.batch import PairBatch, TextBatch, by_length
 from dragoman.data.corpus import Prepared
+from dragoman.data.packed import Batch
 from dragoman.data.tracks import TrackSampler
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator

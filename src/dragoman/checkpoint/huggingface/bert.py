@@ -86,6 +86,9 @@ BERT = Family(
     computed=(".position_ids", ".token_type_ids"),
     prefix="bert.",
     controls="pair",
+    loader="AutoModelForPreTraining",
+    encoder_decoder=False,
+    silences=(),
     heads=("pooler.", "transform", "next_sentence.", "projection."),
     older={".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"},
 )

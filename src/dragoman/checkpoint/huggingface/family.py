@@ -91,13 +91,11 @@ class Family:
     """Our modules that a file may lack; they are new then."""
     older: Mapping[str, str] = field(default_factory=dict)
     """How names end in older files, and how they do today."""
-
-    @property
-    def loader(self) -> str:
-        """The class of transformers that opens one with all its weights."""
-        return {"gpt": "AutoModelForCausalLM", "bert": "AutoModelForPreTraining"}.get(
-            self.kind, "AutoModelForSeq2SeqLM"
-        )
+    loader: str = "AutoModelForSeq2SeqLM"
+    """The class of transformers that opens one with all its weights."""
+    encoder_decoder: bool = True
+    silences: tuple[str, ...] = ("silent_bos",)
+    """Our options by which a control piece has no part in the softmax, where there are any."""
 
 
 def modules(

@@ -131,6 +131,9 @@ def _family(
         own_projection=_HEAD,
         prefix="transformer.",
         controls=controls,
+        loader="AutoModelForCausalLM",
+        encoder_decoder=False,
+        silences=("silent_bos", "silent_pad"),
     )
 
 

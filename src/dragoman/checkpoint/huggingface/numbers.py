@@ -34,7 +34,7 @@ class Numbers:
     eos: int
     src_size: int
     tgt_size: int
-    silent: bool
+    silent_bos: bool
     """`<s>` has no part in the softmax."""
     silent_pad: bool = False
     opening: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> N
         eos,
         size,
         tgt_size,
-        silent=start in (pad, eos) or bool(said.get("silent_bos")),
+        silent_bos=start in (pad, eos) or bool(said.get("silent_bos")),
         silent_pad=pad == eos or bool(said.get("silent_pad")),
         opening=opening,
         apart=controls == "none",

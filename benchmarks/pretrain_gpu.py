@@ -26,8 +26,9 @@ import torch
 
 from common import interleave, median, write_table
 from contender import count_parameters
-from dragoman.data.batch import Batch, PairBatch, TextBatch
+from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.corpus import Prepared, prepare
+from dragoman.data.packed import Batch
 from dragoman.models import Network
 from dragoman.objectives import CrossEntropy, MaskedLanguageModel
 from dragoman.text.tokenizer import PAD_ID

@@ -4,6 +4,19 @@ import random
 from pathlib import Path
 from typing import Any
 
+PARTS_OF_A_RUN = {
+    "best.json",
+    "checkpoints",
+    "config.yaml",
+    "data",
+    "log.txt",
+    "manifest.json",
+    "metrics.jsonl",
+    "samples.jsonl",
+    "timing.jsonl",
+    "tokenizer.json",
+}
+
 
 def toy_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     chance = random.Random(seed)

@@ -9,8 +9,7 @@ from dragoman.models import READERS, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
 from dragoman.models.elmo import Elmo, ElmoConfig
-from dragoman.objectives import MaskedLanguageModel, Objective
-from dragoman.pretraining import AskedPieces
+from dragoman.objectives import AskedPieces, MaskedLanguageModel, Objective
 
 VOCAB = Vocab(23, 23, shared=True)
 CASES: dict[str, tuple[str, object, Objective]] = {

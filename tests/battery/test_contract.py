@@ -7,7 +7,7 @@ import torch
 
 from battery.models import BY_COUNTING, CASES, WITHOUT_ATTENTION, make, random_batch
 from dragoman.data.batch import collate
-from dragoman.nn.attention import open_tap
+from dragoman.nn.tap import open_tap
 from dragoman.objectives import CrossEntropy
 
 LENGTHS = [7, 4, 1, 6]

@@ -10,20 +10,14 @@ from dragoman.checkpoint.model import load_model
 from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.config import SearchConfig
-from dragoman.train import loop
-from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve
 from dragoman.train.display import Quiet
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
-from dragoman.train.state import Training
+from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_config, toy_pairs, write_pairs
 
 UPDATES, KILLED_IN = 6, 5
-
-
-class Killed(BaseException):
-    """As SIGKILL does: nothing is saved, nothing is said."""
 
 
 @pytest.fixture(scope="module")
@@ -57,23 +51,11 @@ def test_killed_and_resumed_it_is_bit_identical_and_it_loads_and_translates(
 ) -> None:
     whole = run_of(name, tmp_path / "whole", corpus, cache)
     train_run(whole, Quiet())
-
-    def learn_until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
-        if training.progress.update == KILLED_IN:
-            raise Killed
-        return learn(training, data)
-
-    learn = loop.learn
     killed = run_of(name, tmp_path / "killed", corpus, cache)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(loop, "learn", learn_until_killed)
-        train_run(killed, Quiet())
+    train_until_killed(killed, KILLED_IN, monkeypatch)
     assert killed.last == "0000004"
     train_run(Run.open(killed.directory), Quiet())
-    for file in ("model.safetensors", "optim.safetensors", "state.json"):
-        left, right = (run.checkpoints / "0000006" / file for run in (whole, killed))
-        assert left.read_bytes() == right.read_bytes(), file
-
+    assert_same_checkpoint(whole, killed, "0000006")
     _loads_and_translates(whole)
 
 

@@ -17,7 +17,7 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.slots import TransformerSlots, fits
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.attention import open_tap
+from dragoman.nn.tap import open_tap
 
 SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 24}
 SEARCHES = {

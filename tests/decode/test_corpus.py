@@ -11,15 +11,12 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.corpus import Task, translate_corpus
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
+from killing import Killed
 from odd_inputs import tiny_translator
 
 TEXTS = ["a b c", "", "b", "  ", "c c a", "a" * 300, "b a", "c", "a c b a", "a\u2028b", "cc"]
 SEARCH = SearchConfig(beam=2, max_ratio=1.0, max_extra=3)
 TASK = Task(SEARCH, "text", max_tokens=50, prefix="<BT> ")
-
-
-class Killed(BaseException):
-    """As Ctrl-C: nothing may catch it."""
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import transformers
 from typer.testing import CliRunner
 
 from battery.models import CASES
-from checkpoint.published_text import save_text_model
+from checkpoint.huggingface.published_text import save_text_model
 from dragoman.cli.main import app
 from dragoman.decode.embed import Embedder
 from dragoman.errors import UserError

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import sacrebleu
-import torch
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.hypothesis import Hypothesis
@@ -15,29 +14,15 @@ from dragoman.errors import UserError
 from dragoman.evaluate.lengths import make_buckets
 from dragoman.evaluate.plot_search import draw_search_errors
 from dragoman.evaluate.search_errors import Judged, SearchErrors, Sentence, evenly, search_errors
-from dragoman.models import build
-from dragoman.models.base import Vocab
-from dragoman.models.transformer import TransformerConfig
-from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from letters import letters_translator
 
 TEXTS = ["ab", "ba b", "aab", "b", "abab", "bb a", "a", "bab a"]
 
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    tokenizer = Tokenizer.train(TEXTS, TokenizerConfig(kind="char"))
-    torch.manual_seed(2)
-    config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)
-        rare = torch.ones(tokenizer.size, dtype=torch.bool)  # all but a, b, space and </s>
-        rare[[*tokenizer.encode("ab a"), tokenizer.eos_id]] = False
-        model.projection.bias[rare] = -1e4
-    return Translator(
-        model, tokenizer, tokenizer, SearchConfig(beam=2, max_ratio=0.0, max_extra=5, loop_guard=False)
-    )
+    search = SearchConfig(beam=2, max_ratio=0.0, max_extra=5, loop_guard=False)
+    return letters_translator(TEXTS, 2, search)
 
 
 def example() -> SearchErrors:

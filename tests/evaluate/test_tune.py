@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.rerank import translate_by
@@ -11,10 +10,7 @@ from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, chrf
 from dragoman.evaluate.tune import tune
-from dragoman.models import build
-from dragoman.models.base import Vocab
-from dragoman.models.transformer import TransformerConfig
-from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from letters import letters_translator
 
 ALPHAS = (0.0, 0.6, 2.0)
 SHORT = {"max_ratio": 0.0, "max_extra": 7}
@@ -24,19 +20,7 @@ REFERENCES = ["a ba", "", "b ab", "b ba baa", "b", "b aa baba", "", "a bb"]
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """Random, but for a liking of letters and of ends at many lengths."""
-    tokenizer = Tokenizer.train(TEXTS, TokenizerConfig(kind="char"))
-    torch.manual_seed(7)
-    config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)
-        rare = torch.ones(tokenizer.size, dtype=torch.bool)
-        rare[[*tokenizer.encode("ab a"), tokenizer.eos_id]] = False
-        assert model.projection is not None and model.projection.bias is not None
-        model.projection.bias[rare] = -1e4
-    return Translator(model, tokenizer, tokenizer)
+    return letters_translator(TEXTS, 7)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import copy
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batch import PackedPairs, PackedText, PairBatch, TextBatch, collate
+from dragoman.data.batch import PairBatch, TextBatch, collate
+from dragoman.data.packed import PackedPairs, PackedText
 from dragoman.kernels.loss import smoothed_cross_entropy
 from dragoman.kernels.residual import drop_add_norm, drop_add_then_norm
 from dragoman.models import build, build_network

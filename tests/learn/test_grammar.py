@@ -10,25 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.corpus import prepare
 from dragoman.decode.config import SearchConfig
-from dragoman.train.config import resolve
-from dragoman.train.display import Quiet
 from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from learn.texts import learnt, text_source
 
-NOUNS = "abcdefgh"
 VERBS = {"s": "ab", "t": "cd", "u": "ef", "v": "gh"}
 ENTROPY = (math.log(4) + math.log(2) + math.log(8) / 4) / 4
 """Of a line's four pieces, its end counted, verb and noun are free; and in the first of the four lines of a
 block, which cannot be seen what stood before, the name."""
-SMALL = {
-    **{"num_layers": 1, "model_dim": 32, "num_heads": 2, "ff_dim": 64, "max_positions": 32},
-    **{"dropout": 0, "attention_dropout": 0},
-}
 
 
-def write_text(path: Path, lines: int, seed: int) -> str:
+def write_text(path: Path, lines: int, seed: int) -> Path:
     chance = random.Random(seed)
     noun, text = "a", []
     for _ in range(lines):
@@ -37,31 +29,15 @@ def write_text(path: Path, lines: int, seed: int) -> str:
         text.append(f"{noun} {verb} {said}")
         noun = said
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
-    return str(path)
+    return path
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("grammar")
     train, valid = write_text(folder / "train.txt", 4000, 1), write_text(folder / "valid.txt", 300, 2)
-    config = resolve(
-        {
-            "data": {
-                "train": [{"files": [train], "format": "text"}],
-                "valid": [{"files": [valid], "format": "text"}],
-            },
-            "tokenizer": {"kind": "word", "vocab_size": 300},
-            "model": {"kind": "gpt", **SMALL},
-            "objective": {"name": "causal", "block": 20},
-            "optim": {"rate": 1e-2},
-            "schedule": {"name": "cosine", "warmup": 20},
-            "train": {"max_updates": 200, "batch_tokens": 512, "validate_every": 200, "device": "cpu"},
-        }
-    )
-    prepared = prepare(config.data, config.tokenizer, seed=1, cache=folder / "cache")
-    created = Run.create(folder / "run", config, prepared)
-    train_run(created, Quiet())
-    return created
+    data = {"train": [text_source(train)], "valid": [text_source(valid)]}
+    return learnt(folder, data, "gpt", {"name": "causal", "block": 20}, updates=200, batch=512)
 
 
 def test_the_perplexity_is_near_the_entropy(run: Run) -> None:

@@ -8,7 +8,7 @@ import torch
 from dragoman.data.batch import VectorBatch
 from dragoman.errors import UserError
 from dragoman.models.vit import Vit, VitConfig, patches, vit
-from dragoman.pretraining import VectorLabels
+from dragoman.objectives import VectorLabels
 
 
 def images(count: int, generator: torch.Generator) -> VectorBatch:

@@ -8,7 +8,7 @@ from battery.readers import make_reader
 from dragoman.errors import UserError
 from dragoman.models.elmo import Elmo, ElmoConfig
 from dragoman.nn.characters import SYMBOLS, spelling_table
-from dragoman.pretraining import answer_both_ways
+from dragoman.objectives import answer_both_ways
 
 
 def elmo() -> Elmo:

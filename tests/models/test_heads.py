@@ -14,8 +14,7 @@ from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
 from dragoman.models.heads import HEADS, HeadConfig, TaskNetwork, pool
-from dragoman.objectives import Loss
-from dragoman.task_objectives import TaskLoss
+from dragoman.objectives import Loss, TaskLoss
 
 VOCAB = Vocab(23, 23, shared=True)
 NETWORKS = ("transformer", "transformer-t5", "lstm-bahdanau", "convs2s", "gpt-2", "bert")

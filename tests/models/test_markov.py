@@ -18,7 +18,7 @@ from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.models.markov import Markov, MarkovConfig
 from dragoman.nn import counts
-from dragoman.nn.attention import open_tap
+from dragoman.nn.tap import open_tap
 from dragoman.probe.record import record
 
 Pairs = Sequence[tuple[list[int], list[int]]]

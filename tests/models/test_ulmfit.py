@@ -10,8 +10,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.ulmfit import UlmfitConfig, UlmfitDecoder
-from dragoman.objectives import CrossEntropy
-from dragoman.pretraining import PenalisedCausal
+from dragoman.objectives import CrossEntropy, PenalisedCausal
 
 VOCAB = Vocab(23, 23, shared=True)
 NOTHING_LEFT_OUT = dict.fromkeys(("embedding_dropout", "input_dropout", "dropout", "output_dropout"), 0.0)

@@ -15,7 +15,7 @@ from dragoman.models.unilm import (
     UnilmDecoder,
     looking,
 )
-from dragoman.pretraining import AskedPieces, answer_blanks
+from dragoman.objectives import AskedPieces, answer_blanks
 
 
 def decoder_of(model) -> UnilmDecoder:

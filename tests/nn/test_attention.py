@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.nn.attention import CrossAttention, SelfAttention, attend, open_tap
+from dragoman.nn.attention import CrossAttention, SelfAttention, attend
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
 from dragoman.nn.state import KeyValueCache
+from dragoman.nn.tap import open_tap
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.nn.attention import SelfAttention, attend, open_tap
+from dragoman.nn.attention import SelfAttention, attend
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
 from dragoman.nn.relative import (
     BucketedBias,
@@ -15,6 +15,7 @@ from dragoman.nn.relative import (
     Rotary,
     distance_buckets,
 )
+from dragoman.nn.tap import open_tap
 
 LIKE = torch.zeros(1, dtype=torch.float64)
 PADDED = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])

@@ -11,7 +11,7 @@ from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.attention import tap_is_open
+from dragoman.nn.tap import tap_is_open
 from dragoman.probe.heads import entropy, head_counts, importance, mask_heads, weighted_norms
 from dragoman.probe.inside import look_inside
 

@@ -1,9 +1,13 @@
 """The documentation says what the code does: every field with its default, every link, command and option."""
 
+import ast
 import dataclasses
+import importlib
 import re
 import subprocess
 import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -126,10 +130,32 @@ def test_the_presets_are_documented() -> None:
         assert f"| `{name}` | {' | '.join(cells)} |" in text
 
 
+def test_every_room_is_on_the_map_in_the_order_of_imports() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
+    package = ROOT / "src" / "dragoman"
+    there = {path.stem for path in package.iterdir() if path.suffix in ("", ".py")}
+    assert set(rooms) == {name for name in there if not name.startswith("__")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    layers = [re.findall(r"dragoman\.(\w+)", layer) for layer in reversed(contracts[0]["layers"])]
+    heights = {name: height for height, layer in enumerate(layers) for name in layer}
+    assert [heights[room] for room in rooms] == sorted(heights.values())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_that_the_pages_import_exist(page: Path) -> None:
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dragoman"):
+                module = importlib.import_module(node.module or "")
+                assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
 def test_the_readme_names_every_command() -> None:
@@ -150,11 +176,7 @@ def test_options_that_the_pages_name_exist(page: Path) -> None:
             assert option in help_of(command), f"dragoman {command} {option}"
 
 
+@cache
 def help_of(command: str) -> str:
-    if command not in _HELP:
-        arguments = [sys.executable, "-m", "dragoman", command, "--help"]
-        _HELP[command] = subprocess.run(arguments, capture_output=True, text=True).stdout
-    return _HELP[command]
-
-
-_HELP: dict[str, str] = {}
+    arguments = [sys.executable, "-m", "dragoman", command, "--help"]
+    return subprocess.run(arguments, capture_output=True, text=True).stdout

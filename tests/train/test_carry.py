@@ -16,25 +16,19 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.examples import Stream
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import CrossEntropy
-from dragoman.pretraining import CarriedCausal, PenalisedCausal
-from dragoman.train import loop
-from dragoman.train.batches import UpdateBatch
+from dragoman.objectives import CarriedCausal, CrossEntropy, PenalisedCausal
 from dragoman.train.config import RunConfig, resolve
 from dragoman.train.display import Quiet
 from dragoman.train.ema import Average
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
+from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_pairs
 
 PLAIN = dict.fromkeys(
     ("input_dropout", "dropout", "output_dropout", "embedding_dropout", "weight_dropout"), 0.0
 )
-
-
-class Killed(BaseException):
-    """As SIGKILL does."""
 
 
 @pytest.fixture(scope="module")
@@ -111,23 +105,14 @@ def test_killed_and_resumed_it_is_bit_identical(
     config = config_of(text)
     prepared = prepared_for(config, tmp_path)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
-    learn, is_better = loop.learn, "dragoman.train.state.Progress.is_better"
+    is_better = "dragoman.train.state.Progress.is_better"
     with monkeypatch.context() as patch:
         patch.setattr(is_better, lambda self, _metric, _found: self.update == 2)
         train_run(whole, Quiet())
-
-        def until_killed(training: Training, data: UpdateBatch) -> Any:
-            if training.progress.update == 7:
-                raise Killed
-            return learn(training, data)
-
-        with patch.context() as inner, pytest.raises(Killed):
-            inner.setattr(loop, "learn", until_killed)
-            train_run(killed, Quiet())
+        train_until_killed(killed, 7, patch)
         train_run(Run.open(killed.directory), Quiet())
-    for file in ("model.safetensors", "ema.safetensors", "carried.safetensors", "state.json"):
-        left, right = (run.checkpoints / "0000008" / file for run in (whole, killed))
-        assert left.read_bytes() == right.read_bytes(), file
+    parts = ("model.safetensors", "ema.safetensors", "carried.safetensors", "state.json")
+    assert_same_checkpoint(whole, killed, "0000008", parts)
     assert '"average_since": 5' in (whole.checkpoints / "0000008" / "state.json").read_text()
     assert "from update 5 on the mean of the weights is used" in (whole.directory / "log.txt").read_text()
     _further_text(whole, text)

@@ -25,6 +25,7 @@ from dragoman.train.config import RunConfig, resolve
 from dragoman.train.display import Plain, Quiet
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
+from toy import PARTS_OF_A_RUN
 
 MakeConfig = Callable[..., RunConfig]
 
@@ -55,18 +56,7 @@ def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepar
     run = new_run()
     outcome = train_run(run, Quiet())
     assert (outcome.reason, outcome.update, outcome.exit_status) == ("every pair has been counted", 1, 0)
-    assert sorted(p.name for p in run.directory.iterdir() if not p.name.startswith(".")) == [
-        "best.json",
-        "checkpoints",
-        "config.yaml",
-        "data",
-        "log.txt",
-        "manifest.json",
-        "metrics.jsonl",
-        "samples.jsonl",
-        "timing.jsonl",
-        "tokenizer.json",
-    ]
+    assert {p.name for p in run.directory.iterdir() if not p.name.startswith(".")} == PARTS_OF_A_RUN
     assert [p.name for p in run.checkpoints.iterdir()] == ["0000001"]
     (record,) = run.metrics
     assert record["kind"] == "valid"

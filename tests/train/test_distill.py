@@ -13,14 +13,11 @@ from dragoman.train.api import train
 from dragoman.train.config import resolve
 from dragoman.train.distill import TeacherText, student_recipe, translate_text, write_recipe, write_text
 from dragoman.train.run import Run, ensemble
+from killing import Killed
 
 MakeRun = Callable[..., Run]
 SEARCH = SearchConfig(beam=2, max_ratio=1.0, max_extra=2)
 FAST = ["train.max_updates=2", "schedule.warmup=1", "train.batch_tokens=400", "train.validate_every=2"]
-
-
-class Killed(BaseException):
-    pass
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from dragoman.decode.align import Look
 from dragoman.errors import UserError
 from dragoman.train.batches import Batches
 from dragoman.train.config import RunConfig, resolve
+from dragoman.train.device import pick_device
 from dragoman.train.display import Quiet
-from dragoman.train.run import Run, pick_device
+from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from toy import toy_pairs
 

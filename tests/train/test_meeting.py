@@ -7,9 +7,9 @@ import pytest
 import torch.distributed as dist
 
 from dragoman.errors import UserError
+from dragoman.train.device import pick_device
 from dragoman.train.distributed import refuse_shared_card
 from dragoman.train.meeting import Lost, Patience, Pulse, Store, hear, meet, tell
-from dragoman.train.run import pick_device
 
 
 @pytest.fixture

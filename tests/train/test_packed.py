@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.data.batch import PackedPairs, PairBatch, collate
+from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import Prepared
+from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab

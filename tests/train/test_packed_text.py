@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.data.batch import NO_TEXT, PackedText, PairBatch, TextBatch
+from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.corpus import Prepared, prepare
+from dragoman.data.packed import NO_TEXT, PackedText
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig

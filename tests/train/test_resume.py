@@ -18,15 +18,14 @@ from dragoman.train.loop import learn
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
+from killing import assert_same_checkpoint
 
 MakeConfig = Callable[..., RunConfig]
 MakeRun = Callable[..., Run]
 
 
 def same_files(a: Run, b: Run, checkpoint_name: str) -> None:
-    for file in ("model.safetensors", "optim.safetensors", "state.json"):
-        left, right = (run.checkpoints / checkpoint_name / file for run in (a, b))
-        assert left.read_bytes() == right.read_bytes(), file
+    assert_same_checkpoint(a, b, checkpoint_name)
     for file in ("metrics.jsonl", "best.json"):
         assert (a.directory / file).read_bytes() == (b.directory / file).read_bytes(), file
 

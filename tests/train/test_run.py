@@ -21,9 +21,11 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.nn import int8
 from dragoman.train.api import load, resume
 from dragoman.train.config import RunConfig
+from dragoman.train.device import pick_device
 from dragoman.train.display import Quiet
-from dragoman.train.run import Run, pick_device
+from dragoman.train.run import Run
 from dragoman.train.session import train_run
+from toy import PARTS_OF_A_RUN
 
 MakeConfig = Callable[..., RunConfig]
 MakeRun = Callable[..., Run]
@@ -42,19 +44,7 @@ def copy(trained: Run, tmp_path: Path) -> Path:
 
 
 def test_what_a_run_holds(trained: Run) -> None:
-    assert {p.name for p in trained.directory.iterdir()} == {
-        ".lock",
-        "best.json",
-        "checkpoints",
-        "config.yaml",
-        "data",
-        "log.txt",
-        "manifest.json",
-        "metrics.jsonl",
-        "samples.jsonl",
-        "timing.jsonl",
-        "tokenizer.json",
-    }
+    assert {p.name for p in trained.directory.iterdir()} == {".lock", *PARTS_OF_A_RUN}
     again = Run.open(trained.directory)
     assert again.config == trained.config
     assert again.best == trained.best

@@ -12,9 +12,7 @@ from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.labelled.example import Example
 from dragoman.errors import UserError
-from dragoman.train import loop
 from dragoman.train.api import changed_config, train
-from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import resolve
 from dragoman.train.display import Quiet
 from dragoman.train.plan import make_config
@@ -22,15 +20,12 @@ from dragoman.train.predictor import open_predictor
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
+from killing import train_until_killed
 
 BERT = {"kind": "bert", "num_layers": 1, "model_dim": 32, "num_heads": 2, "ff_dim": 64, "max_positions": 64}
 WORDS = ["the", "film", "was", "a", "story", "of", "man", "and", "sea", "with", "song"]
 MOODS = {"pos": ["good", "great", "lovely"], "neg": ["bad", "awful", "dull"]}
 LONG = {"optim.rate": 1e-2, "train.max_updates": 30, "train.validate_every": 15, "task.pooling": "mean"}
-
-
-class Killed(BaseException):
-    """As SIGKILL does."""
 
 
 def sentence(number: int, label: str) -> list[str]:
@@ -146,16 +141,7 @@ def test_killed_and_resumed_it_is_bit_identical(
 ) -> None:
     whole = train(folder / "tag.conll", out=tmp_path / "whole", overrides=overrides("tag"), quiet=True)
     killed = Run.create(tmp_path / "killed", whole.config, whole.corpus())
-    learn = loop.learn
-
-    def until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
-        if training.progress.update == 4:
-            raise Killed
-        return learn(training, data)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(loop, "learn", until_killed)
-        train_run(killed, Quiet())
+    train_until_killed(killed, 4, monkeypatch)
     train_run(killed, Quiet())
     assert killed.metrics == whole.metrics
     ours, theirs = (find_checkpoint(run.directory, "last") for run in (killed, whole))

@@ -17,8 +17,6 @@ from dragoman.errors import UserError
 from dragoman.models.bert import Bert
 from dragoman.models.elmo import Elmo
 from dragoman.nn.characters import spelling_table
-from dragoman.train import loop
-from dragoman.train.batches import UpdateBatch
 from dragoman.train.config import RunConfig, resolve
 from dragoman.train.display import Quiet
 from dragoman.train.examples import training_examples
@@ -27,19 +25,12 @@ from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
 from dragoman.train.validate import TextSize, text_size
+from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_pairs
 
 GPT = {"kind": "gpt", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32, "max_positions": 64}
-
-
 ELMO = {"kind": "elmo", "model_dim": 8, "hidden_dim": 16, "max_characters": 6, "filters": [[1, 8], [2, 8]]}
-
-
 ULMFIT = {"kind": "ulmfit", "model_dim": 16, "hidden_dim": 24}
-
-
-class Killed(BaseException):
-    """As SIGKILL does."""
 
 
 @pytest.fixture(scope="module")
@@ -111,20 +102,9 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
     prepared = prepared_for(config, cache)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
     train_run(whole, Quiet())
-    learn = loop.learn
-
-    def until_killed(training: Training, data: UpdateBatch) -> loop.Learnt:
-        if training.progress.update == 5:
-            raise Killed
-        return learn(training, data)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(loop, "learn", until_killed)
-        train_run(killed, Quiet())
+    train_until_killed(killed, 5, monkeypatch)
     train_run(Run.open(killed.directory), Quiet())
-    for file in ("model.safetensors", "optim.safetensors", "state.json"):
-        left, right = (run.checkpoints / "0000006" / file for run in (whole, killed))
-        assert left.read_bytes() == right.read_bytes(), file
+    assert_same_checkpoint(whole, killed, "0000006")
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
     known = {"kind", "update", "loss", "perplexity", "accuracy"}

@@ -5,20 +5,22 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device, FirstWord, Output, RunDirectory
+
 
 def align(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    output: Output = None,
     gold: Annotated[
         Path | None, typer.Option(help="Links by hand (0-0 1p2); prints the alignment error rate.")
     ] = None,
-    gold_first: Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")] = 0,
+    gold_first: FirstWord = 0,
     batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Print word alignments as 0-0 1-2, one line a pair, read off the model's attention: by the head that was
     trained to align, where there is one."""

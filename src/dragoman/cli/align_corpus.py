@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import FirstWord, Output
+
 
 def align_corpus(
     files: Annotated[
@@ -13,12 +15,12 @@ def align_corpus(
             metavar="FILES", help="Source and target file (any number of such pairs), or tables of pairs."
         ),
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    output: Output = None,
     gold: Annotated[
         Path | None,
         typer.Option(help="Links by hand (0-0 1p2) of the first pairs; prints the alignment error rate."),
     ] = None,
-    gold_first: Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")] = 0,
+    gold_first: FirstWord = 0,
     iterations: Annotated[int, typer.Option(min=1, help="Steps of EM.")] = 5,
 ) -> None:
     """Print word alignments as 0-0 1-2, one line a pair: what data.train[].alignment takes. No model is

@@ -1,15 +1,15 @@
 """`dragoman average`: the mean of several checkpoints as a further one."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import RunDirectory
 from dragoman.errors import UserError
 
 
 def average(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     last: Annotated[int | None, typer.Option(metavar="N", help="Of the newest N checkpoints.")] = None,
     best: Annotated[
         int | None, typer.Option(metavar="N", help="Of the N that were best on the validation set.")

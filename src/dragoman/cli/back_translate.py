@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import BatchTokens, Beam, Checkpoint, Device, FurtherRuns, SearchFields
 from dragoman.errors import UserError
 
 
@@ -18,16 +19,12 @@ def back_translate(
         str, typer.Option(help="Text put before each synthetic sentence, with a space, such as '<BT>'.")
     ] = "",
     sample: Annotated[bool, typer.Option("--sample", help="Draw translations instead of searching.")] = False,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    also: Annotated[
-        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
-    ] = None,
-    fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
-    ] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    beam: Beam = None,
+    also: FurtherRuns = None,
+    fields: SearchFields = None,
+    batch_tokens: BatchTokens = 2048,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Make a parallel corpus from text of the target language.
 

@@ -1,6 +1,5 @@
 """`dragoman compare`: several runs on one test set, by the length of the source, as table and picture."""
 
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 from importlib.util import find_spec
@@ -9,6 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.options import (
+    Alpha,
+    BatchTokensIfGiven,
+    Beam,
+    BleuTokenizer,
+    Checkpoint,
+    Device,
+    Lowercase,
+    Score,
+)
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
@@ -18,13 +27,6 @@ if TYPE_CHECKING:
     from dragoman.evaluate.lengths import Comparison
     from dragoman.evaluate.metrics import Metric
     from dragoman.train.run import Run
-
-ENDINGS = (".png", ".svg", ".tsv")
-
-
-class Score(StrEnum):
-    bleu = "bleu"
-    chrf = "chrf"
 
 
 class Counted(StrEnum):
@@ -56,21 +58,22 @@ def compare(
     min_sentences: Annotated[
         int, typer.Option(min=1, help="In a bucket, where the edges are chosen from the data.")
     ] = 30,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
-    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, none.")] = "13a",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
+    beam: Beam = None,
+    alpha: Alpha = None,
+    tokenize: BleuTokenizer = "13a",
+    lowercase: Lowercase = False,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Resamplings for the 95% intervals and p-values; 0 is none.")
     ] = 1000,
-    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: BatchTokensIfGiven = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Score runs by the length of the source, as a table and a picture."""
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
-    from dragoman.cli.evaluate import warn_of_overlap
+    from dragoman.cli.output import output_stem, write_beside
+    from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.searching import with_changes
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
@@ -114,21 +117,7 @@ def compare(
     print_table(found, Path(source.files[0]).name)
     table = "".join("\t".join(row) + "\n" for row in found.rows())
     pictures = draw_lengths(found)
-    write(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
-
-
-def output_stem(out: Path) -> Path:
-    """The path without an ending of ours, in a directory that can be written to."""
-    stem = out.with_suffix("") if out.suffix in ENDINGS else out
-    if not stem.name or stem.name == ".." or stem.is_dir():
-        raise UserError(
-            f"--out {out}: this is a directory; give a name for the files, as in {out / 'lengths'}"
-        )
-    if not stem.parent.is_dir():
-        raise UserError(f"--out {out}: there is no directory {stem.parent}")
-    if not os.access(stem.parent, os.W_OK):
-        raise UserError(f"--out {out}: the directory {stem.parent} cannot be written to")
-    return stem
+    write_beside(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
 
 
 def runs_and_tests(given: Sequence[Path], test: Sequence[Path]) -> tuple[list[Path], list[Path]]:
@@ -183,7 +172,7 @@ def parse_edges(text: str | None) -> list[int] | None:
 def translate(
     translator: "Translator", search: "SearchConfig", sources: list[str], batch_tokens: int | None
 ) -> list[str]:
-    from dragoman.cli.evaluate import progress_bar
+    from dragoman.cli.progress import progress_bar
 
     with progress_bar(len(sources)) as progress:
         found = translator.hypotheses(sources, search=search, batch_tokens=batch_tokens, progress=progress)
@@ -220,15 +209,3 @@ def print_table(found: "Comparison", title: str) -> None:
 
 def shown(metric: "Metric") -> str:
     return f"{metric.value:.1f}" + ("" if metric.half_width is None else f" ± {metric.half_width:.1f}")
-
-
-def write(stem: Path, contents: dict[str, bytes]) -> None:
-    from dragoman.checkpoint.files import write_atomically
-
-    for ending, content in contents.items():
-        path = stem.with_name(stem.name + ending)
-        try:
-            write_atomically(path, content)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
-        typer.echo(f"  written to {path}" if ending == ENDINGS[0] else f"             {path}")

@@ -113,7 +113,7 @@ def corpus(
 
 
 def _load_tokenizers(path: Path) -> "tuple[Tokenizer, Tokenizer]":
-    from dragoman.cli.tokenize import Side, tokenizer_file
+    from dragoman.cli.tokenizers import Side, tokenizer_file
     from dragoman.text.tokenizer import Tokenizer
 
     src, tgt = (Tokenizer.load(tokenizer_file(path, side)) for side in (Side.src, Side.tgt))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Quiet
 from dragoman.errors import UserError
 
 
@@ -31,7 +32,7 @@ def distill(
     batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch, for the teachers.")] = 2048,
     checkpoint: Annotated[str, typer.Option(help="Of the teachers: best, last, or a name.")] = "best",
     device: Annotated[str, typer.Option(help="Of the teachers: auto, cpu or cuda.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a small model on the translations of a large one.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def embed(
     pool: Annotated[str, typer.Option(help="mean, first or last: one vector a line; none: all.")] = "mean",
     by: Annotated[str, typer.Option(help="With --pool none: piece or word.")] = "piece",
     batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 4096,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Write contextual vectors of text: of a layer or all, for every line, piece or word."""
     from dragoman.checkpoint.model import load_network
@@ -33,7 +34,8 @@ def embed(
     from dragoman.decode.vectors import write_vectors
     from dragoman.models import Network
     from dragoman.models.heads import TaskNetwork
-    from dragoman.train.run import Run, pick_device
+    from dragoman.train.device import pick_device
+    from dragoman.train.run import Run
 
     if by != "piece" and pool != "none":
         raise UserError(f"--by: one vector a line has no {by}s; use --pool none")

@@ -2,9 +2,23 @@
 perplexity of a language model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dragoman.cli.options import (
+    Alpha,
+    BatchTokensIfGiven,
+    Beam,
+    BleuTokenizer,
+    Checkpoint,
+    Device,
+    FurtherRuns,
+    Lowercase,
+    Precision,
+    RunDirectory,
+    SearchFields,
+)
 
 if TYPE_CHECKING:
     from dragoman.evaluate.testset import Evaluation
@@ -12,33 +26,31 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     files: Annotated[
         list[str] | None,
         typer.Argument(help="Test files; without any, the test set of the run's configuration."),
     ] = None,
-    also: Annotated[
-        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
-    ] = None,
+    also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
-    fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
-    ] = None,
-    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, none.")] = "13a",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score without regard to case.")] = False,
+    beam: Beam = None,
+    alpha: Alpha = None,
+    fields: SearchFields = None,
+    tokenize: BleuTokenizer = "13a",
+    lowercase: Lowercase = False,
     bootstrap: Annotated[int, typer.Option(help="Resamplings for the 95% intervals; 0 is none.")] = 1000,
     name: Annotated[str | None, typer.Option(help="Name of the results; by default the test file's.")] = None,
-    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, bfloat16 or int8 (CPU).")] = "float32",
+    batch_tokens: BatchTokensIfGiven = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run.
 
     A run that has learnt from text: its loss on further text, and its perplexity by piece and by word.
     """
+    from dragoman.cli.overlap import warn_of_overlap
+    from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
@@ -88,23 +100,6 @@ def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> N
         typer.echo(f"{name}\t{value:.4f}")
 
 
-def progress_bar(total: int) -> Any:
-    """A bar on a terminal; nothing in a pipe."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    @contextmanager
-    def bar() -> Any:
-        console = Console(stderr=True)
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as display:
-            task = display.add_task("translating", total=total)
-            yield lambda done, _total: display.update(task, completed=done)
-
-    return bar()
-
-
 def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
@@ -132,23 +127,3 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     if found.loops:
         typer.echo(f"  {found.loops} translations went in circles and were made anew")
     typer.echo(f"  written to {directory}")
-
-
-def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
-    """Sentences that were seen in training make a test too easy."""
-    from dragoman.data.corpus import overlap
-
-    if not (run.directory / "data").is_dir():
-        typer.echo("  the training data are not with the run, so overlap with them is not checked", err=True)
-        return
-    data = run.directory / "data"
-    checked = {"source": overlap(data, sources, "src"), "target": overlap(data, references, "tgt")}
-    for label, flags in checked.items():
-        seen, count = sum(flags), len(flags)
-        if seen:
-            share = 100 * seen / count
-            typer.echo(
-                f"  warning: {seen} of {count} {label} sentences ({share:.1f}%) are in the training data "
-                "(case and punctuation aside)",
-                err=True,
-            )

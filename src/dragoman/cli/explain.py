@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.options import Alpha, Beam, Checkpoint, Device, RunDirectory
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ WITHOUT_SENTENCE = (Picture.positions, Picture.curves)
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     sentence: Annotated[
         str | None, typer.Argument(help="Source text; the figures positions and curves need none.")
     ] = None,
@@ -56,11 +57,11 @@ def explain(
     layer: Annotated[int | None, typer.Option(min=1, help="From 1; by default what aligns best.")] = None,
     head: Annotated[int | None, typer.Option(min=0, help="From 0; by default the mean of all.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Merge pieces into words.")] = False,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    beam: Beam = None,
     n_best: Annotated[int | None, typer.Option(help="Translations that the page lists.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    alpha: Alpha = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Show what a model looked at: scores and links as text, a picture, or a page to look into."""
     ending = _check(sentence, target, out, html, figure)

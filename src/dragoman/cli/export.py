@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Checkpoint, RunDirectory
 from dragoman.errors import UserError
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     to: Annotated[str, typer.Option(help="ctranslate2, or huggingface.")] = "ctranslate2",
     out: Annotated[
         Path | None,
@@ -24,7 +25,7 @@ def export(
     positions: Annotated[
         int, typer.Option(help="Tokens that a sentence may have, where positions are a table.")
     ] = 1024,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
+    checkpoint: Checkpoint = "best",
 ) -> None:
     """Write a model that translates on a CPU without torch: dragoman translate OUT …
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import DryRun, Quiet
 from dragoman.errors import UserError
 
 
@@ -25,8 +26,8 @@ def finetune(
         str | None, typer.Option(help="Without RUN: a preset to begin from scratch.  [default: bert-tiny]")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/TASK]")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
 ) -> None:
     """Teach a network to say something about text: a label, a score, tags, an answer, a choice.
 

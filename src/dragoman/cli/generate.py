@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
@@ -15,7 +16,7 @@ def generate(
         list[str] | None, typer.Argument(help="What the text begins with; without any, lines of text.")
     ] = None,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="File with one prompt a line.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
+    output: OutputOrOut = None,
     lines: Annotated[int, typer.Option(help="Lines to write, each knowing those before it.")] = 1,
     max_tokens: Annotated[int, typer.Option(help="Most pieces of a line beyond its prompt.")] = 64,
     method: Annotated[str, typer.Option(help="sample, beam, exhaustive or mbr.")] = "sample",
@@ -30,8 +31,8 @@ def generate(
     prompt_open: Annotated[
         bool, typer.Option("--prompt-open", help="The last word of a prompt may go on.")
     ] = False,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Continue prompts from arguments or a file with a language model (causal, prefix or unilm)."""
     from dragoman.cli.output import open_output

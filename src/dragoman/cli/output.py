@@ -1,4 +1,4 @@
-"""Where results go: standard output, or a file that appears as a whole or not at all."""
+"""Where results go: standard output, or files that appear as a whole or not at all."""
 
 import os
 import sys
@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import typer
+
 from dragoman.errors import UserError
+
+ENDINGS = (".png", ".svg", ".tsv")
+"""Of a picture and its numbers."""
 
 
 @contextmanager
@@ -33,6 +38,33 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
 def write_file(path: Path, data: bytes) -> None:
     with _whole_file(path) as file:
         file.write(data)
+
+
+def output_stem(out: Path) -> Path:
+    """The path without an ending of ours, in a directory that can be written to."""
+    stem = out.with_suffix("") if out.suffix in ENDINGS else out
+    if not stem.name or stem.name == ".." or stem.is_dir():
+        raise UserError(
+            f"--out {out}: this is a directory; give a name for the files, as in {out / 'lengths'}"
+        )
+    if not stem.parent.is_dir():
+        raise UserError(f"--out {out}: there is no directory {stem.parent}")
+    if not os.access(stem.parent, os.W_OK):
+        raise UserError(f"--out {out}: the directory {stem.parent} cannot be written to")
+    return stem
+
+
+def write_beside(stem: Path, contents: dict[str, bytes]) -> None:
+    """Files of one name, by their endings, and a word about each."""
+    from dragoman.checkpoint.files import write_atomically
+
+    for ending, content in contents.items():
+        path = stem.with_name(stem.name + ending)
+        try:
+            write_atomically(path, content)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+        typer.echo(f"  written to {path}" if ending == ENDINGS[0] else f"             {path}")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
@@ -22,7 +23,7 @@ def predict(
         list[str] | None,
         typer.Argument(help="Files as for finetune, with labels or without; else lines of standard input."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
+    output: OutputOrOut = None,
     format: Annotated[str, typer.Option(help="tsv or jsonl.")] = "tsv",
     fields: Annotated[
         list[str] | None, typer.Option("--set", help="Where the texts stand, such as task.text=3.")
@@ -30,8 +31,8 @@ def predict(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="The files have labels: say how good it is, and no more.")
     ] = False,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Print a prediction for every example, in their order.
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import DryRun, Quiet
+
 
 def pretrain(
     arguments: Annotated[
@@ -20,8 +22,8 @@ def pretrain(
     ] = "bert-tiny",
     valid: Annotated[list[str] | None, typer.Option(help="Text to validate on.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/OBJECTIVE]")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on text: BERT guesses hidden pieces, GPT the next one, T5 spans, BART the whole.
 

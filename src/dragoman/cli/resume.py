@@ -1,18 +1,19 @@
 """`dragoman resume`: go on with a run that was stopped."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Quiet, RunDirectory
+
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="[field=value]...", help="Fields to change, such as train.max_updates=20000."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run from its newest checkpoint, as if it had never stopped."""
     from dragoman.train.api import resume as resume_run

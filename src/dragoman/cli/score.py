@@ -1,32 +1,31 @@
 """`dragoman score`: how probable a model finds given translations."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device, FurtherRuns, Output, RunOrExport
+
 
 def score(
-    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
+    run: RunOrExport,
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
-    also: Annotated[
-        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")] = None,
+    also: FurtherRuns = None,
+    output: Output = None,
     alpha: Annotated[float | None, typer.Option(help="Length normalisation of the score.")] = None,
     json_lines: Annotated[
         bool, typer.Option("--json", help="JSON lines with the score of every piece.")
     ] = False,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Print log p(target | source) for every pair: score, log-probability, tokens."""
+    from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
-    from dragoman.cli.translate import as_json
     from dragoman.cli.translators import open_translator
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs

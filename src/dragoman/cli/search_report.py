@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.errors import UserError, missing_extra
+from dragoman.cli.options import BatchTokens, Beams, Checkpoint, Device, RunDirectory, parse_beams
+from dragoman.errors import missing_extra
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,9 +22,9 @@ NOTES = (
 
 
 def search_report(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     files: Annotated[list[str], typer.Argument(help="Test files: source and target, or one table of pairs.")],
-    beams: Annotated[str, typer.Option(help="Beams to try.")] = "1,2,4,8,16",
+    beams: Beams = "1,2,4,8,16",
     sentences: Annotated[
         int, typer.Option(min=1, help="At most so many, at equal distances in the test set.")
     ] = 200,
@@ -34,17 +35,17 @@ def search_report(
         float | None, typer.Option(help="Length normalisation; 0 is none, and often prefers empty text.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write; .png, .svg and .tsv are added.")] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: BatchTokens = 2048,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Tell search errors from model errors, by exhaustive search."""
     if out is not None and find_spec("matplotlib") is None:  # before minutes of searching
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from rich.console import Console
 
-    from dragoman.cli.compare import output_stem, write
-    from dragoman.cli.evaluate import progress_bar
+    from dragoman.cli.output import output_stem, write_beside
+    from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
@@ -77,17 +78,7 @@ def search_report(
     if stem is not None and found.unproven < len(chosen):
         table = "".join("\t".join(row) + "\n" for row in found.table())
         pictures = draw_search_errors(found)
-        write(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
-
-
-def parse_beams(text: str) -> list[int]:
-    try:
-        beams = [int(part) for part in text.split(",")]
-    except ValueError:
-        beams = []
-    if not beams or min(beams) < 1:
-        raise UserError(f"--beams: expected whole numbers from 1 on, as in 1,2,4,8,16, found '{text}'")
-    return beams
+        write_beside(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
 
 
 def print_report(console: "Console", found: "SearchErrors") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman import __version__
+from dragoman.cli.options import Checkpoint, Device, Port
 
 if TYPE_CHECKING:
     from dragoman.serve.explain import Explains
@@ -16,7 +17,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 5000,
+    port: Port = 5000,
     key_file: Annotated[Path | None, typer.Option(help="File with the keys of clients, one a line.")] = None,
     pivot: Annotated[
         str | None, typer.Option(help="Language through which pairs without a run are translated.")
@@ -34,8 +35,8 @@ def serve(
     probe_compat: Annotated[
         bool, typer.Option("--probe-compat", help="Answer the trial request of Weblate from en to de.")
     ] = False,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Serve translations over HTTP: a page, and the APIs of LibreTranslate, DeepL, Apertium and tmserver."""
     from dragoman.cli.translators import open_translator

@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import Checkpoint, Device, Port
 from dragoman.errors import missing_extra
 
 
 def studio(
     runs: Annotated[list[Path], typer.Argument(help="Run directories; also one that is being trained.")],
     text: Annotated[str, typer.Option(help="Sentence to begin with; else one of the validation set.")] = "",
-    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 5050,
+    port: Port = 5050,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in the browser.")] = False,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Look into runs in a browser: translations, attention, beams, single heads, training over time."""
     for module in ("torch", "fastapi", "uvicorn"):

@@ -19,7 +19,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
     interruption says that nothing is lost."""
     import sys
 
-    from dragoman.cli.evaluate import progress_bar
+    from dragoman.cli.progress import progress_bar
     from dragoman.decode.corpus import CHUNK
     from dragoman.train.display import duration
 

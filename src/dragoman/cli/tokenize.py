@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.tokenizers import Side, tokenizer_file
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from dragoman.text.tokenizer import Tokenizer
 
 _LONGEST_TO_WATCH = 2000
-
-
-class Side(StrEnum):
-    src = "src"
-    tgt = "tgt"
 
 
 def tokenize(
@@ -55,17 +50,6 @@ def tokenize(
                 write(as_json(tokenizer, text, steps))
             else:
                 write_plain(write, tokenizer, text, steps)
-
-
-def tokenizer_file(run: Path, side: Side) -> Path:
-    """The file of the tokenizer of one side of a run; a file is taken as it is."""
-    if not run.is_dir():
-        return run
-    one_for_both, own = run / "tokenizer.json", run / f"tokenizer.{side}.json"
-    for path in (one_for_both, own):
-        if path.exists():
-            return path
-    raise UserError(f"{run}: not a run, for it holds neither {one_for_both.name} nor {own.name}")
 
 
 def as_json(tokenizer: "Tokenizer", text: str, steps: bool) -> str:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import DryRun, Quiet
+
 
 def train(
     arguments: Annotated[
@@ -20,8 +22,8 @@ def train(
     valid: Annotated[
         list[str] | None, typer.Option(help="Validation file; give it twice for source and target.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; log.txt has it all.")] = False,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
 

@@ -1,17 +1,34 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.options import (
+    Alpha,
+    BatchTokensIfGiven,
+    Beam,
+    Checkpoint,
+    Device,
+    FurtherRuns,
+    OutputOrOut,
+    Precision,
+    RunOrExport,
+    SearchFields,
+)
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
+if TYPE_CHECKING:
+    from dragoman.cli.constraints import Wishes
+    from dragoman.decode.config import SearchConfig
+
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Run directory, or what `export` wrote.")],
+    run: RunOrExport,
     texts: Annotated[
         list[str] | None,
         typer.Argument(help="Sentences, or a document; none: standard input."),
@@ -19,14 +36,12 @@ def translate(
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")] = None,
-    also: Annotated[
-        list[Path] | None, typer.Option("--with", help="A further run to ask; may be repeated.")
-    ] = None,
+    output: OutputOrOut = None,
+    also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, exhaustive, sample or mbr.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    beam: Beam = None,
     n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation: log p / length^alpha.")] = None,
+    alpha: Alpha = None,
     prefix: Annotated[
         str | None, typer.Option(help="What they begin with: a text, or @FILE (one a line).")
     ] = None,
@@ -42,9 +57,7 @@ def translate(
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Score only what the source can become: quicker.")
     ] = False,
-    fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Another field, such as search.top_p=0.9.")
-    ] = None,
+    fields: SearchFields = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[
         bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
@@ -59,17 +72,16 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is being found.")
     ] = False,
-    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens a batch.")] = None,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, bfloat16 or int8 (CPU).")] = "float32",
+    batch_tokens: BatchTokensIfGiven = None,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file of them, standard input, or a whole document."""
     from dragoman.cli.constraints import Wishes
     from dragoman.cli.documents import document_among, translate_file
-    from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
-    from dragoman.cli.texts import chunks, input_lines
+    from dragoman.cli.texts import input_lines
     from dragoman.cli.translators import open_translator
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 
@@ -86,54 +98,76 @@ def translate(
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if opened.exported and glossary:
         raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")
+    ask = partial(
+        translator.hypotheses,
+        search=settings,
+        glossary=wishes.glossary,
+        forbidden=wishes.forbidden,
+        batch_tokens=size,
+    )
     if document is not None:
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
-        best = _translation(translator, settings, kinds or DEFAULT_KINDS, wishes, size)
-        translate_file(document, output, opened.languages, best, refused)
+        protected = partial(ask, protect=kinds or DEFAULT_KINDS)
+        translate_file(document, output, opened.languages, _best_texts(protected), refused)
         return
     if stream:
-        whole_only = {
-            **{"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix},
-            **{"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1},
-        }
+        whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
+        whole_only |= {"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1}
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return
     if opened.exported and not (json_lines or align or prefix or forbid or settings.n_best > 1):
-        with open_output(output) as write:  # the best texts alone are quicker to have than their scores
-            for chunk in chunks(lines):
-                best = translator.translate(chunk, search=settings, protect=kinds, batch_tokens=size)
-                for text in best:
-                    write(one_line(text))
+        # The best texts alone are quicker to have than their scores.
+        quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
+        _write_texts(quick, lines, output)
         return
+    whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
+    _write_hypotheses(whole, lines, output, wishes, settings, json_lines)
+
+
+def _write_texts(
+    translated: Callable[[list[str]], list[str]], lines: Iterable[str], output: Path | None
+) -> None:
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+
+    with open_output(output) as write:
+        for chunk in chunks(lines):
+            for text in translated(chunk):
+                write(one_line(text))
+
+
+def _write_hypotheses(
+    found: Callable[..., list[list[Any]]],
+    lines: Iterable[str],
+    output: Path | None,
+    wishes: "Wishes",
+    search: "SearchConfig",
+    json_lines: bool,
+) -> None:
+    """As JSON, or the best of each sentence, or its n best with their number and score."""
+    from dragoman.cli.hypotheses import as_json, with_alignment
+    from dragoman.cli.output import open_output
+    from dragoman.cli.texts import chunks
+
     number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            found = translator.hypotheses(
-                chunk,
-                search=settings,
-                prefixes=wishes.prefixes(len(chunk)),
-                prefix_open=prefix_open,
-                glossary=wishes.glossary,
-                forbidden=wishes.forbidden,
-                protect=kinds,
-                align=align,
-                batch_tokens=size,
-            )
-            for source, hypotheses in zip(chunk, found, strict=True):
+            rows = found(chunk, prefixes=wishes.prefixes(len(chunk)))
+            for source, hypotheses in zip(chunk, rows, strict=True):
                 number += 1
                 unproven += hypotheses[0].exact is False
                 if json_lines:
                     write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
-                elif settings.n_best == 1:
+                elif search.n_best == 1:
                     write(with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
-        _warn_of_unproven(unproven, number, settings.max_nodes)
+        _warn_of_unproven(unproven, number, search.max_nodes)
 
 
 def _warn_of_unproven(unproven: int, number: int, max_nodes: int) -> None:
@@ -144,23 +178,8 @@ def _warn_of_unproven(unproven: int, number: int, max_nodes: int) -> None:
     )
 
 
-def _translation(
-    translator: Any, search: Any, kinds: Collection[Any], wishes: Any, batch_tokens: int
-) -> Callable[[list[str]], list[str]]:
-    """A function from texts to their best translations, protected."""
-
-    def steered(texts: list[str]) -> list[str]:
-        found = translator.hypotheses(
-            texts,
-            search=search,
-            glossary=wishes.glossary,
-            forbidden=wishes.forbidden,
-            protect=kinds,
-            batch_tokens=batch_tokens,
-        )
-        return [best.text for best, *_ in found]
-
-    return steered
+def _best_texts(found: Callable[[list[str]], list[list[Any]]]) -> Callable[[list[str]], list[str]]:
+    return lambda texts: [best.text for best, *_ in found(texts)]
 
 
 def _refuse_with_stream(options: list[str]) -> None:
@@ -184,37 +203,3 @@ def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collectio
         for text in chain(map(one_line, parts), "\n"):
             out.write(text.encode("utf-8"))
             out.flush()
-
-
-def with_alignment(hypothesis: Any) -> str:
-    """The text as one line, and its alignment where it has one."""
-    from dragoman.data.alignment.links import pharaoh
-
-    text = one_line(hypothesis.text)
-    return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"
-
-
-def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
-    """One line; `glossary` are the terms of the source, with what the best translation calls them."""
-    import json
-
-    translations = [
-        {
-            "text": hypothesis.text,
-            "score": hypothesis.score,
-            "log_prob": hypothesis.log_prob,
-            "finish_reason": hypothesis.finish_reason,
-            "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
-            "token_scores": list(hypothesis.token_scores),
-            **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
-            **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
-            **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
-        }
-        for hypothesis in hypotheses
-    ]
-    entry: dict[str, Any] = {"source": source, "translations": translations}
-    if glossary is not None:
-        entry["glossary"] = glossary
-    if hypotheses[0].trace is not None:
-        entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
-    return json.dumps(entry, ensure_ascii=False)

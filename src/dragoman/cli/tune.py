@@ -1,11 +1,10 @@
 """`dragoman tune`: the beam and the length penalty that a run wants, by its validation set."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.compare import Score
+from dragoman.cli.options import BatchTokens, Beams, Checkpoint, Device, RunDirectory, Score, parse_beams
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,20 +15,20 @@ ALPHAS = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2"
 
 
 def tune(
-    run: Annotated[Path, typer.Argument(help="Run directory.")],
+    run: RunDirectory,
     files: Annotated[
         list[str] | None, typer.Argument(help="Validation files; without any, the run's own validation set.")
     ] = None,
-    beams: Annotated[str, typer.Option(help="Beams to try.")] = "1,2,4,5,8",
+    beams: Beams = "1,2,4,5,8",
     alphas: Annotated[str, typer.Option(help="Length normalisations to try.")] = ALPHAS,
     metric: Annotated[Score, typer.Option(help="What to choose by.")] = Score.bleu,
     sentences: Annotated[
         int | None, typer.Option(min=1, help="Only so many, from all over the validation set.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Store what was chosen in the run.")] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch.")] = 2048,
-    checkpoint: Annotated[str, typer.Option(help="best, last, or the name of a checkpoint.")] = "best",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    batch_tokens: BatchTokens = 2048,
+    checkpoint: Checkpoint = "best",
+    device: Device = "auto",
 ) -> None:
     """Choose beam and length penalty on validation data.
 
@@ -37,8 +36,7 @@ def tune(
     """
     from dataclasses import replace
 
-    from dragoman.cli.evaluate import progress_bar
-    from dragoman.cli.search_report import parse_beams
+    from dragoman.cli.progress import progress_bar
     from dragoman.evaluate.tune import tune as tune_on
     from dragoman.train.run import Run
 

@@ -1,4 +1,4 @@
-"""Batches of id sequences as tensors, padded or packed: what a model and an objective take."""
+"""Batches of id sequences as tensors, padded: what a model and an objective take."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.data.movable import Device, Movable
-from dragoman.kernels import LONGEST_SEQUENCE, tile_size
-from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 IdSequence = Sequence[int] | np.ndarray
-NO_TEXT = -100
-"""A class that no loss counts."""
-_STEP = 128
-"""Room for the longest text is a multiple of it."""
 
 
 @dataclass(frozen=True)
@@ -69,84 +63,6 @@ class PairBatch(Movable):
 
 
 @dataclass(frozen=True)
-class PackedPairs(Movable):
-    """A `PairBatch` without its padding: all sources in one row, and all targets in another.
-
-        sources  a b c, d      src_ids   a b c </s> d </s>
-        targets  x y, z        tgt_in    <s> x y <s> z
-                               tgt_out   x y </s> z </s>
-
-    Both rows may be filled up with padding to a length that many batches have. The padding is made of
-    sequences of its own, which nobody else looks at and which say nothing.
-    """
-
-    src_ids: Int[Tensor, "1 M"]
-    src: Packing
-    tgt_in: Int[Tensor, "1 N"]
-    tgt_out: Int[Tensor, "1 N"]
-    tgt: Packing
-    num_tokens: int
-    pairs: int
-
-    @classmethod
-    def of(cls, batch: PairBatch, multiple: int = 0) -> "PackedPairs":
-        """Of a batch in the host's memory. With a `multiple`, both rows are filled up to the same one of it,
-        and the number and room of the sequences to powers of 2: batches come in few shapes."""
-        sides = [batch.src_mask.sum(dim=1), batch.tgt_mask.sum(dim=1)]
-        longest = [int(side.max()) for side in sides]
-        fill = [0, 0]
-        if multiple:
-            longest = [tile_size(max(longest))] * 2
-            used = [int(side.sum()) for side in sides]
-            length = -(-max(used) // multiple) * multiple
-            fill = [length - here for here in used]
-            sides = _filled_up(sides, fill, longest[0])
-
-        def row(ids: Tensor, mask: Tensor, more: int) -> Tensor:
-            return torch.cat([ids[mask], ids.new_full((more,), PAD_ID)])[None]
-
-        return cls(
-            src_ids=row(batch.src_ids, batch.src_mask, fill[0]),
-            src=Packing.of(sides[0], longest[0]),
-            tgt_in=row(batch.tgt_in, batch.tgt_mask, fill[1]),
-            tgt_out=row(batch.tgt_out, batch.tgt_mask, fill[1]),
-            tgt=Packing.of(sides[1], longest[1]),
-            num_tokens=batch.num_tokens,
-            pairs=len(batch.src_ids),
-        )
-
-    @property
-    def shape(self) -> torch.Size:
-        """Of the targets with padding."""
-        return torch.Size((self.pairs, self.tgt.longest))
-
-    @property
-    def form(self) -> tuple[int, ...]:
-        """Batches of the same form are the same to a device, but for the numbers in them."""
-        src, tgt = self.src, self.tgt
-        return self.src_ids.size(1), self.tgt_in.size(1), *src.form, *tgt.form
-
-    @property
-    def steady(self) -> bool:
-        """Whether what a device does with it is a matter of its form alone: kernels know no longer ones."""
-        return max(self.src.longest, self.tgt.longest) <= LONGEST_SEQUENCE
-
-
-def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tensor]:
-    """Lengths of sequences with those of the padding, cut into pieces, and with empty ones up to a power of
-    2."""
-    pieces = [[longest] * (more // longest) + [more % longest] for more in fill]
-    usual = 2 * (int(sides[0].sum()) + fill[0]) // longest  # neighbours in length are half as long at least
-    count = max(len(sides[0]) + max(map(len, pieces)), usual)
-    count = 1 << (count - 1).bit_length()
-    found = []
-    for side, more in zip(sides, pieces, strict=True):
-        empty = count - len(side) - len(more)
-        found.append(torch.cat([side, side.new_tensor(more), side.new_zeros(empty)]))
-    return found
-
-
-@dataclass(frozen=True)
 class TextBatch(Movable):
     """A batch of text with pieces to be guessed: `data/masked.py` draws it."""
 
@@ -164,70 +80,6 @@ class TextBatch(Movable):
     @property
     def shape(self) -> torch.Size:
         return self.ids.shape
-
-
-@dataclass(frozen=True)
-class PackedText(Movable):
-    """A `TextBatch` without its padding: its texts one after another in one row. That may be filled up, as
-    that of `PackedPairs`, and what is asked for too: padding is no answer."""
-
-    ids: Int[Tensor, "1 N"]
-    packing: Packing
-    segments: Int[Tensor, "1 N"]
-    asked: Int[Tensor, "A"]
-    targets: Int[Tensor, "A"]
-    firsts: Int[Tensor, "C"]
-    """Where the texts begin."""
-    other: Int[Tensor, "C"] | None
-    """1 where the second text of a row is not what comes after the first, else 0; `NO_TEXT` for padding."""
-    num_tokens: int
-    texts: int
-
-    @classmethod
-    def of(cls, batch: TextBatch, multiple: int = 0) -> "PackedText":
-        """Of a batch in the host's memory. With a `multiple`, the row and what is asked for are filled up to
-        one, and so is the number of texts: batches come in few shapes."""
-        mask, count = batch.mask, len(batch.ids)
-        lengths = mask.sum(dim=1)
-        used, longest = int(lengths.sum()), int(lengths.max())
-        more = -used % multiple if multiple else 0
-        if multiple and (more or int(lengths.min()) < longest):
-            longest = -(-longest // _STEP) * _STEP
-            parts = [longest] * (more // longest) + [more % longest]
-            parts += [0] * (multiple // longest + 1 - len(parts))
-            lengths = torch.cat([lengths, lengths.new_tensor(parts)])
-        packing = Packing.of(lengths, longest)
-        asked = (mask.flatten().cumsum(0) - 1)[batch.asked]
-        unasked = -len(asked) % multiple if multiple else 0
-        empty = len(lengths) - count
-
-        def filled(values: Tensor, by: int, value: int) -> Tensor:
-            return torch.cat([values, values.new_full((by,), value)])
-
-        follows = batch.follows
-        return cls(
-            ids=filled(batch.ids[mask], more, PAD_ID)[None],
-            packing=packing,
-            segments=filled(batch.segments[mask], more, 0)[None],
-            asked=filled(asked, unasked, 0),
-            targets=filled(batch.targets, unasked, PAD_ID),
-            firsts=packing.starts[:-1].clamp(max=used + more - 1).long(),
-            other=None if follows is None else filled((~follows).long(), empty, NO_TEXT),
-            num_tokens=batch.num_tokens,
-            texts=count,
-        )
-
-    @property
-    def shape(self) -> torch.Size:
-        return torch.Size((self.texts, self.packing.longest))
-
-    @property
-    def form(self) -> tuple[int, ...]:
-        return self.ids.size(1), len(self.asked), *self.packing.form
-
-    @property
-    def steady(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)
@@ -268,9 +120,6 @@ class TaskBatch(Movable):
         return self.ids.shape
 
 
-Batch = PairBatch | PackedPairs | TextBatch | PackedText | TaskBatch
-
-
 def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = None) -> PairBatch:
     """Pad pairs of raw ids (no specials) at the end and add `<s>` and `</s>`."""
     src_ids, src_mask = pad_sources([src for src, _ in pairs])
@@ -297,8 +146,13 @@ def pad_sources(
     return padded.to(device, non_blocking=True), mask.to(device, non_blocking=True)
 
 
+def unpadded(src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> list[list[int]]:
+    """The ids of every row, `</s>` included, without the padding."""
+    return [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
+
+
 def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """The same as they are, without `</s>`."""
+    """As `pad_sources`, without `</s>`."""
     ids, ends = _filled(sequences, room=0)
     return torch.from_numpy(ids), torch.from_numpy(ends < 0)
 

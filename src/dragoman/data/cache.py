@@ -40,6 +40,16 @@ def unfinished_directory(parent: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
+@contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """A directory to be filled inside the `with` block, which becomes `target` when that ends well."""
+    with unfinished_directory(target.parent) as work:
+        result = work / "result"
+        result.mkdir()
+        yield result
+        publish(result, target)
+
+
 def publish(result: Path, target: Path) -> None:
     """Give a finished directory its name at once. If another process was first, its stays."""
     for path in sorted(result.iterdir()):

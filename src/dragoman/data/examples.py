@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from dragoman.data.alignment.spread import LinkSpread
-from dragoman.data.batch import Batch, PairBatch, collate, pad
+from dragoman.data.batch import PairBatch, collate, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.dice import Dice
+from dragoman.data.packed import Batch
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.store import PairStore

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import publish, unfinished_directory
+from dragoman.data.cache import new_directory
 from dragoman.data.clean import reason_of
 from dragoman.data.fingerprint import FORMAT_VERSION
 from dragoman.data.hashes import contains, map_numbers
@@ -89,12 +89,9 @@ class Prepared:
         lie elsewhere stay there."""
         if not directory.exists():
             try:
-                with unfinished_directory(directory.parent) as work:
-                    result = work / "result"
-                    result.mkdir()
+                with new_directory(directory) as result:
                     for name in (META, *self._meta.files):
                         link_or_copy(self.directory / name, result / name)
-                    publish(result, directory)
             except OSError as error:
                 reason = error.strerror or error
                 raise UserError(f"{directory}: cannot hold the prepared corpus ({reason})") from None

@@ -22,7 +22,7 @@ from dragoman.decode.replay import Replayed, Signal
 from dragoman.decode.wanted import Wanted
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.slots import TransformerSlots, fits, past_bytes
-from dragoman.nn.attention import tap_is_open
+from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Int, Tensor
 
 _MOST_SENTENCES = 512

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from dragoman.data.batch import unpadded
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constraints import Constraints
 from dragoman.decode.ended import Ended
@@ -32,5 +33,4 @@ def search_guarded(
         return search(scorer, src_ids[rows], src_mask[rows], calm, own, spelling, some_of(wanted, numbers))
 
     found = search(scorer, src_ids, src_mask, config, constraints, spelling, wanted)
-    sources = [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
-    return without_loops(found, sources, config, again)
+    return without_loops(found, unpadded(src_ids, src_mask), config, again)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from dragoman.data.batch import unpadded
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.constrain import Rules
 from dragoman.decode.ended import Ended
@@ -41,7 +42,7 @@ def sample(
     wanted: Sequence[Wanted] | None = None,
 ) -> list[list[Ended]]:
     """`n_best` independent samples of every sentence, in the order in which they are drawn."""
-    sources = [ids[keep].tolist() for ids, keep in zip(src_ids, src_mask, strict=True)]
+    sources = unpadded(src_ids, src_mask)
     at_once = max(1, _SCORES_AT_ONCE // (len(sources) * scorer.vocab.tgt_size))
     found: list[list[Ended]] = [[] for _ in sources]
     for first in range(0, config.n_best, at_once):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from dragoman.nn.attention import tap_is_open
+from dragoman.nn.tap import tap_is_open
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -46,6 +46,18 @@ class Call:
     """Leave out `<pad>` and `<s>`. That renormalises what is left, so it is done only where needed."""
     shows: Literal["attention", "logits"] | None = None
 
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What may be written, in CTranslate2's words, whole or piece by piece."""
+        return {
+            "no_repeat_ngram_size": self.no_repeat_ngram,
+            "suppress_sequences": _NO_TEXT if self.forbid else None,
+            "max_input_length": 0,
+            "max_decoding_length": self.longest,
+            "min_decoding_length": self.shortest,
+            "use_vmap": self.shortlist,
+        }
+
 
 class Runtime:
     """`workers` batches run at once, each on `threads` cores."""
@@ -79,12 +91,7 @@ class Runtime:
                 beam_size=call.beam,
                 num_hypotheses=call.beam,
                 length_penalty=call.length_penalty,
-                no_repeat_ngram_size=call.no_repeat_ngram,
-                suppress_sequences=_NO_TEXT if call.forbid else None,
-                max_input_length=0,
-                max_decoding_length=call.longest,
-                min_decoding_length=call.shortest,
-                use_vmap=call.shortlist,
+                **call.limits,
                 return_scores=call.beam > 1,
                 return_attention=call.shows == "attention",
                 return_logits_vocab=call.shows == "logits",
@@ -136,15 +143,7 @@ class Runtime:
 
     def stream(self, source: Ids, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
-        steps = self._model.generate_tokens(
-            self._names.of((*source, EOS_ID)),
-            no_repeat_ngram_size=call.no_repeat_ngram,
-            suppress_sequences=_NO_TEXT if call.forbid else None,
-            max_input_length=0,
-            max_decoding_length=call.longest,
-            min_decoding_length=call.shortest,
-            use_vmap=call.shortlist,
-        )
+        steps = self._model.generate_tokens(self._names.of((*source, EOS_ID)), **call.limits)
         return (step.token_id for step in steps)
 
     def _forced(

@@ -74,11 +74,10 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
         }
     if heads * head_dim != config.model_dim:
         options["head_dim"] = head_dim
-    decoder_layers = config.num_decoder_layers or config.num_layers
     spec: Any = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.num_layers, heads, **options),
         specs.TransformerDecoderSpec(
-            decoder_layers,
+            config.decoder_layers,
             heads,
             alignment_layer=_layer_of(shown, model),
             alignment_heads=0,

@@ -9,7 +9,7 @@ import triton.language as tl
 
 from dragoman.shapes import Float, Int, Tensor
 
-_BLOCK, WARPS = 8192, 8
+_BLOCK, _WARPS = 8192, 8
 
 
 @triton.jit
@@ -91,22 +91,34 @@ def smoothed_cross_entropy(
     """Summed loss and negative log-likelihood; where `sloped`, the logits become the gradient of the loss by
     them. Rows whose target is `ignore_id` count for nothing, and so do columns from `size` on, which only
     fill the rows up."""
-    rows, width = logits.shape
-    loss = torch.empty(2, rows, dtype=torch.float32, device=logits.device)
-    _cross_entropy[(rows,)](
-        logits,
-        logits if bias is None else bias,
+    width = logits.size(1)
+    sizes = {"size": size, "width": width, "block": block_of(width)}
+    return sums_of_rows(_cross_entropy, (logits,), bias, target, (ignore_id, smoothing), sizes, sloped)
+
+
+def sums_of_rows(
+    kernel: triton.JITFunction,
+    logits: tuple[Tensor, ...],
+    bias: Float[Tensor, "V"] | None,
+    target: Int[Tensor, "R"],
+    numbers: tuple[float, ...],
+    sizes: dict[str, int],
+    sloped: bool,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Run a kernel that has a program for every target, and add up the losses and likelihoods that those
+    write down."""
+    loss = torch.empty(2, len(target), dtype=torch.float32, device=target.device)
+    kernel[(len(target),)](
+        *logits,
+        logits[0] if bias is None else bias,
         target,
         loss[0],
         loss[1],
-        ignore_id,
-        smoothing,
-        size=size,
-        width=width,
-        block=block_of(width),
+        *numbers,
+        **sizes,
         has_bias=bias is not None,
         sloped=sloped,
-        num_warps=WARPS,
+        num_warps=_WARPS,
     )
     total, nll = loss.sum(dim=1)
     return total, nll

@@ -7,12 +7,19 @@ With the log-probabilities of both rows, log p and log q, the slope of KL(p‖q)
 Each row is read three times, the last two times from the cache, and written once.
 """
 
-import torch
 import triton
 import triton.language as tl
 
-from dragoman.kernels.loss import WARPS, block_of, read_logits, summed_up
+from dragoman.kernels.loss import block_of, read_logits, summed_up, sums_of_rows
 from dragoman.shapes import Float, Int, Tensor
+
+
+@triton.jit
+def _log_probabilities(first, second, bias, lse_p, lse_q, columns, inside, has_bias: tl.constexpr):
+    """A part of log p and of log q, and how far they are apart."""
+    log_p = read_logits(first, bias, columns, inside, has_bias) - lse_p
+    log_q = read_logits(second, bias, columns, inside, has_bias) - lse_q
+    return log_p, log_q, tl.where(inside, log_p - log_q, 0.0)
 
 
 @triton.jit
@@ -45,9 +52,7 @@ def _r_drop(
     for start in range(0, size, block):
         columns = start + tl.arange(0, block)
         inside = columns < size
-        log_p = read_logits(first, bias, columns, inside, has_bias) - lse_p
-        log_q = read_logits(second, bias, columns, inside, has_bias) - lse_q
-        apart = tl.where(inside, log_p - log_q, 0.0)
+        log_p, log_q, apart = _log_probabilities(first, second, bias, lse_p, lse_q, columns, inside, has_bias)
         p_from_q += tl.sum(tl.exp(log_p) * apart, axis=0)
         q_from_p -= tl.sum(tl.exp(log_q) * apart, axis=0)
     plain = lse_p + lse_q - chosen
@@ -59,9 +64,9 @@ def _r_drop(
         for start in range(0, size, block):
             columns = start + tl.arange(0, block)
             inside = columns < size
-            log_p = read_logits(first, bias, columns, inside, has_bias) - lse_p
-            log_q = read_logits(second, bias, columns, inside, has_bias) - lse_q
-            apart = tl.where(inside, log_p - log_q, 0.0)
+            log_p, log_q, apart = _log_probabilities(
+                first, second, bias, lse_p, lse_q, columns, inside, has_bias
+            )
             p, q = tl.exp(log_p), tl.exp(log_q)
             wanted = tl.where(columns == expected, 1 - smoothing, 0.0) + smoothing / size
             slope_p = p - wanted + weight / 2 * (p * (apart - p_from_q) + p - q)
@@ -83,23 +88,6 @@ def r_drop_sums(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Summed loss of two passes and their mean negative log-likelihood; where `sloped`, the logits become the
     gradient of the loss by them. Rows whose target is `ignore_id` count for nothing."""
-    _, rows, size = logits.shape
-    loss = torch.empty(2, rows, dtype=torch.float32, device=logits.device)
-    _r_drop[(rows,)](
-        logits[0],
-        logits[1],
-        logits if bias is None else bias,
-        target,
-        loss[0],
-        loss[1],
-        ignore_id,
-        smoothing,
-        weight,
-        size=size,
-        block=block_of(size),
-        has_bias=bias is not None,
-        sloped=sloped,
-        num_warps=WARPS,
-    )
-    total, nll = loss.sum(dim=1)
-    return total, nll
+    size = logits.size(2)
+    numbers, sizes = (ignore_id, smoothing, weight), {"size": size, "block": block_of(size)}
+    return sums_of_rows(_r_drop, (logits[0], logits[1]), bias, target, numbers, sizes, sloped)

@@ -33,6 +33,40 @@ def _tile(
 
 
 @triton.jit
+def _load(
+    tensor, stride, first, count, column, start, rows: tl.constexpr, dim: tl.constexpr, pad: tl.constexpr
+):
+    at, real = _tile(tensor, stride, first, count, column, start, rows, dim, pad)
+    return tl.load(at, mask=real, other=0.0)
+
+
+@triton.jit
+def _store(
+    value,
+    tensor,
+    stride,
+    first,
+    count,
+    column,
+    start,
+    rows: tl.constexpr,
+    dim: tl.constexpr,
+    pad: tl.constexpr,
+):
+    at, real = _tile(tensor, stride, first, count, column, start, rows, dim, pad)
+    tl.store(at, value.to(tensor.dtype.element_ty), mask=real)
+
+
+@triton.jit
+def _spans(asked_starts, memory_starts, sequence):
+    """Where the queries of a sequence begin and how many there are; the same of what they look at."""
+    first, there = tl.load(asked_starts + sequence), tl.load(memory_starts + sequence)
+    count = tl.load(asked_starts + sequence + 1) - first
+    known = tl.load(memory_starts + sequence + 1) - there
+    return first, count, there, known
+
+
+@triton.jit
 def _weights(
     query, key, start, count, scale, causal: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr
 ):
@@ -70,28 +104,19 @@ def _read(
     causal: tl.constexpr,
 ):
     sequence, head = tl.program_id(0), tl.program_id(1)
-    first, there = tl.load(asked_starts + sequence), tl.load(memory_starts + sequence)
-    count = tl.load(asked_starts + sequence + 1) - first
-    known = tl.load(memory_starts + sequence + 1) - there
+    first, count, there, known = _spans(asked_starts, memory_starts, sequence)
     if count + known == 0:
         return
     key_column += head * key_dim
     value_column += head * value_dim
-    at, real = _tile(memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
-    key = tl.load(at, mask=real, other=0.0)
-    at, real = _tile(memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
-    value = tl.load(at, mask=real, other=0.0)
+    key = _load(memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
+    value = _load(memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
     for start in range(0, keys, queries):
-        place, held = _tile(
-            asked, asked_stride, first, count, head * key_dim, start, queries, key_dim, key_pad
-        )
-        query = tl.load(place, mask=held, other=0.0)
+        query = _load(asked, asked_stride, first, count, head * key_dim, start, queries, key_dim, key_pad)
         weights = _weights(query, key, start, known, scale, causal, queries, keys).to(value.dtype)
         found = tl.dot(weights, value, input_precision="ieee")
-        place, held = _tile(
-            out, heads * value_dim, first, count, head * value_dim, start, queries, value_dim, value_pad
-        )
-        tl.store(place, found.to(out.dtype.element_ty), mask=held)
+        column, width = head * value_dim, heads * value_dim
+        _store(found, out, width, first, count, column, start, queries, value_dim, value_pad)
 
 
 @triton.jit(do_not_specialize=["key_column", "value_column"])
@@ -118,28 +143,19 @@ def _way_back(
     causal: tl.constexpr,
 ):
     sequence, head = tl.program_id(0), tl.program_id(1)
-    first, there = tl.load(asked_starts + sequence), tl.load(memory_starts + sequence)
-    count = tl.load(asked_starts + sequence + 1) - first
-    known = tl.load(memory_starts + sequence + 1) - there
+    first, count, there, known = _spans(asked_starts, memory_starts, sequence)
     if count + known == 0:
         return
     key_column += head * key_dim
     value_column += head * value_dim
-    at, real = _tile(memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
-    key = tl.load(at, mask=real, other=0.0)
-    at, real = _tile(memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
-    value = tl.load(at, mask=real, other=0.0)
+    key = _load(memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
+    value = _load(memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
     for_key = tl.zeros((keys, key_pad), dtype=tl.float32)
     for_value = tl.zeros((keys, value_pad), dtype=tl.float32)
     for start in range(0, keys, queries):
-        place, held = _tile(
-            asked, asked_stride, first, count, head * key_dim, start, queries, key_dim, key_pad
-        )
-        query = tl.load(place, mask=held, other=0.0)
-        place, held = _tile(
-            grad, heads * value_dim, first, count, head * value_dim, start, queries, value_dim, value_pad
-        )
-        out = tl.load(place, mask=held, other=0.0)
+        query = _load(asked, asked_stride, first, count, head * key_dim, start, queries, key_dim, key_pad)
+        column, width = head * value_dim, heads * value_dim
+        out = _load(grad, width, first, count, column, start, queries, value_dim, value_pad)
         weights = _weights(query, key, start, known, scale, causal, queries, keys)
         for_value += tl.dot(tl.trans(weights.to(out.dtype)), out, input_precision="ieee")
         for_weights = tl.dot(out, tl.trans(value), input_precision="ieee")
@@ -147,14 +163,10 @@ def _way_back(
         for_scores = (weights * (for_weights - level[:, None]) * scale).to(key.dtype)
         for_key += tl.dot(tl.trans(for_scores), query, input_precision="ieee")
         for_query = tl.dot(for_scores, key, input_precision="ieee")
-        place, held = _tile(
-            grad_asked, asked_stride, first, count, head * key_dim, start, queries, key_dim, key_pad
-        )
-        tl.store(place, for_query.to(grad_asked.dtype.element_ty), mask=held)
-    at, real = _tile(grad_memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
-    tl.store(at, for_key.to(grad_memory.dtype.element_ty), mask=real)
-    at, real = _tile(grad_memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
-    tl.store(at, for_value.to(grad_memory.dtype.element_ty), mask=real)
+        column = head * key_dim
+        _store(for_query, grad_asked, asked_stride, first, count, column, start, queries, key_dim, key_pad)
+    _store(for_key, grad_memory, memory_stride, there, known, key_column, 0, keys, key_dim, key_pad)
+    _store(for_value, grad_memory, memory_stride, there, known, value_column, 0, keys, value_dim, value_pad)
 
 
 class _Attend(torch.autograd.Function):

@@ -1,10 +1,10 @@
 """The contract that every sequence-to-sequence model keeps, and the memory that joins its halves.
 
-    encode(src_ids, src_mask) -> Memory            read the source
-    decode(tgt_in, memory)    -> hidden  B T D     all target positions at once (teacher forcing)
-    start(memory)             -> State             before the first target position
-    step(last_ids, state)     -> hidden  N D       one further position for every row
-    project(hidden)           -> logits  ... V     apart, so that a loss can go in chunks
+    encode(src_ids, src_mask) -> Memory                read the source
+    decode(tgt_in, memory)    -> hidden  B T D         all target positions at once (teacher forcing)
+    start(memory)             -> State                 before the first target position
+    step(last_ids, state)     -> hidden  N D, State    one further position for every row
+    project(hidden)           -> logits  ... V         apart, so that a loss can go in chunks
 
 Training, search, scoring and looking inside use these five and never ask which model it is. `step` after
 `step` gives what `decode` gives at once; a test holds every model to it.
@@ -16,7 +16,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from torch import nn
 
-from dragoman.data.batch import PackedPairs, PairBatch
+from dragoman.data.batch import PairBatch
+from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight

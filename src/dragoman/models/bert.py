@@ -20,7 +20,7 @@ from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer, read_through
+from dragoman.nn.layer import EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.nn.norm import make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -69,11 +69,8 @@ class Bert(nn.Module):
     def read_layers(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T D"]]:
-        found = [self._begun(self.positions(self.embedding(ids)), segments)]
-        visible = padding(mask)
-        for layer in self.layers:
-            found.append(layer(found[-1], visible, UNRELATED))
-        return found
+        x = self._begun(self.positions(self.embedding(ids)), segments)
+        return all_layers(self.layers, x, padding(mask), UNRELATED)
 
     def packed(
         self, ids: Int[Tensor, "1 N"], packing: Packing, segments: Int[Tensor, "1 N"]

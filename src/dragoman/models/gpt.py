@@ -12,7 +12,7 @@ A language model is asked with a source of the one piece that stands before the 
 nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
@@ -25,7 +25,7 @@ from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import EncoderLayer, read_through
+from dragoman.nn.layer import EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
 from dragoman.nn.norm import NormPlace, make_norm, stream
 from dragoman.nn.position import LearnedPositions
@@ -92,29 +92,17 @@ class GptDecoder(nn.Module):
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
         """Every layer's vectors of a source with nothing after it."""
-        found = [self._placed(memory.hidden, places_of(memory, 0))]
-        mask = _looking_back(memory.mask, 0)
-        for layer in self.layers:
-            found.append(layer(found[-1], mask, UNRELATED))
-        return [*found[:-1], self.final_norm(found[-1])]
+        x, mask = self._placed(memory.hidden, places_of(memory, 0)), _looking_back(memory.mask, 0)
+        return all_layers(self.layers, x, mask, UNRELATED, self.final_norm)
 
     def start(self, memory: Memory) -> "GptState":
         x, mask = self._placed(memory.hidden, places_of(memory, 0)), _looking_back(memory.mask, 0)
-        pasts = []
-        for layer in self.layers:
-            past = layer.self_attention.start(len(x), like=x)
-            x, past = layer.step(x, past, mask, UNRELATED)
-            pasts.append(past)
-        padded = mask.visible is not None
-        return GptState(tuple(pasts), lengths(memory.mask), memory.mask if padded else None, 1, 0)
+        return GptState.after(self.layers, x, mask, memory)
 
     def step(self, last_ids: Int[Tensor, "N"], state: "GptState") -> tuple[Float[Tensor, "N D"], "GptState"]:
         x = self._placed(self.embedding(last_ids[:, None]), state.places)  # N 1 D
-        mask, pasts = state.mask(), []
-        for layer, past in zip(self.layers, state.pasts, strict=True):
-            x, past = layer.step(x, past, mask, UNRELATED)
-            pasts.append(past)
-        return self.final_norm(x)[:, 0], replace(state, pasts=tuple(pasts), position=state.position + 1)
+        x, pasts = step_through(self.layers, x, state.pasts, state.mask())
+        return self.final_norm(x)[:, 0], replace(state, pasts=pasts, position=state.position + 1)
 
     def _placed(
         self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"] | None
@@ -134,6 +122,19 @@ class GptState:
     """None where nothing is padded."""
     beams: int
     position: int
+
+    @classmethod
+    def after(
+        cls, layers: Iterable[EncoderLayer], x: Float[Tensor, "B S D"], mask: Mask, memory: Memory
+    ) -> "GptState":
+        """After the source, which goes through all layers at once under its own mask."""
+        pasts = []
+        for layer in layers:
+            begun = layer.self_attention.start(len(x), like=x)
+            x, past = layer.step(x, begun, mask, UNRELATED)
+            pasts.append(past)
+        padded = mask.visible is not None
+        return cls(tuple(pasts), lengths(memory.mask), memory.mask if padded else None, 1, 0)
 
     @property
     def places(self) -> Int[Tensor, "N 1"]:
@@ -160,6 +161,20 @@ class GptState:
         mask = None if self.source_mask is None else self.source_mask[sentences]
         pasts = tuple(past.keep_rows(rows) for past in self.pasts)
         return replace(self, pasts=pasts, sources=self.sources[sentences], source_mask=mask)
+
+
+def step_through(
+    layers: Iterable[EncoderLayer],
+    x: Float[Tensor, "N Q D"],
+    pasts: tuple[KeyValueCache, ...],
+    mask: Mask,
+) -> tuple[Float[Tensor, "N Q D"], tuple[KeyValueCache, ...]]:
+    """Further positions through all layers, and their caches with them."""
+    longer = []
+    for layer, past in zip(layers, pasts, strict=True):
+        x, grown = layer.step(x, past, mask, UNRELATED)
+        longer.append(grown)
+    return x, tuple(longer)
 
 
 def places_of(memory: Memory, width: int) -> Int[Tensor, "B J"]:

@@ -47,10 +47,10 @@ from dragoman.config import check_counts, check_not_negative
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.base import CountedConfig, EncoderDecoder, Memory, Vocab
-from dragoman.nn.attention import tap_is_open
 from dragoman.nn.counts import Table, Tally
 from dragoman.nn.skips import Skips
 from dragoman.nn.state import rows_of
+from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _ELEMENTS_AT_ONCE = 1 << 22  # probabilities that are being mixed

@@ -23,7 +23,7 @@ from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState, read_through
+from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState, all_layers, read_through
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, stream
 from dragoman.nn.position import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
@@ -112,6 +112,10 @@ class TransformerConfig:
             )
 
     @property
+    def decoder_layers(self) -> int:
+        return self.num_decoder_layers or self.num_layers
+
+    @property
     def heads(self) -> tuple[int, int, int]:
         """H, d_k, d_v."""
         head_dim = self.head_dim or self.model_dim // self.num_heads
@@ -144,12 +148,9 @@ class TransformerEncoder(nn.Module):
     def read_layers(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
     ) -> list[Float[Tensor, "B S D"]]:
-        found = [self._embedded(src_ids)]
-        width = src_ids.size(1)
-        mask, relation = padding(src_mask), self.relations(width, width, like=found[0])
-        for layer in self.layers:
-            found.append(layer(found[-1], mask, relation))
-        return [*found[:-1], self.final_norm(found[-1])]
+        x = self._embedded(src_ids)
+        relation = self.relations(x.size(1), x.size(1), like=x)
+        return all_layers(self.layers, x, padding(src_mask), relation, self.final_norm)
 
     def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
         """The same for sequences that lie one after another."""
@@ -170,8 +171,7 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = embedding
         self.positions = _positions(config)
-        num_layers = config.num_decoder_layers or config.num_layers
-        layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(num_layers))
+        layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
         self.packs = _packs(config) and config.decoder_self == "attention"

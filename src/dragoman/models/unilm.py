@@ -26,13 +26,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
-from dragoman.models.gpt import GptReader, GptState, places_of
+from dragoman.models.gpt import GptReader, GptState, places_of, step_through
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer
-from dragoman.nn.mask import Mask, lengths, padding
+from dragoman.nn.layer import EncoderLayer, all_layers
+from dragoman.nn.mask import Mask, padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
 from dragoman.nn.relative import UNRELATED
@@ -114,23 +114,16 @@ class UnilmDecoder(nn.Module):
 
     def start(self, memory: Memory) -> GptState:
         x = self._placed(memory.hidden, places_of(memory, 0), _all(SOURCE, memory.hidden))
-        mask, pasts = padding(memory.mask), []
-        for layer in self.layers:
-            past = layer.self_attention.start(len(x), like=x)
-            x, past = layer.step(x, past, mask, UNRELATED)
-            pasts.append(past)
-        padded = mask.visible is not None
-        return GptState(tuple(pasts), lengths(memory.mask), memory.mask if padded else None, 1, 0)
+        return GptState.after(self.layers, x, padding(memory.mask), memory)
 
     def step(self, last_ids: Int[Tensor, "N"], state: GptState) -> tuple[Float[Tensor, "N D"], GptState]:
         last = self.embedding(last_ids[:, None])
         x = torch.cat([last, self.blank.expand_as(last)], dim=1)  # N 2 D
         places = torch.cat([state.places, state.places + 1], dim=1)
-        x, mask, pasts = self._placed(x, places, _all(TARGET, x)), state.mask(2), []
-        for layer, past in zip(self.layers, state.pasts, strict=True):
-            x, past = layer.step(x, past, mask, UNRELATED)
-            pasts.append(replace(past, length=past.length - 1))  # the blank goes
-        return self.to_say(x[:, 1]), replace(state, pasts=tuple(pasts), position=state.position + 1)
+        x = self._placed(x, places, _all(TARGET, x))
+        x, pasts = step_through(self.layers, x, state.pasts, state.mask(2))
+        pasts = tuple(replace(past, length=past.length - 1) for past in pasts)  # the blank goes
+        return self.to_say(x[:, 1]), replace(state, pasts=pasts, position=state.position + 1)
 
     def _placed(
         self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"], segments: Int[Tensor, "B T"]
@@ -139,18 +132,15 @@ class UnilmDecoder(nn.Module):
         return F.dropout(self.embedding_norm(x), self.dropout, self.training)
 
     def _through(self, x: Float[Tensor, "B T D"], mask: Mask) -> list[Float[Tensor, "B T D"]]:
-        found = [x]
-        for layer in self.layers:
-            found.append(layer(found[-1], mask, UNRELATED))
-        return found
+        return all_layers(self.layers, x, mask, UNRELATED)
 
 
 def looking(mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]) -> Mask:
     """All see what stands before them; those that are read from both sides see each other."""
-    open = (segments == BOTH_SIDES) | (segments == SOURCE)
+    freely = (segments == BOTH_SIDES) | (segments == SOURCE)
     places = torch.arange(mask.size(1), device=mask.device)
     before = places[None, :] <= places[:, None]  # Q M
-    visible = before | (open[:, :, None] & open[:, None, :])  # B Q M
+    visible = before | (freely[:, :, None] & freely[:, None, :])  # B Q M
     return Mask((visible & mask[:, None, :])[:, None])
 
 

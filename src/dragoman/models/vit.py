@@ -22,7 +22,7 @@ from dragoman.config import check_counts
 from dragoman.errors import UserError
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.init import gpt_weights, xavier_linear
-from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.layer import EncoderLayer, all_layers
 from dragoman.nn.mask import padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.position import LearnedPositions
@@ -79,11 +79,9 @@ class Vit(nn.Module):
         token's."""
         x = self.inputs(vectors.masked_fill(~mask[..., None], 0.0))
         x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
-        found = [F.dropout(x, self.dropout, self.training)]
+        x = F.dropout(x, self.dropout, self.training)
         visible = padding(F.pad(mask, (1, 0), value=True))
-        for layer in self.layers:
-            found.append(layer(found[-1], visible, UNRELATED))
-        return [*found[:-1], self.final_norm(found[-1])]
+        return all_layers(self.layers, x, visible, UNRELATED, self.final_norm)
 
     def forward(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:
         """A score for every label."""

@@ -7,13 +7,11 @@
     memory ─ key_value ─ attend ─ join heads ─ out                          cross-attention
 
 `attention_weights` is the only place where weights come into being, and it shows them to every open tap
-(see `open_tap`). While one is open, `attend` goes through it; otherwise the fused kernel runs, and no weights
+(`nn/tap.py`). While one is open, `attend` goes through it; otherwise the fused kernel runs, and no weights
 exist. A test holds the two equal. Other scores (`nn/scores.py`, Shaw's positions) are always explicit.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -24,31 +22,10 @@ from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import EVERYTHING, Mask
 from dragoman.nn.relative import UNRELATED, DistanceVectors, Relation
 from dragoman.nn.state import KeyValueCache
+from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
-Tap = Callable[[nn.Module, Float[Tensor, "B H Q M"]], None]
 _WIDEST_FLASH = 256
-_taps: list[tuple[Tap, nn.Module | None]] = []
-
-
-@contextmanager
-def open_tap(tap: Tap, only: nn.Module | None = None) -> Iterator[None]:
-    """Call `tap(module, weights)` for every attention computed inside the `with` block, or for that of one
-    module: then the others keep the fused kernel."""
-    _taps.append((tap, only))
-    try:
-        yield
-    finally:
-        _taps.remove((tap, only))
-
-
-def tap_is_open() -> bool:
-    """Whether anybody looks: then weights have to come into being."""
-    return bool(_taps)
-
-
-def _taps_on(owner: nn.Module) -> list[Tap]:
-    return [tap for tap, only in _taps if only is None or only is owner]
 
 
 def attend(
@@ -73,7 +50,7 @@ def attend(
         return here.packed(attend(owner, *padded, rows, dropout, scaled=scaled))
     if bias is not None:
         bias = bias.to(query.dtype)
-    if _taps and _taps_on(owner):
+    if taps_on(owner):
         scores = _dot_scores(query, key, scaled)
         return weigh(owner, scores if bias is None else scores + bias, value, mask, dropout)
     queries, memory, scale = query.size(2), key.size(2), None if scaled else 1.0
@@ -96,7 +73,7 @@ def _by_varlen(owner: nn.Module, query: Tensor, value: Tensor, mask: Mask) -> bo
     halves = (torch.bfloat16, torch.float16)
     uneven = not all(packing.even for packing in mask.packing)
     fits = query.size(-1) == value.size(-1) and query.size(-1) % 8 == 0 and query.size(-1) <= _WIDEST_FLASH
-    return uneven and fits and query.is_cuda and query.dtype in halves and not (_taps and _taps_on(owner))
+    return uneven and fits and query.is_cuda and query.dtype in halves and not taps_on(owner)
 
 
 def _attend_varlen(
@@ -159,7 +136,7 @@ def attention_weights(
     if dense is not None:
         scores = scores.masked_fill(~dense, -math.inf)
     weights = scores.softmax(dim=-1)
-    for tap in _taps_on(owner):
+    for tap in taps_on(owner):
         tap(owner, weights)
     return F.dropout(weights, dropout)
 
@@ -186,7 +163,7 @@ def join_heads(x: Float[Tensor, "B H T E"]) -> Float[Tensor, "B T HE"]:
 
 def _by_kernel(owner: "SelfAttention | CrossAttention", x: Float[Tensor, "B T D"], mask: Mask) -> bool:
     """Whether a packed batch can stay as it is: its sequences are short, and nobody asks for weights."""
-    if mask.packing is None or not usable(x) or (owner.dropout and owner.training) or _taps_on(owner):
+    if mask.packing is None or not usable(x) or (owner.dropout and owner.training) or taps_on(owner):
         return False
     from dragoman.kernels.sequences import WIDEST
 
@@ -299,7 +276,7 @@ class CrossAttention(nn.Module):
     """Queries from one sequence, keys and values from another, which are projected once."""
 
     looks_at_memory = True
-    """Its weights go over source positions: see `open_tap`."""
+    """Its weights go over source positions: see `nn/tap.py`."""
 
     def __init__(
         self,

@@ -107,6 +107,20 @@ def read_through(
     return normed
 
 
+def all_layers(
+    layers: Iterable[EncoderLayer],
+    x: Float[Tensor, "B S D"],
+    mask: Mask,
+    relation: Relation,
+    final_norm: nn.Module | None = None,
+) -> list[Float[Tensor, "B S D"]]:
+    """What goes into the first layer, and what each one gives; the norm at the end is that of the last."""
+    found = [x]
+    for layer in layers:
+        found.append(layer(found[-1], mask, relation))
+    return found if final_norm is None else [*found[:-1], final_norm(found[-1])]
+
+
 @dataclass(frozen=True)
 class LayerState:
     """One layer: the projected memory, which all beams of a sentence share, and the part that grows."""

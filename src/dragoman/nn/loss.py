@@ -9,6 +9,7 @@ With label smoothing ε (Szegedy et al. 2016) the target distribution is q = (1 
     loss = lse(z) − (1 − ε)·z_target − ε·mean(z)          d loss / d z = softmax(z) − q
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -34,9 +35,7 @@ def projected_cross_entropy(
 
     Rows whose target is `ignore_id` count for nothing.
     """
-    device = hidden.device.type
-    if torch.is_autocast_enabled(device):
-        hidden = hidden.to(torch.get_autocast_dtype(device))
+    hidden = in_autocast_type(hidden)
     loss, nll = _ProjectedCrossEntropy.apply(hidden, weight, bias, target, ignore_id, smoothing)  # type: ignore[misc]
     return loss, nll
 
@@ -91,12 +90,18 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
-        grad_loss = grad_outputs[0]
+        return (*scaled(ctx.saved_tensors, grad_outputs[0]), None, None, None)
 
-        def scaled(gradient: Tensor | None) -> Tensor | None:
-            return None if gradient is None else gradient * grad_loss.to(gradient.dtype)
 
-        return (*(scaled(gradient) for gradient in ctx.saved_tensors), None, None, None)
+def in_autocast_type(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    """What autocast makes of an input: a function with its own gradient has to ask."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
+
+
+def scaled(gradients: Iterable[Tensor | None], grad_loss: Float[Tensor, ""]) -> list[Tensor | None]:
+    """Gradients that the forward pass has found, by the slope of what became of its loss."""
+    return [None if found is None else found * grad_loss.to(found.dtype) for found in gradients]
 
 
 def _for_products(weight: Float[Tensor, "V D"], hidden: Float[Tensor, "R D"]) -> Float[Tensor, "F D"]:

@@ -20,7 +20,7 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from dragoman.nn.loss import add_product, cross_entropy
+from dragoman.nn.loss import add_product, cross_entropy, in_autocast_type, scaled
 from dragoman.shapes import Float, Int, Tensor
 
 _LOGITS_AT_ONCE = {"cpu": 1 << 21, "cuda": 1 << 27}
@@ -68,9 +68,7 @@ def projected_r_drop(
     r_drop_weight: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The same two sums of what is projected, by a kernel, for tensors that one can take."""
-    device = passes.device.type
-    if torch.is_autocast_enabled(device):
-        passes = passes.to(torch.get_autocast_dtype(device))
+    passes = in_autocast_type(passes)
     options = (target, ignore_id, smoothing, r_drop_weight)
     total, nll = _ProjectedRDrop.apply(passes, weight, bias, *options)  # type: ignore[misc]
     return total, nll
@@ -119,10 +117,7 @@ class _ProjectedRDrop(torch.autograd.Function):
     def backward(  # type: ignore[override]  # the decorator hides the names of the parameters
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor | None, ...]:
-        def scaled(gradient: Tensor | None) -> Tensor | None:
-            return None if gradient is None else gradient * grad_outputs[0].to(gradient.dtype)
-
-        return (*map(scaled, ctx.saved_tensors), None, None, None, None)
+        return (*scaled(ctx.saved_tensors, grad_outputs[0]), None, None, None, None)
 
 
 def symmetric_divergence(a: Float[Tensor, "R V"], b: Float[Tensor, "R V"]) -> Float[Tensor, "R"]:

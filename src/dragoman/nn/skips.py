@@ -12,8 +12,9 @@ import math
 import torch
 from torch import nn
 
-from dragoman.nn.attention import tap_is_open, weigh
+from dragoman.nn.attention import weigh
 from dragoman.nn.counts import Table
+from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 

@@ -25,6 +25,7 @@ from dragoman.decode.scorer import log_probs
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.embedding import TokenEmbedding
+from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 
 Method = Literal["gradient", "gradient_x_input", "integrated_gradients"]
@@ -111,8 +112,5 @@ def _in_place_of(embeddings: Sequence[nn.Module], vectors: Sequence[Tensor]) -> 
         module.register_forward_hook(lambda _module, _inputs, _output, given=given: given)
         for module, given in zip(embeddings, vectors, strict=True)
     ]
-    try:
+    with standing(hooks):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -2,19 +2,18 @@
 
     embedding ─ + position ─ [ layers before ] ─▶ x ─▶ q, k, v
 
-Caught by hooks that stand only while one pair is read.
+Caught by hooks while one pair is read.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from dragoman.data.batch import Device, collate
+from dragoman.data.batch import Device
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.probe.hooks import read_pair, standing
 from dragoman.shapes import Float, Tensor
 
 
@@ -48,12 +47,7 @@ def inputs_of(
     positions = modules.get(f"{module.partition('.')[0]}.positions")
     if positions is not None:
         hooks.append(positions.register_forward_hook(placed))
-    batch = collate([(src_ids, tgt_ids)], device)
-    try:
-        with torch.no_grad():
-            model(batch.src_ids, batch.src_mask, batch.tgt_in)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with standing(hooks):
+        read_pair(model, src_ids, tgt_ids, device)
     embedded = caught.get("embedded")
     return Inputs(caught["read"], embedded, None if embedded is None else caught["placed"] - embedded)

@@ -1,7 +1,4 @@
-"""Queries, keys and values: what an attention worked with, caught by hooks while a pair is read.
-
-Hooks stand on the modules only inside `catch_vectors`; at all other times nothing is there that could cost.
-"""
+"""Queries, keys and values: what an attention worked with, caught by hooks while a pair is read."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,12 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from dragoman.data.batch import Device, collate
+from dragoman.data.batch import Device
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention, split_heads
 from dragoman.nn.mask import Mask
 from dragoman.nn.relative import UNRELATED, Relation
 from dragoman.nn.scores import ScoredAttention
+from dragoman.probe.hooks import read_pair, standing
 from dragoman.shapes import Bool, Float, Tensor
 
 
@@ -61,20 +59,16 @@ def catch_vectors(model: EncoderDecoder) -> Iterator[Caught]:
         for name, module in model.named_modules()
         if isinstance(module, SelfAttention | CrossAttention)
     ]
-    try:
+    with standing(hooks):
         yield caught
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def vectors_of(
     model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
 ) -> Caught:
     """Of a forced pair. Only multi-head attention has such vectors; see `contexts_of` for the scored ones."""
-    batch = collate([(src_ids, tgt_ids)], device)
-    with torch.no_grad(), catch_vectors(model) as caught:
-        model(batch.src_ids, batch.src_mask, batch.tgt_in)
+    with catch_vectors(model) as caught:
+        read_pair(model, src_ids, tgt_ids, device)
     return caught
 
 
@@ -92,13 +86,8 @@ def contexts_of(
         for name, module in model.named_modules()
         if isinstance(module, ScoredAttention)
     ]
-    batch = collate([(src_ids, tgt_ids)], device)
-    try:
-        with torch.no_grad():
-            model(batch.src_ids, batch.src_mask, batch.tgt_in)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with standing(hooks):
+        read_pair(model, src_ids, tgt_ids, device)
     return found
 
 

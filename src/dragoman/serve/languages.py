@@ -22,9 +22,12 @@ _SHORT = {long: code for code, long, _ in _ROWS} | {"ger": "de", "fre": "fr", "d
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS", "ZH-HANT")}
 """What DeepL's clients insist on as targets; a model of the base language stands for each."""
 _VARIANT_NAMES = {
-    **{"EN-GB": "English (British)", "EN-US": "English (American)"},
-    **{"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
-    **{"ZH-HANS": "Chinese (simplified)", "ZH-HANT": "Chinese (traditional)"},
+    "EN-GB": "English (British)",
+    "EN-US": "English (American)",
+    "PT-BR": "Portuguese (Brazilian)",
+    "PT-PT": "Portuguese (European)",
+    "ZH-HANS": "Chinese (simplified)",
+    "ZH-HANT": "Chinese (traditional)",
 }
 _SAME = {"nb": "no", "no": "nb", "iw": "he", "in": "id"}
 

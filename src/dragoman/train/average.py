@@ -17,7 +17,8 @@ from dragoman.checkpoint.model import build_described, load_into, write_best
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.train.config import LOWER_IS_BETTER
-from dragoman.train.run import DATA, Run, pick_device
+from dragoman.train.device import pick_device
+from dragoman.train.run import DATA, Run
 from dragoman.train.state import Best, Progress, uses_bf16
 from dragoman.train.validate_task import make_validator
 

@@ -16,8 +16,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from dragoman.data.batch import Batch, PackedPairs, PackedText, PairBatch, TextBatch
+from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.examples import Examples
+from dragoman.data.packed import Batch, PackedPairs, PackedText
 from dragoman.data.sampler import FIRST, BucketSampler, Window, tempered
 from dragoman.data.tracks import TrackSampler
 from dragoman.train.config import RunConfig

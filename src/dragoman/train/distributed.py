@@ -29,7 +29,7 @@ from torch.distributed import GradBucket  # pyright: ignore[reportPrivateImportU
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.data.batch import Batch
+from dragoman.data.packed import Batch
 from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.heads import TaskNetwork

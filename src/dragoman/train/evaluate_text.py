@@ -11,7 +11,8 @@ from dragoman.checkpoint.model import load_network
 from dragoman.data.corpus import prepare
 from dragoman.data.formats import group_files
 from dragoman.errors import UserError
-from dragoman.train.run import Run, pick_device
+from dragoman.train.device import pick_device
+from dragoman.train.run import Run
 from dragoman.train.validate import Validator
 
 

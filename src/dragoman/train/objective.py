@@ -4,9 +4,18 @@ from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.heads import TaskNetwork
-from dragoman.objectives import CrossEntropy, GuidedAlignment, MaskedLanguageModel, Objective, RDrop
-from dragoman.pretraining import AskedPieces, CarriedCausal, PenalisedCausal, TellsDropout
-from dragoman.task_objectives import TaskLoss
+from dragoman.objectives import (
+    AskedPieces,
+    CarriedCausal,
+    CrossEntropy,
+    GuidedAlignment,
+    MaskedLanguageModel,
+    Objective,
+    PenalisedCausal,
+    RDrop,
+    TaskLoss,
+    TellsDropout,
+)
 from dragoman.train.config import ObjectiveConfig, RunConfig
 from dragoman.train.distributed import Crew
 

@@ -17,11 +17,12 @@ from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
 from dragoman.train.auto import CorpusStats, choose, measure, this_machine
 from dragoman.train.config import RunConfig, differences, resolve
+from dragoman.train.device import pick_device
 from dragoman.train.display import Display, duration
 from dragoman.train.estimate import Estimate, estimate
 from dragoman.train.examples import Corpus
 from dragoman.train.plan_task import completed_task, prepare_for_task, task_rows
-from dragoman.train.run import Run, pick_device
+from dragoman.train.run import Run
 
 Overrides = Sequence[str] | Mapping[str, Any]
 Source = str | Path | Mapping[str, Any]

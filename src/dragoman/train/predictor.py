@@ -6,7 +6,8 @@ from dragoman.checkpoint.model import load_network
 from dragoman.decode.predict import Predictor
 from dragoman.errors import UserError
 from dragoman.models.heads import TaskNetwork
-from dragoman.train.run import Run, pick_device
+from dragoman.train.device import pick_device
+from dragoman.train.run import Run
 
 
 def open_predictor(run: Run | str | Path, which: str = "best", device: str = "auto") -> Predictor:

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from dragoman.data.batch import Batch, PackedPairs, PackedText, PairBatch
+from dragoman.data.batch import PairBatch
+from dragoman.data.packed import Batch, PackedPairs, PackedText
 from dragoman.shapes import Float, Tensor
 
 Sums = tuple[Float[Tensor, ""], Float[Tensor, ""]]

@@ -7,7 +7,7 @@ data/             the prepared corpus, as hard links; only training needs it
 checkpoints/      one directory each, named by its update
 best.json         which of them is the best
 shortlist.txt     which target pieces a source piece can become, once it has been asked for
-metrics.jsonl  timing.jsonl  log.txt
+metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
 """
 
 import fcntl
@@ -48,6 +48,7 @@ from dragoman.models.base import matrices
 from dragoman.nn.int8 import quantize
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig, resolve, to_yaml
+from dragoman.train.device import pick_device
 from dragoman.train.examples import Corpus
 from dragoman.train.log import read_records
 
@@ -69,8 +70,8 @@ class Outcome:
 
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
-"""In which the weights are kept. Of int8 that is what is not multiplied: see `nn/int8.py`."""
-"""Of the weights while translating. Half as many bytes are read; scores have about three digits."""
+"""Of the weights while translating. With bfloat16 half as many bytes are read, and scores have about three
+digits; of int8 it is what is not multiplied (`nn/int8.py`)."""
 
 
 class Run:
@@ -260,16 +261,7 @@ def ensemble(
     """The models of several runs as one translator, which searches as the first run does. They may be of any
     family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
     for run in runs:
-        if run.config.task is not None:
-            raise UserError(
-                f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
-                f"dragoman predict {run.directory}"
-            )
-        if run.config.objective.name != "translate":
-            raise UserError(
-                f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
-                "translate; a causal one goes on from a prompt with  dragoman generate RUN"
-            )
+        _refuse_unless_it_translates(run)
     chosen = pick_device(device)
     first, *others = (load_model(run.directory, chosen, which) for run in runs)
     src, tgt = first.src_tokenizer, first.tgt_tokenizer
@@ -279,12 +271,7 @@ def ensemble(
                 f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
                 "same ones can translate together"
             )
-    if precision not in PRECISIONS:
-        raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
-    if precision != "float32" and any(run.config.counted for run in runs):
-        raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
-    if precision == "int8" and chosen.type != "cpu":
-        raise UserError(f"precision: int8 is for the CPU; set the device to cpu, or bfloat16 on {chosen}")
+    _refuse_precision(precision, runs, chosen)
     dtype = PRECISIONS[precision]
     models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
     if precision == "int8":
@@ -299,29 +286,26 @@ def ensemble(
     return translator
 
 
-def pick_device(name: str, local_rank: int | None = None) -> torch.device:
-    """`auto` is the GPU where there is one; of several processes on a machine each takes a GPU of its own."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and local_rank is not None:
-        if local_rank >= (count := torch.cuda.device_count()) > 0:
-            raise UserError(
-                f"train.device: process {local_rank} of this machine has no GPU, there are {count}; start "
-                f"as many processes as GPUs (--nproc-per-node {count})"
-            )
-        name = f"cuda:{local_rank}"
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise UserError(f"train.device: '{name}' cannot be used here ({reason})") from None
-    if device.type == "cuda":
-        # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
-        torch.backends.cuda.enable_cudnn_sdp(False)
-        # float32 is float32: recurrent and convolutional layers would round to TF32 and be 1e-3 off.
-        torch.backends.cudnn.allow_tf32 = False
-    return device
+def _refuse_unless_it_translates(run: Run) -> None:
+    if run.config.task is not None:
+        raise UserError(
+            f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
+            f"dragoman predict {run.directory}"
+        )
+    if run.config.objective.name != "translate":
+        raise UserError(
+            f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
+            "translate; a causal one goes on from a prompt with  dragoman generate RUN"
+        )
+
+
+def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device) -> None:
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
+    if precision != "float32" and any(run.config.counted for run in runs):
+        raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
+    if precision == "int8" and device.type != "cpu":
+        raise UserError(f"precision: int8 is for the CPU; set the device to cpu, or bfloat16 on {device}")
 
 
 def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:

@@ -9,13 +9,14 @@ from dragoman.data.labelled.examples import Labelled
 from dragoman.errors import UserError
 from dragoman.train.config import RunConfig
 from dragoman.train.count import count_run
+from dragoman.train.device import pick_device
 from dragoman.train.display import Display, duration
 from dragoman.train.distributed import ALONE, Crew
 from dragoman.train.examples import Corpus
 from dragoman.train.keeper import Keeper
 from dragoman.train.log import Log, NoLog, open_tensorboard
 from dragoman.train.loop import Loop
-from dragoman.train.run import Outcome, Run, pick_device
+from dragoman.train.run import Outcome, Run
 from dragoman.train.signals import StopRequest, stop_on_signals
 from dragoman.train.state import Training
 

@@ -24,13 +24,12 @@ from dragoman.checkpoint.model import (
     vocab_of,
 )
 from dragoman.config import from_dict, to_dict
-from dragoman.data.batch import Batch
+from dragoman.data.packed import Batch
 from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.models.base import Spelt
 from dragoman.models.heads import TaskNetwork
-from dragoman.objectives import Loss
-from dragoman.pretraining import CarriedCausal
+from dragoman.objectives import CarriedCausal, Loss
 from dragoman.train.auxiliary import WithLanguageModel
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like

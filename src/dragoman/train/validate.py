@@ -19,16 +19,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import Batch, PairBatch, TextBatch, by_length
+from dragoman.data.batch import PairBatch, TextBatch, by_length
 from dragoman.data.corpus import Prepared
+from dragoman.data.packed import Batch
 from dragoman.data.tracks import TrackSampler
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
-from dragoman.objectives import decode_own_words
-from dragoman.pretraining import ANSWERS, Answers, CarriedState
+from dragoman.objectives import ANSWERS, Answers, CarriedState, decode_own_words
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import plain_examples
 from dragoman.train.frequencies import frequency_loss

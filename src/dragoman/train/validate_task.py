@@ -22,7 +22,7 @@ from dragoman.evaluate.labels import (
     pearson,
     spearman,
 )
-from dragoman.task_objectives import task_loss
+from dragoman.objectives import task_loss
 from dragoman.train.config import RunConfig
 from dragoman.train.examples import Corpus
 from dragoman.train.validate import Sample, Validation, Validator

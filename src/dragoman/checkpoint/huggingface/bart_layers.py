@@ -7,6 +7,7 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
+    numbered,
     read_activation,
     refuse_unequal,
 )
@@ -56,13 +57,15 @@ def layer_weights(theirs: str, cross: bool) -> dict[str, Weight]:
 
 def body_weights(config: TransformerConfig) -> dict[str, Weight]:
     """All layers and the bias of the projection."""
-    depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers or config.num_layers}
-    named = {
-        f"{side}.layers.{number}.{ours}": weight
-        for side, depth in depths.items()
-        for number in range(depth)
-        for ours, weight in layer_weights(f"model.{side}.layers.{number}", side == "decoder").items()
-    }
+
+    def encoder_layer(number: int) -> dict[str, Weight]:
+        return layer_weights(f"model.encoder.layers.{number}", cross=False)
+
+    def decoder_layer(number: int) -> dict[str, Weight]:
+        return layer_weights(f"model.decoder.layers.{number}", cross=True)
+
+    named = numbered("encoder.layers", config.num_layers, encoder_layer)
+    named |= numbered("decoder.layers", config.decoder_layers, decoder_layer)
     if config.output_bias:
         named["projection.bias"] = Weight((BIAS,), rows="tgt", flat=True)
     return named
@@ -89,7 +92,7 @@ def read_shape(fields: Fields) -> dict[str, Any]:
 
 def write_shape(config: TransformerConfig) -> dict[str, Any]:
     sides = {
-        "layers": (config.num_layers, config.num_decoder_layers or config.num_layers),
+        "layers": (config.num_layers, config.decoder_layers),
         "attention_heads": (config.num_heads, config.num_heads),
         "ffn_dim": (config.ff_dim, config.ff_dim),
     }

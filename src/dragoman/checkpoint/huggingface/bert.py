@@ -8,6 +8,7 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
+    numbered,
     read_activation,
     refuse_others,
 )
@@ -58,15 +59,11 @@ def _weights(config: BertConfig, shared: bool) -> dict[str, Weight]:  # noqa: AR
         "segments": Weight(("bert.embeddings.token_type_embeddings.weight",)),
         "projection.bias": Weight((_BIAS,), rows="tgt"),
     }
-    named |= modules(_MODULES)
-    for number in range(config.num_layers):
-        layer = _layer(f"bert.encoder.layer.{number}")
-        named |= {f"layers.{number}.{ours}": weight for ours, weight in layer.items()}
-    return named
+    return named | modules(_MODULES) | numbered("layers", config.num_layers, _layer)
 
 
-def _layer(theirs: str) -> dict[str, Weight]:
-    parts = ("query", "key", "value")
+def _layer(number: int) -> dict[str, Weight]:
+    theirs, parts = f"bert.encoder.layer.{number}", ("query", "key", "value")
     named = {
         "self_attention.query_key_value": tuple(f"{theirs}.attention.self.{part}" for part in parts),
         "self_attention.out": (f"{theirs}.attention.output.dense",),
@@ -85,11 +82,13 @@ BERT = Family(
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,
-    output_bias=None,
     copies={_TOKENS: ("cls.predictions.decoder.weight",), _BIAS: ("cls.predictions.decoder.bias",)},
     computed=(".position_ids", ".token_type_ids"),
     prefix="bert.",
     controls="pair",
+    loader="AutoModelForPreTraining",
+    encoder_decoder=False,
+    silences=(),
     heads=("pooler.", "transform", "next_sentence.", "projection."),
     older={".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"},
 )

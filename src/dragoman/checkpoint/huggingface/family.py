@@ -18,6 +18,7 @@ from dragoman.errors import UserError
 
 Fields = Mapping[str, Any]
 Controls = Literal["decoder", "text", "pair", "none"]
+Side = Literal["src", "tgt"]
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -34,7 +35,7 @@ class Weight:
     """Where one tensor of ours is in a published file."""
 
     theirs: tuple[str, ...]
-    rows: Literal["src", "tgt"] | None = None
+    rows: Side | None = None
     """It has a row for every piece of this vocabulary."""
     skip: int = 0
     """Rows that theirs has in front and nobody reads; they are written as zeros."""
@@ -59,7 +60,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture. A new one is a file like `marian.py`, and a line in `__init__.py`."""
+    """One architecture. A new one is a file like `marian.py`, and a line in `families.py`."""
 
     model_type: str
     """As config.json has it."""
@@ -71,10 +72,10 @@ class Family:
     write_config: Callable[[Any], dict[str, Any]]
     weights: Callable[[Any, bool], dict[str, Weight]]
     """By our name, of a model with these options; with one vocabulary for both sides or two."""
-    output_bias: str | None
-    """Their name of a bias on the projection, where they have one."""
     copies: Mapping[str, tuple[str, ...]]
     """Names that a file may have beside, or in place of, the one that the table reads."""
+    output_bias: str | None = None
+    """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
     """How names end of what a file may hold and nobody needs: tables that are computed."""
     own_projection: str | None = None
@@ -90,13 +91,11 @@ class Family:
     """Our modules that a file may lack; they are new then."""
     older: Mapping[str, str] = field(default_factory=dict)
     """How names end in older files, and how they do today."""
-
-    @property
-    def loader(self) -> str:
-        """The class of transformers that opens one with all its weights."""
-        return {"gpt": "AutoModelForCausalLM", "bert": "AutoModelForPreTraining"}.get(
-            self.kind, "AutoModelForSeq2SeqLM"
-        )
+    loader: str = "AutoModelForSeq2SeqLM"
+    """The class of transformers that opens one with all its weights."""
+    encoder_decoder: bool = True
+    silences: tuple[str, ...] = ("silent_bos",)
+    """Our options by which a control piece has no part in the softmax, where there are any."""
 
 
 def modules(
@@ -110,6 +109,15 @@ def modules(
         )
         for ours, theirs in pairs.items()
         for kind in kinds
+    }
+
+
+def numbered(place: str, layers: int, layer: Callable[[int], Mapping[str, Weight]]) -> dict[str, Weight]:
+    """The weights of all layers at a `place` of ours: `layer` has those of one."""
+    return {
+        f"{place}.{number}.{ours}": weight
+        for number in range(layers)
+        for ours, weight in layer(number).items()
     }
 
 

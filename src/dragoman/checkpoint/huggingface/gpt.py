@@ -6,15 +6,18 @@
 Matrices stand on their side in these files: inputs before outputs.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.checkpoint.huggingface.family import (
     ACTIVATIONS,
+    Controls,
     Family,
     Fields,
     Weight,
     activation_name,
     modules,
+    numbered,
     read_activation,
     refuse_others,
     refuse_unless,
@@ -25,7 +28,6 @@ from dragoman.models.gpt import GptConfig
 _HEAD = "lm_head.weight"
 _FIRST_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
 """GPT's gelu is the approximation of it."""
-_COMPUTED = (".attn.bias", ".attn.masked_bias", "position_ids")
 _SHAPE = {
     "num_layers": "n_layer",
     "model_dim": "n_embd",
@@ -89,58 +91,67 @@ def _weights(config: GptConfig, tokens: str, places: str) -> dict[str, Weight]:
     named["decoder.positions.weight"] = Weight((places,))
     if config.tie_embeddings == "inputs":
         named["projection.weight"] = Weight((_HEAD,), rows="tgt")
-    for number in range(config.num_layers):
-        theirs = f"transformer.h.{number}"
-        matrices = {
-            "self_attention.query_key_value": (f"{theirs}.attn.c_attn",),
-            "self_attention.out": (f"{theirs}.attn.c_proj",),
-            "feedforward.widen": (f"{theirs}.mlp.c_fc",),
-            "feedforward.narrow": (f"{theirs}.mlp.c_proj",),
-        }
-        norms = {"self_residual.norm": (f"{theirs}.ln_1",), "ff_residual.norm": (f"{theirs}.ln_2",)}
-        layer = modules(matrices, turned=True) | modules(norms)
-        named |= {f"decoder.layers.{number}.{ours}": weight for ours, weight in layer.items()}
+    named |= numbered("decoder.layers", config.num_layers, _layer)
     if config.norm == "pre":
         named |= modules({"decoder.final_norm": ("transformer.ln_f",)})
     return named
 
 
-def _gpt_weights(config: GptConfig, shared: bool) -> dict[str, Weight]:  # noqa: ARG001 (it is always one)
-    return _weights(config, _GPT_TOKENS, "transformer.positions_embed.weight")
+def _layer(number: int) -> dict[str, Weight]:
+    theirs = f"transformer.h.{number}"
+    matrices = {
+        "self_attention.query_key_value": (f"{theirs}.attn.c_attn",),
+        "self_attention.out": (f"{theirs}.attn.c_proj",),
+        "feedforward.widen": (f"{theirs}.mlp.c_fc",),
+        "feedforward.narrow": (f"{theirs}.mlp.c_proj",),
+    }
+    norms = {"self_residual.norm": (f"{theirs}.ln_1",), "ff_residual.norm": (f"{theirs}.ln_2",)}
+    return modules(matrices, turned=True) | modules(norms)
 
 
-def _gpt2_weights(config: GptConfig, shared: bool) -> dict[str, Weight]:  # noqa: ARG001
-    return _weights(config, _GPT2_TOKENS, "transformer.wpe.weight")
+def _family(
+    model_type: str,
+    architecture: str,
+    read_config: Callable[[Fields], dict[str, Any]],
+    write_config: Callable[[GptConfig], dict[str, Any]],
+    tokens: str,
+    places: str,
+    controls: Controls,
+) -> Family:
+    """What the two have in common; `tokens` and `places` are their names of the embeddings."""
+    return Family(
+        model_type=model_type,
+        architecture=architecture,
+        kind="gpt",
+        read_config=read_config,
+        write_config=write_config,
+        weights=lambda config, shared: _weights(config, tokens, places),  # noqa: ARG005 (one vocabulary)
+        copies={tokens: (_HEAD,)},
+        computed=(".attn.bias", ".attn.masked_bias", "position_ids"),
+        own_projection=_HEAD,
+        prefix="transformer.",
+        controls=controls,
+        loader="AutoModelForCausalLM",
+        encoder_decoder=False,
+        silences=("silent_bos", "silent_pad"),
+    )
 
 
-_GPT_TOKENS, _GPT2_TOKENS = "transformer.tokens_embed.weight", "transformer.wte.weight"
-
-GPT = Family(
-    model_type="openai-gpt",
-    architecture="OpenAIGPTLMHeadModel",
-    kind="gpt",
-    read_config=_read_gpt,
-    write_config=_write_gpt,
-    weights=_gpt_weights,
-    output_bias=None,
-    copies={_GPT_TOKENS: (_HEAD,)},
-    computed=_COMPUTED,
-    own_projection=_HEAD,
-    prefix="transformer.",
+GPT = _family(
+    "openai-gpt",
+    "OpenAIGPTLMHeadModel",
+    _read_gpt,
+    _write_gpt,
+    tokens="transformer.tokens_embed.weight",
+    places="transformer.positions_embed.weight",
     controls="none",
 )
-
-GPT2 = Family(
-    model_type="gpt2",
-    architecture="GPT2LMHeadModel",
-    kind="gpt",
-    read_config=_read_gpt2,
-    write_config=_write_gpt2,
-    weights=_gpt2_weights,
-    output_bias=None,
-    copies={_GPT2_TOKENS: (_HEAD,)},
-    computed=_COMPUTED,
-    own_projection=_HEAD,
-    prefix="transformer.",
+GPT2 = _family(
+    "gpt2",
+    "GPT2LMHeadModel",
+    _read_gpt2,
+    _write_gpt2,
+    tokens="transformer.wte.weight",
+    places="transformer.wpe.weight",
     controls="text",
 )

@@ -9,9 +9,9 @@ none      GPT                there are none: three new ones, which begin as copi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from dragoman.checkpoint.huggingface.family import Family
+from dragoman.checkpoint.huggingface.family import Family, Side
 from dragoman.checkpoint.huggingface.files import (
     CONFIG,
     LIBRARY,
@@ -34,7 +34,7 @@ class Numbers:
     eos: int
     src_size: int
     tgt_size: int
-    silent: bool
+    silent_bos: bool
     """`<s>` has no part in the softmax."""
     silent_pad: bool = False
     opening: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ class Numbers:
     apart: bool = False
     """All three are new, and the piece that they are copies of stays what it is."""
 
-    def order(self, side: Literal["src", "tgt"]) -> list[int]:
+    def order(self, side: Side) -> list[int]:
         """Their id for each of ours: the three control pieces first. A decoder that begins with its padding
         or its end has that number twice."""
         first = [self.pad, self.start, self.eos]
@@ -89,7 +89,7 @@ def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> N
         eos,
         size,
         tgt_size,
-        silent=start in (pad, eos) or bool(said.get("silent_bos")),
+        silent_bos=start in (pad, eos) or bool(said.get("silent_bos")),
         silent_pad=pad == eos or bool(said.get("silent_pad")),
         opening=opening,
         apart=controls == "none",

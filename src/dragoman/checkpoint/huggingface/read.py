@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
 from dragoman.checkpoint.huggingface.families import FAMILIES
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight
+from dragoman.checkpoint.huggingface.family import Family, Fields, Side, Weight
 from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, one_of, read_fields, read_tensors
 from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
 from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
@@ -90,12 +90,10 @@ def _with_full_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Te
 
 def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: Numbers) -> dict[str, Any]:
     """Options that a configuration does not tell reliably."""
-    found: dict[str, Any] = {} if family.kind == "bert" else {"silent_bos": numbers.silent}
-    if family.kind == "gpt":
-        found["silent_pad"] = numbers.silent_pad
+    found: dict[str, Any] = {name: getattr(numbers, name) for name in family.silences}
     if family.output_bias is not None and family.output_bias in tensors:
         bias = tensors[family.output_bias].flatten().clone()
-        if numbers.silent and numbers.start not in (numbers.pad, numbers.eos):
+        if numbers.silent_bos and numbers.start not in (numbers.pad, numbers.eos):
             bias[numbers.start] = 0  # one of our exports, in which it says that <s> is silent
         found["output_bias"] = bool(bias.any())
     if family.own_projection is not None:
@@ -126,7 +124,7 @@ def _our_tensors(
         ours[name] = weight.read(tensors)
         if weight.rows is not None:
             ours[name] = _reordered(directory, weight.theirs[0], ours[name], numbers.order(weight.rows))
-    if "projection.bias" in ours and numbers.silent:
+    if "projection.bias" in ours and numbers.silent_bos:
         ours["projection.bias"][BOS_ID] = SILENCE
     return ours
 
@@ -175,8 +173,9 @@ def _without_copies(
 
 
 def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: Tokenizer) -> None:
-    for tokenizer, side in ((src, "src"), (tgt, "tgt")):
-        rows = len(numbers.order("src" if side == "src" else "tgt"))
+    sides: dict[Side, Tokenizer] = {"src": src, "tgt": tgt}
+    for side, tokenizer in sides.items():
+        rows = len(numbers.order(side))
         if tokenizer.size != rows:
             raise UserError(
                 f"{directory}: the {side} tokenizer has {tokenizer.size} pieces, and the model {rows}"

@@ -4,6 +4,7 @@ The first T5 has one matrix for everything and divides what it projects by √D;
 of its own.
 """
 
+from functools import partial
 from typing import Any
 
 from dragoman.checkpoint.huggingface.family import (
@@ -13,6 +14,7 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
+    numbered,
     refuse_unless,
 )
 from dragoman.errors import UserError
@@ -79,7 +81,7 @@ def _write_config(config: TransformerConfig) -> dict[str, Any]:
     gate = "gated-gelu" if activation == "gelu_new" else f"gated-{activation}"
     return {
         "num_layers": config.num_layers,
-        "num_decoder_layers": config.num_decoder_layers or config.num_layers,
+        "num_decoder_layers": config.decoder_layers,
         "d_model": config.model_dim,
         "num_heads": config.num_heads,
         "d_kv": head_dim,
@@ -100,20 +102,17 @@ def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
     named = {"encoder.embedding.weight": Weight((_SHARED,), rows="src")}
     if config.tie_embeddings == "inputs":
         named["projection.weight"] = Weight((_HEAD,), rows="tgt")
-    for side, depth in (
-        ("encoder", config.num_layers),
-        ("decoder", config.num_decoder_layers or config.num_layers),
-    ):
+    for side, depth in (("encoder", config.num_layers), ("decoder", config.decoder_layers)):
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         named[f"{side}.relations.weight"] = Weight((first,))
         named[f"{side}.final_norm.weight"] = Weight((f"{side}.final_layer_norm.weight",))
-        for number in range(depth):
-            block = _block(f"{side}.block.{number}.layer", side == "decoder", config.gated)
-            named |= {f"{side}.layers.{number}.{ours}": weight for ours, weight in block.items()}
+        named |= numbered(f"{side}.layers", depth, partial(_block, side, config.gated))
     return named
 
 
-def _block(theirs: str, cross: bool, gated: bool) -> dict[str, Weight]:
+def _block(side: str, gated: bool, number: int) -> dict[str, Weight]:
+    theirs, cross = f"{side}.block.{number}.layer", side == "decoder"
+
     def attention(name: str, parts: str) -> tuple[str, ...]:
         return tuple(f"{theirs}.{name}.{part}" for part in parts)
 
@@ -144,7 +143,6 @@ T5 = Family(
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,
-    output_bias=None,
     copies={_SHARED: ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", _HEAD)},
     own_projection=_HEAD,
     computed=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),

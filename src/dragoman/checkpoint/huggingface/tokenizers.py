@@ -25,8 +25,7 @@ def read_tokenizers(
         return load_tokenizers(directory / OWN)
     src, tgt = _libraries(directory)
     made = []
-    for library, side, text in ((src, "src", prefix), (tgt, "tgt", "")):
-        order = numbers.order("src" if side == "src" else "tgt")
+    for library, order, text in ((src, numbers.order("src"), prefix), (tgt, numbers.order("tgt"), "")):
         before = tuple(order.index(number) for number in numbers.opening)
         try:
             own = renumbered(library, order, before)

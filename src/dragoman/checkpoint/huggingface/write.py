@@ -74,13 +74,13 @@ def _tokenizer_files(family: Family, tokenizer: Tokenizer) -> tuple[dict[str, An
     """tokenizer.json and tokenizer_config.json, with the marks that the family has around a text."""
     library, names = dict(library_of(tokenizer)), tokenizer.pieces(range(tokenizer.size))
     about: dict[str, Any] = dict(zip(("pad_token", "bos_token", "eos_token"), names, strict=False))
-    if family.kind == "bert":
+    if family.controls == "pair":
         library["post_processor"] = template([names[BOS_ID], None, names[EOS_ID]], names, one_row=True)
         about |= {"cls_token": names[BOS_ID], "sep_token": names[EOS_ID]}
         about["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         if mask := next((name for name in ("<mask>", "[MASK]") if name in names), None):
             about["mask_token"] = mask
-    elif family.kind == "gpt":
+    elif not family.encoder_decoder:
         library["post_processor"] = template([None], names)
     return library, {"tokenizer_class": "PreTrainedTokenizerFast", **about}
 
@@ -90,22 +90,21 @@ def config_fields(family: Family, config: object, vocab: Vocab) -> dict[str, Any
     fields = family.write_config(config) | _control(family, vocab) | {"vocab_size": vocab.src_size}
     if not vocab.shared:
         fields |= {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": vocab.tgt_size}
-    pairs = family.kind == "transformer"
-    silent = {name: getattr(config, name) for name in ("silent_bos", "silent_pad") if hasattr(config, name)}
+    silent = {name: getattr(config, name) for name in family.silences}
     return {
         "architectures": [family.architecture],
         "model_type": family.model_type,
-        "is_encoder_decoder": pairs,
+        "is_encoder_decoder": family.encoder_decoder,
         "dtype": "float32",
         **fields,
-        **({"forced_eos_token_id": None} if pairs else {}),
+        **({"forced_eos_token_id": None} if family.encoder_decoder else {}),
         OWN: silent,
     }
 
 
 def _control(family: Family, vocab: Vocab) -> dict[str, int]:
     ids = {"pad_token_id": vocab.pad_id, "bos_token_id": vocab.bos_id, "eos_token_id": vocab.eos_id}
-    return ids | ({"decoder_start_token_id": vocab.bos_id} if family.kind == "transformer" else {})
+    return ids | ({"decoder_start_token_id": vocab.bos_id} if family.encoder_decoder else {})
 
 
 def published_tensors(family: Family, config: object, model: Network) -> dict[str, Tensor]:

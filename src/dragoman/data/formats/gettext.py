@@ -26,10 +26,8 @@ from dragoman.errors import UserError
 
 MAX_MO = 256 << 20
 _MAGIC = 0x950412DE
-_ESCAPES = {
-    **{"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
-    **{"\\": "\\", '"': '"', "?": "?", "'": "'"},
-}
+_ESCAPES = dict(zip("ntrabfv", "\n\t\r\a\b\f\v", strict=True)) | {sign: sign for sign in "\\\"?'"}
+"""What stands for what after a backslash."""
 _KEYWORDS = ("msgctxt", "msgid", "msgid_plural", "msgstr")
 
 

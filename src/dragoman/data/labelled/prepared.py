@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import publish, unfinished_directory
+from dragoman.data.cache import new_directory
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.fingerprint import check_unchanged, stamp_files
 from dragoman.data.labelled.config import TaskConfig
@@ -70,12 +70,9 @@ class PreparedTask:
     def link_into(self, directory: Path) -> "PreparedTask":
         """The same examples at `directory`, by hard links where the file system can, else copied."""
         try:
-            with unfinished_directory(directory.parent) as work:
-                result = work / "result"
-                result.mkdir()
+            with new_directory(directory) as result:
                 for name in (META, *_FILES):
                     link_or_copy(self.directory / name, result / name)
-                publish(result, directory)
         except OSError as error:
             raise UserError(f"{directory}: cannot hold the examples ({error.strerror or error})") from None
         return PreparedTask.open(directory)
@@ -102,24 +99,19 @@ def prepare_task(
             [to_dict(source) | {"files": [hash_of[file] for file in source.files]} for source in side]
             for side in (data.train, data.valid)
         ],
-        **{
-            "valid_size": data.valid_size,
-            "task": to_dict(task),
-            "tokenizer": to_dict(tokenizer),
-            "seed": seed,
-        },
+        "valid_size": data.valid_size,
+        "task": to_dict(task),
+        "tokenizer": to_dict(tokenizer),
+        "seed": seed,
         "given": [each.sha256 for each in given],
     }
     fingerprint = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
     target = cache / fingerprint
     if not target.is_dir():
         try:
-            with unfinished_directory(cache) as work:
-                result = work / "result"
-                result.mkdir()
+            with new_directory(target) as result:
                 _write(result, fingerprint, data, task, tokenizer, seed, given)
                 check_unchanged(stamps)
-                publish(result, target)
         except OSError as error:
             raise UserError(f"{cache}: cannot write the examples ({error.strerror or error})") from None
     return PreparedTask.open(target)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import dragoman
-from checkpoint.published_text import save_text_model
+from checkpoint.huggingface.published_text import save_text_model
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.huggingface.write import config_fields

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from checkpoint.published_text import OPTIONS, PLACES, save_text_model
+from checkpoint.huggingface.published_text import OPTIONS, PLACES, save_text_model
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.huggingface.read import Imported, read_model
 from dragoman.checkpoint.model import LoadedNetwork, describe, model_tensors

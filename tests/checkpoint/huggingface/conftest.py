@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from checkpoint.published import MODELS, save
+from checkpoint.huggingface.published import MODELS, save
 from dragoman.checkpoint.model import LoadedModel, load_model
 from dragoman.train.imports import import_run
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from checkpoint.published import save, tokenizer_of
+from checkpoint.huggingface.published import save, tokenizer_of
 from dragoman.checkpoint.huggingface.families import FAMILIES, family_of
 from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.huggingface.write import config_fields

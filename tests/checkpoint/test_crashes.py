@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from checkpoint.saved import assert_is, entries, save
 from dragoman import checkpoint
 from dragoman.checkpoint.files import write_atomically
 from dragoman.errors import UserError
-from saved import assert_is, entries, save
 
 # --- crashes -----------------------------------------------------------------------------------------
 

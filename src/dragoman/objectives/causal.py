@@ -1,30 +1,14 @@
-"""What is minimised beyond `objectives.py`, in the same form.
+"""A language model with penalties on what its last layer gives, and with a state that goes on from block to
+block: ULMFiT (Howard & Ruder 2018) as Merity et al. 2018 train their AWD-LSTM."""
 
-    penalties on a causal language model, and a state that goes on from block to block
-                                             ULMFiT, Merity et al. 2018
-    bidirectional                            ELMo, Peters et al. 2018
-    unilm                                    Dong et al. 2019
-    labels of vectors                        ViT, Dosovitskiy et al. 2021
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
-What a model says at the places that are asked for (`ANSWERS`) is also what validation looks at.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
-
-import torch
-import torch.nn.functional as F
-
-from dragoman.data.batch import PairBatch, TextBatch, VectorBatch
+from dragoman.data.batch import PairBatch
 from dragoman.models.base import EncoderDecoder, Memory
-from dragoman.models.bert import Bert
-from dragoman.models.elmo import Elmo
-from dragoman.models.unilm import UnilmDecoder
-from dragoman.models.vit import Vit
-from dragoman.nn.loss import projected_cross_entropy
 from dragoman.nn.recurrent import RecurrentState
-from dragoman.objectives import Loss, said
+from dragoman.objectives.loss import Loss
+from dragoman.objectives.pairs import loss_of_hidden
 from dragoman.shapes import Float, Int, Tensor
 
 
@@ -62,7 +46,7 @@ class PenalisedCausal:
         left: Float[Tensor, "B T D"],
         batch: PairBatch,
     ) -> Loss:
-        loss = said(model, left, batch, self.label_smoothing)
+        loss = loss_of_hidden(model, left, batch, self.label_smoothing)
         asked = batch.tgt_mask
         size = (left.float().pow(2).mean(dim=-1) * asked).sum()
         change = ((whole[:, 1:] - whole[:, :-1]).float().pow(2).mean(dim=-1) * asked[:, 1:]).sum()
@@ -122,70 +106,3 @@ class CarriedCausal:
 
     def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:  # noqa: ARG002
         return self.causal.penalised(model, *self.state.read(model, batch), batch)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a model makes of a batch of text."""
-
-    hidden: Float[Tensor, "A D"]
-    """To be projected."""
-    targets: Int[Tensor, "A"]
-    follows: Float[Tensor, "B 2"] | None = None
-    """Scores that the second text follows the first, and that it does not."""
-
-
-def answer_masked(model: Bert, batch: TextBatch) -> Answers:
-    hidden = model.read(batch.ids, batch.mask, batch.segments)
-    asked = hidden.flatten(0, 1)[batch.asked]
-    return Answers(asked, batch.targets, None if batch.follows is None else model.follows(hidden))
-
-
-def answer_both_ways(model: Elmo, batch: TextBatch) -> Answers:
-    """From the place before what is asked for, and from the one behind it."""
-    ahead, back = (layers[-1].flatten(0, 1) for layers in model.both_ways(batch.ids, batch.mask))
-    return Answers(torch.cat([ahead[batch.asked - 1], back[batch.asked + 1]]), batch.targets.repeat(2))
-
-
-def answer_blanks(model: EncoderDecoder, batch: TextBatch) -> Answers:
-    """What belongs in the blanks, under the masks that the segments stand for."""
-    decoder = model.decoder
-    assert isinstance(decoder, UnilmDecoder), "the configuration is checked before training"
-    hidden = decoder.read_text(batch.ids, batch.mask, batch.segments)
-    return Answers(decoder.to_say(hidden.flatten(0, 1)[batch.asked]), batch.targets)
-
-
-ANSWERS: dict[str, Callable[[Any, TextBatch], Answers]] = {
-    "masked": answer_masked,
-    "bidirectional": answer_both_ways,
-    "unilm": answer_blanks,
-}
-"""By the name of the objective; all others are about what a decoder says next."""
-
-
-class AskedPieces:
-    """−log p of the pieces that are asked for.
-
-    bidirectional   −Σ_k log p(t_k | t_1 … t_{k−1}) + log p(t_k | t_{k+1} … t_N)   Peters et al. 2018, 3.1
-    unilm           −Σ_k log p(t_k | all that its mask shows of the others)        Dong et al. 2019, 2.3
-    """
-
-    def __init__(self, name: str) -> None:
-        self.answer = ANSWERS[name]
-
-    def __call__(self, model: Elmo | EncoderDecoder, batch: TextBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        answers, projection = self.answer(model, batch), model.projection
-        assert projection is not None, "models that are counted learn from pairs"
-        total, nll = projected_cross_entropy(
-            answers.hidden, projection.weight, projection.bias, answers.targets, model.vocab.pad_id
-        )
-        return Loss(total, nll, batch.num_tokens)
-
-
-class VectorLabels:
-    """−log p of the label of a sequence of vectors."""
-
-    def __call__(self, model: Vit, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        scores = model(batch.vectors, batch.mask)
-        total = F.cross_entropy(scores.float(), batch.labels, reduction="sum")
-        return Loss(total, total.detach(), batch.num_tokens)

@@ -11,10 +11,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from checkpoint.saved import assert_is, entries, save, some_state, some_tensors
 from dragoman import checkpoint
 from dragoman.checkpoint.files import from_tensors, write
 from dragoman.errors import UserError
-from saved import assert_is, entries, save, some_state, some_tensors
 
 
 def test_round_trip_and_names(tmp_path: Path) -> None:

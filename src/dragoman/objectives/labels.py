@@ -1,16 +1,18 @@
-"""What fine-tuning minimises: a `TaskNetwork` and a batch of labelled examples -> summed loss, count."""
+"""What is said about an input as a whole or about its words: labels and scores, not pieces of text."""
 
 import torch.nn.functional as F
 
-from dragoman.data.batch import TaskBatch
+from dragoman.data.batch import TaskBatch, VectorBatch
 from dragoman.models.heads import TaskNetwork
-from dragoman.objectives import Loss
+from dragoman.models.vit import Vit
+from dragoman.objectives.loss import Loss
 from dragoman.shapes import Float, Tensor
 
 
 class TaskLoss:
-    """Σ −log p(label) over examples, over words, or over both ends of an answer, of which each counts for
-    half; for scores Σ (found − given)², both between 0 and 1. The count is that of examples, or of words."""
+    """Fine-tuning: Σ −log p(label) over examples, over words, or over both ends of an answer, of which each
+    counts for half; for scores Σ (found − given)², both between 0 and 1. The count is that of examples, or of
+    words."""
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing
@@ -32,3 +34,12 @@ def task_loss(scores: Tensor, batch: TaskBatch, label_smoothing: float) -> Float
     targets = batch.targets.flatten()
     rows = scores.flatten(0, 1) if scores.dim() == 3 else scores
     return share * F.cross_entropy(rows, targets, reduction="sum", label_smoothing=label_smoothing)
+
+
+class VectorLabels:
+    """−log p of the label of a sequence of vectors."""
+
+    def __call__(self, model: Vit, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        scores = model(batch.vectors, batch.mask)
+        total = F.cross_entropy(scores.float(), batch.labels, reduction="sum")
+        return Loss(total, total.detach(), batch.num_tokens)

@@ -8,7 +8,7 @@ import transformers
 from typer.testing import CliRunner
 
 import dragoman
-from checkpoint.published import save
+from checkpoint.huggingface.published import save
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import LoadedModel, describe, load_model, model_tensors, vocab_of
 from dragoman.cli.main import app

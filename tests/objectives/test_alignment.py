@@ -12,7 +12,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab, source_attentions
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.attention import open_tap
+from dragoman.nn.tap import open_tap
 from dragoman.objectives import AlignmentGuide, CrossEntropy, GuidedAlignment, alignment_loss
 
 PAIRS = [([3, 4, 5], [6, 7, 8, 9]), ([5, 6], [4]), ([7, 8], [3, 4])]

@@ -6,8 +6,8 @@ import pytest
 import torch
 import transformers
 
-from checkpoint.conftest import Pair
-from checkpoint.published import save
+from checkpoint.huggingface.conftest import Pair
+from checkpoint.huggingface.published import save
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import load_model, model_tensors
 from dragoman.decode.config import SearchConfig

@@ -1,0 +1,39 @@
+"""Hypotheses as the lines that commands print."""
+
+from typing import Any
+
+from dragoman.text.normalize import one_line
+
+
+def with_alignment(hypothesis: Any) -> str:
+    """The text as one line, and its alignment where it has one."""
+    from dragoman.data.alignment.links import pharaoh
+
+    text = one_line(hypothesis.text)
+    return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"
+
+
+def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
+    """One line; `glossary` are the terms of the source, with what the best translation calls them."""
+    import json
+
+    translations = [
+        {
+            "text": hypothesis.text,
+            "score": hypothesis.score,
+            "log_prob": hypothesis.log_prob,
+            "finish_reason": hypothesis.finish_reason,
+            "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
+            "token_scores": list(hypothesis.token_scores),
+            **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
+            **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
+            **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
+        }
+        for hypothesis in hypotheses
+    ]
+    entry: dict[str, Any] = {"source": source, "translations": translations}
+    if glossary is not None:
+        entry["glossary"] = glossary
+    if hypotheses[0].trace is not None:
+        entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
+    return json.dumps(entry, ensure_ascii=False)

@@ -1,0 +1,30 @@
+"""Where a model runs."""
+
+import torch
+
+from dragoman.errors import UserError
+
+
+def pick_device(name: str, local_rank: int | None = None) -> torch.device:
+    """`auto` is the GPU where there is one; of several processes on a machine each takes a GPU of its own."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and local_rank is not None:
+        if local_rank >= (count := torch.cuda.device_count()) > 0:
+            raise UserError(
+                f"train.device: process {local_rank} of this machine has no GPU, there are {count}; start "
+                f"as many processes as GPUs (--nproc-per-node {count})"
+            )
+        name = f"cuda:{local_rank}"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"train.device: '{name}' cannot be used here ({reason})") from None
+    if device.type == "cuda":
+        # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
+        torch.backends.cuda.enable_cudnn_sdp(False)
+        # float32 is float32: recurrent and convolutional layers would round to TF32 and be 1e-3 off.
+        torch.backends.cudnn.allow_tf32 = False
+    return device

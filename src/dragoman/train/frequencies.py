@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dragoman.data.batch import Batch, PairBatch, TextBatch
+from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.examples import Examples
+from dragoman.data.packed import Batch
 
 _EXAMPLES = 20_000
 _AT_ONCE = 1_000

@@ -116,7 +116,7 @@ class Recorder:
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Nothing is collected inside: what is thrown away may be another recording, or memory that is asked for
-    at the device, and a recording does not survive that."""
+    at the device, and a recording may not survive that."""
     enabled = gc.isenabled()
     gc.disable()
     try:

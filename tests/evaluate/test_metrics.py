@@ -46,6 +46,13 @@ def test_bootstrap_intervals_hold_the_figure_and_are_the_same_again() -> None:
         assert "bs:200" in metric.signature
 
 
+def test_a_bootstrap_of_translations_that_are_mostly_empty() -> None:
+    chrf = corpus_metrics(["", "", "", "a b"], ["a b c"] * 4, bootstrap=100)[1]
+    assert chrf.name == "chrF2"
+    assert chrf.mean is not None
+    assert chrf.mean == pytest.approx(chrf.value, abs=10)
+
+
 def test_exact_match() -> None:
     assert exact_match(["a", "b", "c "], ["a", "x", "c"]) == pytest.approx(100 / 3)
 

@@ -4,13 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER
 
 from dragoman.errors import UserError
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 """BLEU's tokenizers that sacreBLEU brings along without further packages."""
+
+
+class _Chrf(CHRF):
+    """Its scores are 0.0 where nothing at all agrees and NumPy's else, and a mean of both is refused."""
+
+    def _compute_score_from_stats(self, stats: list[int]) -> CHRFScore:
+        found = super()._compute_score_from_stats(stats)
+        found.score = float(found.score)
+        return found
+
+
 Scorer = BLEU | CHRF | TER
 
 
@@ -53,7 +64,7 @@ def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, Sc
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
     return {
         "bleu": BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
-        "chrf": CHRF(lowercase=lowercase),
+        "chrf": _Chrf(lowercase=lowercase),
         "ter": TER(case_sensitive=not lowercase),
     }
 

@@ -6,8 +6,10 @@ The first batch of a form goes kernel by kernel, the second is recorded on its w
 then on one call plays it all.
 """
 
+import gc
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,17 +88,40 @@ class Recorder:
         graph, own = torch.cuda.CUDAGraph(), batch.moved(torch.clone)
         try:
             # The thread that prepares batches takes page-locked memory meanwhile: that is no part of it.
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            with _uncollected(), torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 sums = self._passed(own)
         except RuntimeError as error:
-            self._working = False
-            for parameter in self._parameters if self.anew else ():
-                parameter.grad = None  # what was to be written never was
-            warnings.warn(
-                f"updates cannot be recorded, so they go on kernel by kernel: {error}", stacklevel=2
-            )
+            self._give_up(error)
             return False
         self._pool = graph.pool()
         gradients = [parameter.grad for parameter in self._parameters] if self.anew else None
         self._recordings[form] = _Recording(graph, own, sums, gradients)
         return True
+
+    def _give_up(self, error: RuntimeError) -> None:
+        """Go on without any recording: the generator is left in the middle of one, and those that are there
+        would draw from it."""
+        self._working = False
+        self._recordings.clear()
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        fresh = torch.Generator(generator.device).manual_seed(generator.initial_seed())
+        generator.graphsafe_set_state(fresh.graphsafe_get_state())
+        for parameter in self._parameters if self.anew else ():
+            parameter.grad = None  # what was to be written never was
+        first: BaseException = error
+        while first.__context__ is not None:  # the end of a recording that has failed tells little
+            first = first.__context__
+        warnings.warn(f"updates cannot be recorded, so they go on kernel by kernel: {first}", stacklevel=3)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing is collected inside: what is thrown away may be another recording, or memory that is asked for
+    at the device, and a recording may not survive that."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -36,13 +36,13 @@ class Job:
 class Budget:
     """Minutes and updates; small ones are to see that everything runs."""
 
-    general_minutes: float = 4.5
+    general_minutes: float = 4.4
     """Of the language models, by the clock: see GENERAL for the share that each has."""
     general_tokens: float = 1.0
     """Tokens of their updates, as a share of what GENERAL says."""
     stage_two: int = 300
     treebank: int = 10_500
-    treebank_minutes: float = 8.6
+    treebank_minutes: float = 8.3
     treebank_gpt: int = 5000
     task: int = 864
     few: int = 240

@@ -2,12 +2,12 @@
 training from scratch, ELMo's layers as features, and word perplexity on the Penn Treebank.
 
     python recipes/pretraining.py text --data DATA --out text       # the files to learn from
-    python recipes/pretraining.py run --text text --out runs/gain --at-once 14
+    python recipes/pretraining.py run --text text --out runs/gain --at-once 15 --at-first 10
     python recipes/pretraining.py table --out runs/gain
 
-DATA holds europarl, tatoeba, newstest, sst2, wnut17 and ptb, as pretraining.md says. Every run is one of
-dragoman's; results.jsonl beside them has a line for each as soon as it is finished. Validation data choose
-everything, test data are scored once a run.
+DATA holds europarl, tatoeba, newstest, multi30k, sst2, wnut17 and ptb, as pretraining.md says. Every run is
+one of dragoman's; results.jsonl beside them has a line for each as soon as it is finished. Validation data
+choose everything, test data are scored once a run.
 """
 
 import argparse

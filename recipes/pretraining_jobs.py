@@ -73,7 +73,8 @@ SETTINGS = {
     "elmo": settings((5e-4, 0.1), (1e-3, 0.1), (2e-3, 0.1)),
 }
 """The same for what is fine-tuned and what begins from scratch."""
-
+_VOCABULARY = {"tokenizer.vocab_size": 4000}
+"""Of what begins from scratch: 4,000 pieces are what 6,920 sentences can teach."""
 
 ULMFIT = {
     "transfer__layer_decay": 0.385,
@@ -192,10 +193,6 @@ def adapted(family: str, text: Path, budget: Budget) -> Iterator[Job]:
         name = f"{family} adapted{', few' if few else ''}"
         job = Job(name, **of_family(family, text, budget, few), start=f"{family} task")
         yield from seeds(job, SEEDS, tried)
-
-
-_VOCABULARY = {"tokenizer.vocab_size": 4000}
-"""Of what begins from scratch: 4,000 pieces are what 6,920 sentences can teach."""
 
 
 def ulmfit(text: Path, budget: Budget) -> Iterator[Job]:

@@ -2,12 +2,12 @@
 training from scratch, ELMo's layers as features, and word perplexity on the Penn Treebank.
 
     python recipes/pretraining.py text --data DATA --out text       # the files to learn from
-    python recipes/pretraining.py run --text text --out runs/gain --at-once 14
+    python recipes/pretraining.py run --text text --out runs/gain --at-once 15 --at-first 10
     python recipes/pretraining.py table --out runs/gain
 
-DATA holds europarl, tatoeba, newstest, sst2, wnut17 and ptb, as pretraining.md says. Every run is one of
-dragoman's; results.jsonl beside them has a line for each as soon as it is finished. Validation data choose
-everything, test data are scored once a run.
+DATA holds europarl, tatoeba, newstest, multi30k, sst2, wnut17 and ptb, as pretraining.md says. Every run is
+one of dragoman's; results.jsonl beside them has a line for each as soon as it is finished. Validation data
+choose everything, test data are scored once a run.
 """
 
 import argparse
@@ -23,7 +23,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 from typing import Any
 
-from pretraining_jobs import Budget, Job, jobs
+from pretraining_jobs import jobs
+from pretraining_parts import Budget, Job
 from pretraining_text import make_text
 
 
@@ -92,34 +93,51 @@ def best_of(names: Sequence[str], results: dict[str, dict[str, Any]]) -> list[st
 
 
 def run(options: argparse.Namespace) -> None:
+    began, file = time.time(), options.results or options.out / "results.jsonl"
     waiting = [j for j in jobs(options.text, options.budget) if re.search(options.only, j.name)]
     options.out.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, Any]] = {}
     running: dict[Future[dict[str, Any]], Job] = {}
-    began, file = time.time(), options.results or options.out / "results.jsonl"
-    known = {job.name for job in waiting}
+    ends = began + options.seconds
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.at_once, mp_context=context) as pool, file.open("a") as log:
-        while waiting or running:
-            failed = {name for name, found in results.items() if "error" in found}
-            for job in [j for j in waiting if j.start in failed]:
-                waiting.remove(job)
-            ready = (job for job in waiting if {*results} >= job.needs & known)
-            for job in list(ready)[: options.at_once - len(running)]:
+    pool = ProcessPoolExecutor(options.at_once, mp_context=context)
+    with file.open("a") as log:
+        while (waiting or running) and time.time() < ends:
+            waiting = without_lost(waiting, {name for name, found in results.items() if "error" in found})
+            open_ones = {job.name for job in (*waiting, *running.values())}
+            ready = [job for job in waiting if not job.needs & open_ones]
+            first = any(name.endswith(" general") for name in open_ones)
+            room = min(options.at_once, options.at_first if first else options.at_once) - len(running)
+            for job in ready[: max(0, room)]:
                 waiting.remove(job)
                 chosen = best_of(job.tried, results)
                 running[pool.submit(execute, job, options.out, chosen, tuple(options.overrides))] = job
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            for future in wait(running, max(0, ends - time.time()), FIRST_COMPLETED).done:
                 job = running.pop(future)
                 results[job.name] = found = future.result()
                 log.write(json.dumps(found) + "\n")
                 log.flush()
-                short = {k: round(v, 4) for k, v in found.get("test", {}).items()}
-                told = found.get("error") or f"{found['best']['metric']} {found['best']['value']:.4f} {short}"
-                rapid = f"{found.get('speed') or 0:.1f}/s"
-                times = f"{time.time() - began:6.1f} {found['seconds']:6.1f} {rapid}"
-                print(f"{times} {job.name}: {told}", flush=True)
+                print(f"{time.time() - began:6.1f} {told(found)}", flush=True)
     print_tables(list(results.values()))
+    print("not done:", *(job.name for job in (*running.values(), *waiting)), sep="\n  ", flush=True)
+    pool.shutdown(wait=not running, cancel_futures=True)
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
+def without_lost(waiting: list[Job], failed: set[str]) -> list[Job]:
+    """Jobs that begin with one that has failed, or with one that is lost itself, are lost."""
+    while lost := {job.name for job in waiting if job.start in failed}:
+        failed = failed | lost
+        waiting = [job for job in waiting if job.name not in lost]
+    return waiting
+
+
+def told(found: dict[str, Any]) -> str:
+    short = {name: round(value, 4) for name, value in found.get("test", {}).items()}
+    result = found.get("error") or f"{found['best']['metric']} {found['best']['value']:.4f} {short}"
+    times = f"{found['seconds']:6.1f} s, {found.get('updates') or 0} at {found.get('speed') or 0:.1f}/s"
+    return f"{times} {found['name']} {' '.join(found['settings'])}: {result}"
 
 
 def print_tables(results: Sequence[dict[str, Any]]) -> None:
@@ -154,14 +172,18 @@ def main() -> None:
     parser.add_argument("--text", type=Path, default=Path("text"))
     parser.add_argument("--out", type=Path, default=Path("runs/gain"))
     parser.add_argument("--results", type=Path, help="instead of results.jsonl beside the runs")
-    parser.add_argument("--every", type=int, default=2, help="of europarl every n-th line")
+    parser.add_argument("--longest", type=int, default=40, help="words of a line of europarl, at most")
     parser.add_argument("--at-once", type=int, default=1, help="runs that share the machine")
+    parser.add_argument(
+        "--at-first", type=int, default=10**6, help="while there are language models to wait for"
+    )
+    parser.add_argument("--seconds", type=float, default=1e9, help="after which all is left as it is")
     parser.add_argument("--only", default="", help="a regular expression of names of runs")
     parser.add_argument("--budget", type=lambda text: Budget(**json.loads(text)), default=Budget())
     parser.add_argument("overrides", nargs="*", help="for all runs, such as train.device=cpu")
     options = parser.parse_intermixed_args()
     if options.step == "text":
-        make_text(options.data, options.out, options.every)
+        make_text(options.data, options.out, options.longest)
     else:
         {"run": run, "table": table}[options.step](options)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 UNKNOWN = "UNK"
 """Instead of `<unk>`, which no text can spell: control pieces begin with `<`."""
+FEW = 1000
+"""Labels of the small set of sst2: its first."""
 _APART = re.compile(r"([^\w\s'-]|n't\b|'(?:s|m|d|ll|re|ve)\b)")
 
 
@@ -25,9 +27,9 @@ def letters(line: str) -> str:
     return re.sub(r"[^a-z]+", "", line.lower())
 
 
-def make_text(data: Path, out: Path, every: int) -> None:
-    """Words and marks apart, as in the sets of the tasks, and every second line in small letters;
-    a sentence of sst2 is left out."""
+def make_text(data: Path, out: Path, longest: int) -> None:
+    """Words and marks apart, as in the sets of the tasks, and every second line in small letters; a sentence
+    of sst2 is left out. Of europarl the lines of at most `longest` words."""
     out.mkdir(parents=True, exist_ok=True)
     for part in ("train", "dev", "test"):
         lines = list(lines_of(data / "sst2" / f"{part}.tsv"))
@@ -42,13 +44,17 @@ def make_text(data: Path, out: Path, every: int) -> None:
     taken = {
         letters(line) for part in ("train", "dev", "test") for line in lines_of(out / f"sst2.{part}.txt")
     }
-    europarl = list(lines_of(data / "europarl" / "en-de" / "train.en.gz"))[::every]
+    speeches = lines_of(data / "europarl" / "en-de" / "train.en.gz")
+    europarl = (line for line in speeches if len(line.split()) <= longest)
     tatoeba = chain(*(lines_of(data / "tatoeba" / pair / "train.en.gz") for pair in ("en-de", "en-fr")))
     news = chain(*(lines_of(p) for p in sorted((data / "newstest").glob("en-de/newstest*.en"))))
-    pool = chain(europarl, dict.fromkeys(tatoeba), news)
+    captions = lines_of(data / "multi30k" / "train.en.gz")
+    pool = chain(europarl, dict.fromkeys(tatoeba), news, captions)
     kept = [line for line in pool if line and letters(line) not in taken]
     apart = [" ".join(_APART.sub(r" \1 ", line).split()) for line in kept]
     mixed = [line.lower() if number % 2 else line for number, line in enumerate(apart)]
+    few = [*lines_of(out / "sst2.train.tsv")][:FEW]
+    write(out / "sst2.few.tsv", few)
     held = set(range(0, len(mixed), len(mixed) // 2000))
     write(out / "general.txt", (line for number, line in enumerate(mixed) if number not in held))
     write(out / "general.valid.txt", (mixed[number] for number in sorted(held)))

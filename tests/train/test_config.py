@@ -36,6 +36,11 @@ def test_a_resolved_configuration_survives_yaml_and_stays_as_it_is(tmp_path: Pat
     assert isinstance(again, RunConfig)
 
 
+def test_relative_steps_need_whole_parameters() -> None:
+    with pytest.raises(UserError, match=r"^optim\.relative: .*train\.shard"):
+        resolve(minimal(), ["optim.relative=true", "train.shard=true"])
+
+
 def test_the_rate_of_the_paper_is_filled_in() -> None:
     config = resolve(minimal(model={"preset": "transformer-base"}, schedule={"warmup": 4000}))
     assert config.optim.rate == pytest.approx(512**-0.5 * 4000**-0.5)

@@ -149,6 +149,33 @@ def test_bad_numbers_are_refused_by_name(field: str, value: float) -> None:
         OptimConfig(**{field: value})  # type: ignore[arg-type]
 
 
+def test_relative_rates_are_those_of_the_sizes() -> None:
+    """A matrix of ones, one of thousandths of that, and zeros, which are taken for 10⁻³."""
+    config = OptimConfig("adamw", rate=0.1, weight_decay=0.2, relative=True)
+    model = nn.ParameterDict({name: nn.Parameter(torch.ones(3, 2).double()) for name in "abc"})
+    with torch.no_grad():
+        model["b"] *= 0.004
+        model["c"] *= 0
+    optimizer = build_optimizer(config, model, {"a": 1.0, "b": 0.5, "c": 1.0})
+    expected = {name: p.detach().numpy().copy() for name, p in model.named_parameters()}
+    formulas = {name: step_for(config, config.weight_decay) for name in expected}
+    for number, rate in enumerate(RATES, 1):
+        for name, parameter in model.named_parameters():
+            gradient = gradients(number, (3, 2))
+            parameter.grad = torch.from_numpy(gradient)
+            own = rate * max(1e-3, float(np.sqrt(np.mean(expected[name] ** 2)))) * (0.5 if name == "b" else 1)
+            expected[name] = formulas[name](expected[name], gradient, own, number)
+        set_rate(optimizer, rate)
+        optimizer.step()
+    for name, parameter in model.named_parameters():
+        np.testing.assert_allclose(parameter.detach().numpy(), expected[name], rtol=1e-9)
+
+
+def test_relative_rates_are_not_for_sgd() -> None:
+    with pytest.raises(UserError, match=r"^relative"):
+        OptimConfig("sgd", relative=True)
+
+
 def test_nesterov_needs_momentum() -> None:
     with pytest.raises(UserError, match=r"^nesterov"):
         OptimConfig("sgd", momentum=0.0, nesterov=True)

@@ -22,6 +22,8 @@ _MARKS = 2
 """Of a line: `<s>` and `</s>`."""
 _EMPTY_LINE = np.array([BOS_ID, EOS_ID])
 _CHUNK = 1 << 20
+_PAGE = 128
+"""Lines whose places are worked out together."""
 
 
 class Blocks:
@@ -54,8 +56,8 @@ class Blocks:
     def sentences(self, index: int) -> list[np.ndarray]:
         """The lines of a block, without marks; the first and the last may be parts of lines."""
         ids = self[index][2:]
-        lines = np.split(ids, np.flatnonzero(ids == BOS_ID))
-        return [line for line in (part[(part != BOS_ID) & (part != EOS_ID)] for part in lines) if len(line)]
+        marks = np.flatnonzero((ids == BOS_ID) | (ids == EOS_ID)).tolist()
+        return [ids[mark + 1 : end] for mark, end in pairwise([-1, *marks, len(ids)]) if end > mark + 1]
 
     def origin(self, index: int) -> str:
         """Where the line is that the block begins in: `text.txt:17`."""
@@ -75,31 +77,55 @@ class _Stream:
     def __init__(self, store: PairStore, first: int, end: int) -> None:
         self.store, self.first, self.end = store, first, end
         self._breaks = _after_gaps(store.lines, first, end)  # lines with empty ones before them
-        self.size = self.begin_of(end) - 1
+        self._pages = np.full(-(-(end - first) // _PAGE), -1)
+        """The place of each page's first line, once somebody has asked for it."""
+        self.size = self._begin_of(end) - 1
         """Pieces after the first `</s>`."""
 
-    def begin_of(self, line: int) -> int:
+    def _begin_of(self, line: int) -> int:
         """The place of a line's `<s>`, or of that of the empty line before it."""
         pieces = self.store.tgt_begin(line) - self.store.tgt_begin(self.first)
         breaks = int(np.searchsorted(self._breaks, line))
         return 1 + pieces + _MARKS * (line - self.first + breaks)
 
+    def _begin_of_page(self, page: int) -> int:
+        found = int(self._pages[page])
+        if found < 0:
+            found = self._pages[page] = self._begin_of(self.first + page * _PAGE)
+        return found
+
+    def _sizes(self, line: int, end: int) -> np.ndarray:
+        """Places that each of these lines takes, that of an empty line before it counted."""
+        sizes = self.store.tgt_lengths[line:end].astype(np.int64) + _MARKS
+        breaks = self._breaks[np.searchsorted(self._breaks, line) : np.searchsorted(self._breaks, end)]
+        sizes[breaks - line] += _MARKS
+        return sizes
+
+    def _find(self, place: int) -> tuple[int, int]:
+        """The line that a place is in, and where that begins: first the page, then the line."""
+        page = bisect_right(range(len(self._pages)), place, key=self._begin_of_page) - 1
+        line, begin = self.first + page * _PAGE, self._begin_of_page(page)
+        ends = begin + np.cumsum(self._sizes(line, min(self.end, line + _PAGE)))
+        number = int(np.searchsorted(ends, place, side="right"))
+        return line + number, int(ends[number - 1]) if number else begin
+
     def line_at(self, place: int) -> int:
-        return self.first + bisect_right(range(self.first, self.end), place, key=self.begin_of) - 1
+        return self._find(place)[0]
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """The pieces from place `begin` to before `end`."""
         if begin == 0:
             return np.concatenate([[EOS_ID], self.read(1, end)])
-        line = self.line_at(begin)
-        first = place = self.begin_of(line)
-        parts: list[np.ndarray] = []
-        while place < end and line < self.end:
-            ids, following = self.store.tgt(line), self.begin_of(line + 1)
-            if following - place > len(ids) + _MARKS:
+        line, first = self._find(begin)
+        place, parts = first, list[np.ndarray]()
+        for size in self._sizes(line, min(self.end, line + end - first)).tolist():
+            if place >= end:
+                break
+            ids = self.store.tgt(line)
+            if size > len(ids) + _MARKS:
                 parts.append(_EMPTY_LINE)
             parts += [_EMPTY_LINE[:1], ids, _EMPTY_LINE[1:]]
-            line, place = line + 1, following
+            line, place = line + 1, place + size
         return np.concatenate(parts)[begin - first : end - first]
 
 

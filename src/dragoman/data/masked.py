@@ -20,6 +20,7 @@ from dragoman.data.noise import NoiseConfig, mask_pieces
 from dragoman.text.tokenizer import BOS_ID, EOS_ID
 
 _NOTHING = np.zeros(0, dtype=np.int64)
+_BEGIN, _END = np.array([BOS_ID]), np.array([EOS_ID])
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,12 @@ class Masked:
             word_starts=None if starts is None else starts[words],
         )
         cut = len(first)
-        parts = [[BOS_ID], read[:cut], [EOS_ID], *([read[cut:], [EOS_ID]] if self.pairs else [])]
-        ids = np.concatenate(parts).astype(np.int64)
-        places = np.arange(len(words)) + 1 + (np.arange(len(words)) >= cut)  # behind <s>, and behind </s>
-        segments = (np.arange(len(ids)) > cut + 1).astype(np.int64)
-        return _Row(ids, segments, places[chosen], words[chosen], follows)
+        parts = [_BEGIN, read[:cut], _END, *([read[cut:], _END] if self.pairs else [])]
+        ids = np.concatenate(parts, dtype=np.int64)
+        asked = np.flatnonzero(chosen)
+        segments = np.zeros(len(ids), dtype=np.int64)
+        segments[cut + 2 :] = 1
+        return _Row(ids, segments, asked + 1 + (asked >= cut), words[asked], follows)  # behind <s> and </s>
 
     def _texts(self, number: int, dice: Dice) -> tuple[np.ndarray, np.ndarray, bool]:
         lines = self.blocks.sentences(number)

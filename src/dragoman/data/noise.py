@@ -13,6 +13,7 @@ Each is a pure function of the pieces and the dice, whose key is (seed, epoch, n
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -107,7 +108,8 @@ def corrupt_spans(
     stay = _divided(len(ids) - hidden + 2, spans + 1, dice)
     stay[[0, -1]] -= 1
     parts = np.stack([stay[:-1], _divided(hidden, spans, dice)], axis=1)
-    pieces = np.split(ids, np.cumsum(parts.ravel()))
+    edges = [0, *np.cumsum(parts.ravel()).tolist(), len(ids)]
+    pieces = [ids[begin:end] for begin, end in pairwise(edges)]
     src: list[np.ndarray] = []
     tgt: list[np.ndarray] = []
     for number in range(spans):

@@ -215,6 +215,10 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise UserError(f"seed: expected a whole number from 0 up to 2^63, found {self.seed}")
+        if self.optim.relative and self.train.shard:
+            raise UserError(
+                "optim.relative: a part of a parameter has no size; set it or train.shard to false"
+            )
 
     @property
     def model_config(self) -> tuple[str, Any]:

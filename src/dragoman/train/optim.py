@@ -4,12 +4,13 @@
                                               θ −= a · m̂ / (√v̂ + ε)   with m̂, v̂ divided by 1 − βᵗ
     AdamW (Loshchilov & Hutter 2019, alg. 2)  θ −= aλθ;  then Adam with λ = 0
     SGD with momentum                         g += λθ;  b = μb + g;  θ −= a·b  (Nesterov: θ −= a·(g + μb))
+    relative (Shazeer & Stern 2018, sect. 8)  a of each parameter times max(10⁻³, √(mean of θ²))
 
 λ is `weight_decay`: inside the gradient for Adam and SGD (L2: the penalty λ/2·θ²), beside it for AdamW.
 Biases and norms, which have one axis, are never decayed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,10 @@ from dragoman.errors import UserError
 
 _SCALE = "scale"
 """Of a group: its share of the learning rate."""
+_RELATIVE = "relative"
+"""Of a group: its rate is that times the size of its one parameter."""
+_SMALLEST = 1e-3
+"""Size that a parameter is taken to have at least: those that begin with zeros learn too."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,9 @@ class OptimConfig:
     momentum: float = 0.9
     """For sgd."""
     nesterov: bool = False
+    relative: bool = False
+    """For adam and adamw: the rate of each parameter is multiplied by the root mean square of its values, as
+    T5 is trained."""
 
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate < float("inf"):
@@ -48,6 +56,8 @@ class OptimConfig:
         check_not_negative(self, "weight_decay")
         if self.nesterov and not self.momentum:
             raise UserError("nesterov: needs a momentum above 0")
+        if self.relative and self.name == "sgd":
+            raise UserError("relative: it is for adam and adamw; leave it out, or choose one of them as name")
 
 
 def build_optimizer(
@@ -62,13 +72,18 @@ def build_optimizer(
     named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     parameters = list(named.values())
     fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
-    sharing: dict[tuple[float, bool], list[nn.Parameter]] = {}
-    for name, parameter in named.items():
-        scale = 1.0 if scales is None else scales[name]
-        sharing.setdefault((scale, parameter.ndim > 1), []).append(parameter)
+    sharing: dict[tuple[float, bool, int], list[nn.Parameter]] = {}
+    for number, (name, parameter) in enumerate(named.items()):
+        scale, own = 1.0 if scales is None else scales[name], number if config.relative else 0
+        sharing.setdefault((scale, parameter.ndim > 1, own), []).append(parameter)
     groups = [
-        {"params": found, "weight_decay": config.weight_decay if decays else 0.0, _SCALE: scale}
-        for (scale, decays), found in sorted(sharing.items(), key=lambda each: each[0], reverse=True)
+        {
+            "params": found,
+            "weight_decay": config.weight_decay if decays else 0.0,
+            _SCALE: scale,
+            _RELATIVE: config.relative,
+        }
+        for (scale, decays, _), found in sorted(sharing.items(), key=lambda each: each[0], reverse=True)
     ]
     if config.name == "sgd":
         optimizer = torch.optim.SGD(
@@ -95,8 +110,20 @@ def _first_state(config: OptimConfig, parameter: Tensor, fused: bool) -> dict[st
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group[_SCALE]
+    """Before every step. Sizes of parameters stay on their device: nobody waits for them."""
+    groups = optimizer.param_groups
+    sizes = _sizes([group["params"][0] for group in groups]) if groups[0][_RELATIVE] else [1.0] * len(groups)
+    for group, size in zip(groups, sizes, strict=True):
+        group["lr"] = rate * group[_SCALE] * size
+
+
+@torch.no_grad()
+def _sizes(parameters: list[Tensor]) -> Sequence[Tensor]:
+    """The root mean square of each. A GPU's kernel reads its rate as float32."""
+    norms = torch.stack(torch._foreach_norm(parameters))  # pyright: ignore[reportPrivateImportUsage]
+    counts = norms.new_tensor([parameter.numel() for parameter in parameters])
+    sizes = (norms / counts.sqrt()).clamp(min=_SMALLEST)
+    return (sizes.float() if sizes.is_cuda else sizes).unbind()
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:

@@ -110,20 +110,23 @@ def _first_state(config: OptimConfig, parameter: Tensor, fused: bool) -> dict[st
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Before every step. Sizes of parameters stay on their device: nobody waits for them."""
+    """Before every step."""
     groups = optimizer.param_groups
-    sizes = _sizes([group["params"][0] for group in groups]) if groups[0][_RELATIVE] else [1.0] * len(groups)
+    relative = groups[0][_RELATIVE]
+    sizes = _sizes([group["params"][0] for group in groups]) if relative else [1.0] * len(groups)
     for group, size in zip(groups, sizes, strict=True):
         group["lr"] = rate * group[_SCALE] * size
 
 
 @torch.no_grad()
 def _sizes(parameters: list[Tensor]) -> Sequence[Tensor]:
-    """The root mean square of each. A GPU's kernel reads its rate as float32."""
-    norms = torch.stack(torch._foreach_norm(parameters))  # pyright: ignore[reportPrivateImportUsage]
-    counts = norms.new_tensor([parameter.numel() for parameter in parameters])
-    sizes = (norms / counts.sqrt()).clamp(min=_SMALLEST)
-    return (sizes.float() if sizes.is_cuda else sizes).unbind()
+    """The root mean square of each, on its device: nobody waits for it. A GPU's kernel reads its rate as
+    float32."""
+    roots = [parameter.numel() ** 0.5 for parameter in parameters]
+    norms = torch._foreach_norm(parameters)  # pyright: ignore[reportPrivateImportUsage]
+    sizes = torch._foreach_div(norms, roots)  # pyright: ignore[reportPrivateImportUsage]
+    torch._foreach_clamp_min_(sizes, _SMALLEST)  # pyright: ignore[reportPrivateImportUsage]
+    return [size.float() if size.is_cuda else size for size in sizes]
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:

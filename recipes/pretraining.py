@@ -119,7 +119,8 @@ def run(options: argparse.Namespace) -> None:
                 log.flush()
                 print(f"{time.time() - began:6.1f} {told(found)}", flush=True)
     print_tables(list(results.values()))
-    print("not done:", *(job.name for job in (*running.values(), *waiting)), sep="\n  ", flush=True)
+    if left := [job.name for job in (*running.values(), *waiting)]:
+        print("not done:", *left, sep="\n  ", flush=True)
     pool.shutdown(wait=not running, cancel_futures=True)
     for child in multiprocessing.active_children():
         child.kill()

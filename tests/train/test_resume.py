@@ -18,7 +18,7 @@ from dragoman.train.loop import learn
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
-from killing import assert_same_checkpoint
+from killing import assert_same_checkpoint, train_until_killed
 
 MakeConfig = Callable[..., RunConfig]
 MakeRun = Callable[..., Run]
@@ -66,6 +66,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory, make_config: MakeConfig, pre
     run = Run.create(tmp_path_factory.mktemp("whole") / "run", make_config(*options), prepared)
     train_run(run, Quiet())
     return run
+
+
+def test_steps_relative_to_the_weights_go_on_too(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    relative = ("optim.name=adamw", "optim.relative=true", "optim.rate=2e-2", "train.max_updates=8")
+    killed = make_run(*relative, name="killed", train=False)
+    train_until_killed(killed, 7, monkeypatch)
+    train_run(killed, Quiet())
+    same_files(make_run(*relative), killed, "0000008")
 
 
 @pytest.mark.parametrize("stop_at", [1, 7, 10, 19])

@@ -24,7 +24,7 @@ from dragoman.train.plan import make_config
 from dragoman.train.run import Run
 from dragoman.train.session import train_run
 from dragoman.train.state import Training
-from dragoman.train.validate import TextSize, text_size
+from dragoman.train.validate import TextSize, Validator, text_size
 from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_pairs
 
@@ -114,6 +114,16 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
         _goes_on(whole)
     else:
         _only_reads(whole)
+
+
+@pytest.mark.parametrize("name", ["causal", "prefix", "spans", "denoise", "masked", "unilm", "bidirectional"])
+def test_every_objective_has_a_loss_of_frequencies(name: str, text: str, cache: Path) -> None:
+    """Less than that of knowing nothing, and more than none."""
+    own = {"masked": GPT | {"kind": "bert"}, "unilm": GPT | {"kind": "unilm"}, "bidirectional": ELMO}
+    config = resolve(plain(text, objective={"name": name}) | {"model": own.get(name, GPT)})
+    prepared = prepared_for(config, cache)
+    found = Validator(config, prepared, torch.device("cpu")).frequency_loss
+    assert 0.5 < found < math.log(prepared.tgt_tokenizer.size)
 
 
 def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:

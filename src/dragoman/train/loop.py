@@ -243,6 +243,6 @@ class Loop:
             self.log.warn(
                 f"after {update} updates the loss on the validation set is {loss:.2f}, where knowing how "
                 f"frequent pieces are, and nothing else, gives {validator.frequency_loss:.2f}: if it stays "
-                "there, begin anew with a lower optim.rate, a longer schedule.warmup, less dropout or, of a "
+                "there, begin anew with another optim.rate, a longer schedule.warmup, less dropout or, of a "
                 "Transformer, model.norm=pre"
             )

@@ -50,9 +50,8 @@ def test_a_dictionary_has_a_limit_however_it_comes_to_its_terms() -> None:
         own = f"/v3/glossaries/{made['glossary_id']}"
         refused = client.patch(own, json=several(terms(5, first=6)))
         assert refused.status_code == 413 and "more than 10 terms" in refused.json()["message"]
-        assert (
-            client.patch(own, json=several(terms(4, first=6))).json()["dictionaries"][0]["entry_count"] == 10
-        )
+        changed = client.patch(own, json=several(terms(4, first=6))).json()
+        assert changed["dictionaries"][0]["entry_count"] == 10
         put = {"source_lang": "en", "target_lang": "d0", "entries": terms(11)}
         assert client.put(f"{own}/dictionaries", json=put).status_code == 413
         assert client.get(own).json()["dictionaries"][0]["entry_count"] == 10
@@ -70,8 +69,7 @@ def test_all_glossaries_have_a_limit_together() -> None:
     with client_of(service_of(limits=Limits(glossaries_bytes=5000))) as client:
         made = [single(client, "a\t" + "b" * 250).status_code for _ in range(6)]
         assert made == [201, 201, 201, 456, 456, 456]
-        told = single(client, "a\tb" * 100).json()["message"]
-        assert told == "Bad request: a term or its name has more than 256 characters" or "5,000 bytes" in told
+        assert "5,000 bytes" in single(client, "a\t" + "b" * 250).json()["message"]
 
 
 @pytest.mark.parametrize(

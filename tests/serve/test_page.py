@@ -9,6 +9,7 @@ import pytest
 from browser import ELEMENT, Browser, find
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
+from dragoman.serve.memory import Memory
 from serve.standin import service_of
 from serve.test_live import KEY, running
 
@@ -64,6 +65,50 @@ def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) 
         assert browser.run("return [...violations, document.getElementById('message').textContent]") == [""]
         browser.click("#swap")
         browser.until("return document.getElementById('target').value === 'en'")
+
+
+HOSTILE = "<img src=x onerror=violations.push(1)>"
+MESSAGE = "return document.getElementById('message').textContent.startsWith(values[0])"
+
+
+def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
+    """A file whose name is markup: while it is sent, when it is saved, and in what the server says of it."""
+    with running(service_of()) as address:
+        browser.open(address)
+        browser.run(SAVES)
+        browser.until("return document.getElementById('source').options.length > 0")
+        browser.run("document.getElementById('file').accept = ''")
+        for name, found in ((f"{HOSTILE}.txt", True), (f"{HOSTILE}.exe", False)):
+            (tmp_path / name).write_text("hi", "utf-8")
+            path = {"text": str(tmp_path / name)}
+            browser.ask("POST", f"/element/{element(browser, '#file')}/value", path)
+            browser.until("return !document.getElementById('choose').disabled && (values[0] || true)", found)
+            if found:
+                browser.until("return window.saved.length === 2")
+                assert browser.run("return window.saved") == ["HI", f"{HOSTILE}.de.txt"]
+            else:
+                browser.until(MESSAGE, f"{HOSTILE}.exe: expected a document")
+        browser.run("send({ name: values[0], size: 1e12 })", HOSTILE)
+        browser.until(MESSAGE, "The document is larger than this server takes.")
+        assert browser.run("return document.querySelectorAll('img').length") == 0
+        assert browser.run("return window.violations") == []
+
+
+def test_matches_of_the_memory_are_text(browser: Browser) -> None:
+    service = service_of()
+    service.memories = {("en", "de"): Memory([("One little cat", HOSTILE), ("One little dog", HOSTILE)])}
+    with running(service) as address:
+        browser.open(address)
+        browser.run(SAVES)
+        browser.until("return document.getElementById('source').options.length > 0")
+        for typed in ("One little cat", "One little cut"):
+            browser.run("text.value = values[0]; translate()", typed)
+            shown = (
+                "[result, document.getElementById('note')].some((one) => one.textContent.includes(values[0]))"
+            )
+            browser.until(f"return {shown}", HOSTILE)
+        assert browser.run("return document.querySelectorAll('img').length") == 0
+        assert browser.run("return window.violations") == []
 
 
 def test_a_key_is_asked_for(browser: Browser) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from dragoman.decode.constraints import Constraints
@@ -233,6 +234,49 @@ def test_the_page_and_its_files(client: TestClient) -> None:
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
     assert client.get("/api/studio/runs", headers={"Origin": "http://evil.example"}).status_code == 403
     assert client.post("/api/studio/translate", content=b"x" * (2 << 20)).status_code == 413
+
+
+ASKED = {
+    "/": "GET", "/assets/app.js": "GET", "/api/studio/runs": "GET",
+    **dict.fromkeys(
+        (f"/api/studio/{name}" for name in (
+            "translate", "positions", "attention", "heads", "beam", "head", "training",
+        )),
+        "POST",
+    ),
+}  # fmt: skip
+STRANGERS = [
+    {"Host": "evil.example"},
+    {"Host": "evil.example:5001"},
+    {"Host": "127.0.0.1.evil.example"},
+    {"Host": ""},
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Origin": "http://localhost"},
+]
+
+
+@pytest.mark.parametrize("headers", STRANGERS)
+def test_a_page_of_a_stranger_is_answered_nowhere(client: TestClient, headers: dict[str, str]) -> None:
+    """By no name that points here, and to no page of another server, whichever route it asks."""
+    body = {"run": "transformer", "text": "abc"}
+    for path, method in ASKED.items():
+        response = client.request(method, path, json=body if method == "POST" else None, headers=headers)
+        assert response.status_code == (421 if "Host" in headers else 403), path
+        assert set(response.json()) == {"error"} and "access-control-allow-origin" not in response.headers
+
+
+def test_every_route_of_the_studio_is_asked() -> None:
+    """A route that is added has to stand behind the gate as well."""
+    routes = {route.path.replace("{name}", "app.js") for route in studio_routes()}
+    assert routes - {"/favicon.ico"} == set(ASKED)
+
+
+def studio_routes() -> Iterator[APIRoute]:
+    gate = build(Subjects([]))
+    waiting = list(gate._app.routes)  # type: ignore[attr-defined]
+    return (route for route in waiting if isinstance(route, APIRoute))
 
 
 def test_scripts_make_no_markup_and_name_no_address() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import threading
 import warnings
 from collections.abc import Iterator
@@ -78,27 +79,39 @@ class Page:
         )
 
 
-@pytest.fixture(scope="module")
-def page(subjects: Subjects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+@contextlib.contextmanager
+def running(subjects: Subjects) -> Iterator[str]:
+    """The address of a studio in a thread of its own."""
     server = uvicorn.Server(uvicorn.Config(build(subjects), ws="none", log_config=None, access_log=False))
     with contextlib.closing(listen("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            with Browser(tmp_path_factory.mktemp("browser")) as browser:
-                address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-                browser.open(address)
-                browser.run(
-                    "window.violations = []; document.addEventListener('securitypolicyviolation', "
-                    "(event) => window.violations.push(event.violatedDirective)); "
-                    "window.hacked = () => window.violations.push('hacked');"
-                )
-                found = Page(browser, address)
-                found.drawn(DRAWN["translate"])
-                yield found
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+@contextlib.contextmanager
+def opened(address: str, folder: Path) -> Iterator[Page]:
+    """In a browser that notes what its policy forbids, and whether a script of ours was called."""
+    with Browser(folder) as browser:
+        browser.open(address)
+        browser.run(
+            "window.violations = []; document.addEventListener('securitypolicyviolation', "
+            "(event) => window.violations.push(event.violatedDirective)); "
+            "window.hacked = () => window.violations.push('hacked');"
+        )
+        found = Page(browser, address)
+        found.drawn(DRAWN["translate"])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(subjects: Subjects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with running(subjects) as address, opened(address, tmp_path_factory.mktemp("browser")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -231,6 +244,19 @@ def test_hostile_text_is_text(page: Page) -> None:
         page.until(f"{READY} && document.getElementById('text').value === values[1]", ".piece", text)
     assert page.run(counted) == before
     assert page.run("return window.violations") == []
+
+
+def test_the_name_of_a_run_is_text(runs: Path, tmp_path: Path) -> None:
+    """A directory may be called as one likes."""
+    name = "<img src=x onerror=hacked()>"
+    shutil.copytree(runs / "transformer", tmp_path / name)
+    subjects = Subjects([tmp_path / name], device="cpu", text=TAGS[1])
+    with running(subjects) as address, opened(address, tmp_path / "browser") as page:
+        for view in ("translate", "training"):
+            page.show(view)
+            page.until("return document.body.textContent.includes(values[0])", name)
+            assert page.run("return document.querySelectorAll('img').length") == 0
+        assert page.run("return window.violations") == []
 
 
 def test_no_view_is_wider_than_its_window(page: Page) -> None:

@@ -163,6 +163,8 @@ class Kind:
     """Folders that are of another kind."""
     changes: bool = False
     """Whether reading it changes it."""
+    may_be_gone: bool = False
+    """Whether there need not be any."""
     verified: bool = True
     """Whether `dragoman verify` knows it."""
 
@@ -180,5 +182,5 @@ KINDS = (
     Kind("Hugging Face export", "hf", of_published),
     Kind("tokenizer", "tokenizer", of_tokenizer),
     Kind("corpus half translated", "half", of_corpus, changes=True, verified=False),
-    Kind("glossaries of a server", "glossaries", of_glossaries, verified=False),
+    Kind("glossaries of a server", "glossaries", of_glossaries, may_be_gone=True, verified=False),
 )

@@ -101,7 +101,15 @@ def _other(value: Any, chance: Chance) -> Any:
 IN_BYTES: tuple[Callable[[bytearray, Chance], None], ...] = (
     _flip_bit, _flip_bit, _flip_bit, _change_byte, _zero_page, _cut, _append, _swap_blocks, _edit_json, _edit_json
 )  # fmt: skip
-IN_PLACE = ("swapped with another", "deleted", "emptied", "pipe", "directory", "dangling link", "link to another")
+IN_PLACE = (
+    "swapped with another",
+    "deleted",
+    "emptied",
+    "pipe",
+    "directory",
+    "dangling link",
+    "another in its place",
+)
 
 
 def damage(directory: Path, files: Sequence[Path], chance: Chance) -> str:
@@ -116,7 +124,7 @@ def damage(directory: Path, files: Sequence[Path], chance: Chance) -> str:
         path.write_bytes(data)
         return f"{name}: {how.__name__.strip('_')}"
     what = chance.choice(IN_PLACE)
-    other = chance.choice(files)
+    other = chance.choice([each for each in files if each != path] or files)
     if what == "swapped with another":
         here, there = path.read_bytes(), other.read_bytes()
         path.write_bytes(there)
@@ -132,7 +140,7 @@ def damage(directory: Path, files: Sequence[Path], chance: Chance) -> str:
         path.mkdir()
     elif what == "dangling link":
         path.symlink_to("nowhere")
-    elif what == "link to another" and other != path:
+    elif what == "another in its place":
         path.write_bytes(content)
     return f"{name}: {what}"
 
@@ -205,7 +213,8 @@ class Patient:
             return "refused", str(error)
         except BaseException:
             return "traceback", traceback.format_exc()[-1500:]
-        return ("harmless", "") if same else ("silent", "")
+        gone = self.kind.may_be_gone and not all(path.exists() for path in self.files)
+        return ("harmless", "") if same or gone else ("silent", "")
 
     def _verify(self) -> tuple[str, str]:
         try:

@@ -15,7 +15,12 @@ from fault_operations import NEEDS_SPACE, Operations
 from fault_subjects import COMMANDS, Command, small_chunks, workspace
 
 WAYS = ("full", "read-only", "one error", "small disk")
-_NAMES = {"full": "disk full", "read-only": "disk read-only", "one error": "input/output error", "small disk": "small tmpfs"}
+_NAMES = {
+    "full": "disk full",
+    "read-only": "disk read-only",
+    "one error": "input/output error",
+    "small disk": "small tmpfs",
+}
 
 
 def _prepare(operations: Operations, way: str, place: int) -> None:
@@ -51,7 +56,9 @@ def _found(
 ) -> Found:
     fault = _judge_first(ended)
     if fault:
-        return Found("disk", _NAMES[way], number, fault, False, f"{command.name}: {what}", ended.output[-1500:])
+        return Found(
+            "disk", _NAMES[way], number, fault, False, f"{command.name}: {what}", ended.output[-1500:]
+        )
     outcome, left, said = judge(command, directory, whole, again(command, directory))
     if outcome == "harmless" and ended.status:
         outcome = "refused"

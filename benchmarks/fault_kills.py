@@ -59,7 +59,9 @@ def judge(command: Command, directory: Path, whole: Undisturbed, ended: Ended) -
     return "harmless", bool(left), f"left: {', '.join(left[:5])}" if left else ""
 
 
-def kill_cases(command: Command, count: int, seed: int, whole: Undisturbed) -> list[tuple[int, str, int, float]]:
+def kill_cases(
+    command: Command, count: int, seed: int, whole: Undisturbed
+) -> list[tuple[int, str, int, float]]:
     """(number, way, operation, seconds); operations at even distances, and others by chance."""
     cases = []
     for number in range(count):
@@ -81,7 +83,10 @@ def try_kill(
     kill = partial(_prepare, way=way, place=place)
     timed = way == "random moment"
     ended = run_command(
-        command.arguments, directory, prepare=small_chunks if timed else kill, kill_after=seconds if timed else None
+        command.arguments,
+        directory,
+        prepare=small_chunks if timed else kill,
+        kill_after=seconds if timed else None,
     )
     what = f"{way}, operation {place} of {whole.operations}" if not timed else f"{way}, {seconds:.2f} s"
     if not ended.killed and ended.fault:

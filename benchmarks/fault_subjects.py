@@ -12,7 +12,12 @@ from fault_commands import run_command
 
 _WORDS = ("red", "blue", "old", "new", "cat", "dog", "fish", "hill", "the", "and")
 _SMALL = ("tokenizer.vocab_size=300", "train.device=cpu", "train.log_every=2", "train.save_every=3")
-_SHORT = ("train.max_updates=9", "train.validate_every=3", "train.validate_sentences=4", "train.batch_tokens=200")
+_SHORT = (
+    "train.max_updates=9",
+    "train.validate_every=3",
+    "train.validate_sentences=4",
+    "train.batch_tokens=200",
+)
 _SEARCH = ("search.beam=2", "search.max_ratio=1", "search.max_extra=3")
 _PAIRS = ("a.en", "a.de")
 _TRANSFORMER = (

@@ -1,6 +1,6 @@
 """What becomes of damaged files, killed commands, full disks, bad inputs and hostile files?
 
-    python benchmarks/faults.py --quick                    a minute; nothing is written down
+    python benchmarks/faults.py --quick                    some 120 cases; nothing is written down
     python benchmarks/faults.py --work DIR --jobs 2        10,000 damages, 300 kills … into results/faults.md
     python benchmarks/faults.py --work DIR --only kills    one part; DIR keeps what is done, and it goes on
 
@@ -18,6 +18,7 @@ case has a kind and a number, and the same seed makes the same case. How a case 
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -33,12 +34,15 @@ from fault_disk import run_disks
 from fault_hostile import run_hostile
 from fault_inputs import run_inputs
 from fault_kills import run_kills
-from fault_subjects import COMMANDS, make_subjects
+from fault_subjects import COMMANDS, MADE, make_subjects
 
 PARTS = ("damage", "kills", "disk", "inputs", "hostile")
 DAMAGES, KILLS, DISKS = 10_000, 300, 4
 _SLOW = {"corpus half translated": 0.3, "glossaries of a server": 0.5}
 """Kinds with fewer cases than the others."""
+_QUICK_SUBJECTS = ("train transformer", "export CTranslate2", "export Hugging Face", "back-translate")
+_QUICK_PLACES = ("runs/t", "runs/t/data", "ct2", "hf", "tokenizer")
+_QUICK_KILLS = ("train transformer", "prepare", "export CTranslate2", "import")
 OUTCOMES = ("refused", "harmless", "silent", "traceback", "hang")
 
 Mine = Callable[[str, str, int], bool]
@@ -47,8 +51,12 @@ Mine = Callable[[str, str, int], bool]
 def plan(quick: bool) -> tuple[dict[str, int], dict[str, int], int, int]:
     """Cases of each kind of file, of each command, places of a disk fault, and of every how manieth input."""
     if quick:
-        kills = ("train transformer", "count", "prepare", "export CTranslate2", "import", "back-translate")
-        return {kind.name: 8 for kind in KINDS}, dict.fromkeys(kills, 1), 0, 40
+        return (
+            {kind.name: 20 for kind in KINDS if kind.place in _QUICK_PLACES},
+            dict.fromkeys(_QUICK_KILLS, 1),
+            0,
+            150,
+        )
     shares = {kind.name: _SLOW.get(kind.name, 1.0) for kind in KINDS}
     unit = DAMAGES / sum(shares.values())
     damages = {name: -(-int(share * unit) // 1) + 1 for name, share in shares.items()}
@@ -66,7 +74,7 @@ def cases(part: str, made: Path, work: Path, quick: bool, seed: int, mine: Mine)
         return run_disks(made, work, disks, seed, mine)
     if part == "inputs":
         return run_inputs(made, work, every, seed, mine)
-    return run_hostile(made, work, mine)
+    return run_hostile(made, work, every, mine)
 
 
 class Journal:
@@ -104,7 +112,10 @@ def run_part(part: str, made: Path, work: Path, options: argparse.Namespace, jou
             for found in cases(part, made, own, options.quick, options.seed, mine):
                 journal.add(found)
                 if found.bad:
-                    print(f"{found.outcome}: {found.part}, {found.kind} {found.number}: {found.what}", flush=True)
+                    print(
+                        f"{found.outcome}: {found.part}, {found.kind} {found.number}: {found.what}",
+                        flush=True,
+                    )
             own.rmdir()
             status = 0
         except BaseException as error:
@@ -134,7 +145,7 @@ def _order(found: Found) -> int:
     return (*PARTS[:1], "verify", *PARTS[1:]).index(found.part)
 
 
-def make(directory: Path) -> Path:
+def make(directory: Path, quick: bool) -> Path:
     """The subjects, once. In a fork: the process that forks the cases must not have computed anything."""
     made = directory / "made"
     if made.exists():
@@ -144,7 +155,7 @@ def make(directory: Path) -> Path:
         status = 1
         try:
             building = directory / "making"
-            make_subjects(building)
+            make_subjects(building, _QUICK_SUBJECTS if quick else MADE)
             further_subjects(building)
             building.rename(made)
             status = 0
@@ -157,7 +168,7 @@ def make(directory: Path) -> Path:
 
 def run(options: argparse.Namespace, work: Path) -> list[Found]:
     began = time.monotonic()
-    made = make(work)
+    made = make(work, options.quick)
     print(f"subjects made after {time.monotonic() - began:.0f} s", flush=True)
     journal = Journal(work / "results.jsonl")
     for part in [options.only] if options.only else PARTS:
@@ -167,16 +178,21 @@ def run(options: argparse.Namespace, work: Path) -> list[Found]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="about two hundred cases")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="some 120 cases")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, help="a directory that keeps what is done")
     options = parser.parse_args()
     if options.work is None:
-        with tempfile.TemporaryDirectory() as directory:
-            results = run(options, Path(directory))
+        directory = Path(tempfile.mkdtemp())  # no TemporaryDirectory: the first fork to end would remove it
+        try:
+            results = run(options, directory)
+        finally:
+            shutil.rmtree(directory)
     else:
         options.work.mkdir(parents=True, exist_ok=True)
         results = run(options, options.work.resolve())
@@ -185,7 +201,9 @@ def main() -> None:
     header = ["part", "kind", "cases", *OUTCOMES, "left behind"]
     write_table("faults", "Faults made from outside", header, rows_of(results), notes, keep=not options.quick)
     for found in bad[:50]:
-        print(f"- {found.outcome}{', left behind' * found.left}: {found.part}, {found.kind}, case {found.number}: {found.what}")
+        print(
+            f"- {found.outcome}{', left behind' * found.left}: {found.part}, {found.kind}, case {found.number}: {found.what}"
+        )
         print(f"  {found.said.strip().splitlines()[-1] if found.said.strip() else ''}")
     sys.exit(bool(bad))
 

@@ -18,7 +18,12 @@ from dragoman.errors import UserError
 from dragoman.train.leftovers import find_leftovers, is_leftover
 
 RUN, CHECKPOINT, STORE = "run", "checkpoint", "prepared data"
-EXPORT, PUBLISHED, TOKENIZER, COLLECTION = "CTranslate2 export", "Hugging Face directory", "tokenizer", "directory"
+EXPORT, PUBLISHED, TOKENIZER, COLLECTION = (
+    "CTranslate2 export",
+    "Hugging Face directory",
+    "tokenizer",
+    "directory",
+)
 
 _SIGNS = {
     EXPORT: ("export.json", "model.bin"),

@@ -65,7 +65,11 @@ def _verify_checkpoints(report: Report) -> list[str]:
     """The names of those that are whole, oldest first; means of others come after them."""
     root = report.path / CHECKPOINTS
     numbered = checkpoint.names(root)
-    others = [path.name for path in root.iterdir() if (path / checkpoint.MANIFEST).exists()] if root.is_dir() else []
+    others = (
+        [path.name for path in root.iterdir() if (path / checkpoint.MANIFEST).exists()]
+        if root.is_dir()
+        else []
+    )
     others = sorted(name for name in others if name not in numbered and not name.startswith("."))
     others = [name for name in others if not name.endswith(".damaged")]
     whole: list[str] = []

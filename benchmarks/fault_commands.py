@@ -101,8 +101,8 @@ def _enter(directory: Path) -> None:
     printed = os.open(_printed(directory), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for descriptor, target in ((nothing, 0), (printed, 1), (printed, 2)):
         os.dup2(descriptor, target)
-    sys.stdin, sys.stdout = open(0), open(1, "w", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", closefd=False, buffering=1)  # noqa: SIM115, PTH123
+    sys.stdin, sys.stdout = open(0), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, buffering=1)  # noqa: SIM115
 
 
 def _leave(directory: Path, operations: Operations, status: int) -> None:

@@ -24,7 +24,7 @@ from dragoman.engines.manifest import read_export
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.run import SHORTLIST, Run
+from dragoman.train.run import Run
 
 _TEXTS = ("the red cat and a dog", "HILL Ünïcode 12", "")
 
@@ -48,7 +48,7 @@ class _Hash:
 
 
 def of_run(directory: Path) -> str:
-    """Configuration, tokenizers, weights, optimizer and state of every checkpoint, the best, the shortlist."""
+    """Configuration, tokenizers, the weights, optimizer and state of every checkpoint, the shortlist."""
     found, run = _Hash(), Run.open(directory)
     found.add(to_dict(run.config), run.fingerprint, run.best)
     names = [path.name for path in sorted(run.checkpoints.iterdir())]
@@ -58,7 +58,7 @@ def of_run(directory: Path) -> str:
         saved = checkpoint.load(run.checkpoints / name)
         for part in saved.parts:
             _add_tensors(found, saved.read(part))
-    if (directory / SHORTLIST).exists():
+    if run.config.objective.name == "translate" and run.config.task is None:
         found.add(run.shortlist().lines())
     return found.hex()
 
@@ -160,7 +160,7 @@ class Kind:
     place: str
     content: Callable[[Path], str]
     without: tuple[str, ...] = ()
-    """Folders that are of another kind."""
+    """Folders that are of another kind: they are not damaged."""
     changes: bool = False
     """Whether reading it changes it."""
     may_be_gone: bool = False

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or broken, from every write on: by refused calls, and on a real small disk."""
+"""Disks that are full, read-only or broken from some write on: by refused calls, and on a small real disk."""
 
 import errno
 import random
@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from fault_commands import Ended, run_command
-from fault_damage import Found
+from fault_common import Found
 from fault_kills import Undisturbed, again, judge, undisturbed
 from fault_operations import NEEDS_SPACE, Operations
 from fault_subjects import COMMANDS, Command, small_chunks, workspace

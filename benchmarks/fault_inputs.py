@@ -15,14 +15,16 @@ from dragoman.config import to_dict
 from dragoman.train.config import resolve
 from dragoman.train.leftovers import is_leftover
 from fault_commands import run_command
-from fault_damage import Found
+from fault_common import Found
 from odd_inputs import odd_texts
 
 LIMIT_SECONDS = 90.0
 MEMORY = 12 << 30
 """Address space; what torch maps alone is some of it."""
-_QUICK = ("tokenizer.vocab_size=300", "train.device=cpu", "train.max_updates=1", "model.num_layers=1",
-          "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32", "--dry-run", "-q")  # fmt: skip
+_QUICK = (
+    "tokenizer.vocab_size=300 train.device=cpu train.max_updates=1 model.num_layers=1 model.model_dim=16 "
+    "model.num_heads=2 model.ff_dim=32 --dry-run -q --out runs/x"
+)
 
 
 @dataclass(frozen=True)
@@ -59,150 +61,143 @@ FILES: dict[str, bytes | None] = {
     "table": b'a\tb\tc\n"x\ty\n\t\t\t\t\n',
     "tabs": b"\t\n" * 30,
 }
-SLOTS: dict[str, tuple[tuple[str, ...], str]] = {
-    "train": (("train", "bad.en", "a.de", *_QUICK, "--out", "runs/x"), "bad.en"),
-    "train table": (("train", "bad.tsv", *_QUICK, "--out", "runs/x"), "bad.tsv"),
-    "train csv": (("train", "bad.csv", *_QUICK, "--out", "runs/x"), "bad.csv"),
-    "train jsonl": (("train", "bad.jsonl", *_QUICK, "--out", "runs/x"), "bad.jsonl"),
-    "train tmx": (("train", "bad.tmx", *_QUICK, "--out", "runs/x"), "bad.tmx"),
-    "train parquet": (("train", "bad.parquet", *_QUICK, "--out", "runs/x"), "bad.parquet"),
-    "train recipe": (("train", "bad.yaml", "--out", "runs/x", "-q"), "bad.yaml"),
-    "train po": (("train", "bad.po", *_QUICK, "--out", "runs/x"), "bad.po"),
-    "train zip": (("train", "bad.zip", *_QUICK, "--out", "runs/x"), "bad.zip"),
-    "valid": (
-        ("train", "a.en", "a.de", "--valid", "bad.en", "--valid", "a.de", *_QUICK, "--out", "runs/x"),
-        "bad.en",
-    ),
-    "pretrain": (("pretrain", "bad.txt", *_QUICK, "--out", "runs/x"), "bad.txt"),
-    "finetune": (("finetune", "bad.tsv", "--task", "classify", *_QUICK, "--out", "runs/x"), "bad.tsv"),
-    "tag": (("finetune", "bad.conll", "--task", "tag", *_QUICK, "--out", "runs/x"), "bad.conll"),
-    "span": (("finetune", "bad.json", "--task", "span", *_QUICK, "--out", "runs/x"), "bad.json"),
-    "translate": (("translate", "runs/t", "-i", "bad.txt", "-o", "x.out", "--device", "cpu"), "bad.txt"),
-    "translate export": (("translate", "ct2", "-i", "bad.txt", "-o", "x.out"), "bad.txt"),
-    "document html": (("translate", "runs/t", "bad.html", "-o", "x.html", "--device", "cpu"), "bad.html"),
-    "document xliff": (("translate", "runs/t", "bad.xliff", "-o", "x.xliff", "--device", "cpu"), "bad.xliff"),
-    "document srt": (("translate", "runs/t", "bad.srt", "-o", "x.srt", "--device", "cpu"), "bad.srt"),
-    "glossary": (("translate", "runs/t", "a cat", "--glossary", "bad.tsv", "--device", "cpu"), "bad.tsv"),
-    "prefix": (("translate", "runs/t", "a cat", "--prefix", "@bad.txt", "--device", "cpu"), "bad.txt"),
-    "forbid": (("translate", "runs/t", "a cat", "--forbid", "@bad.txt", "--device", "cpu"), "bad.txt"),
-    "evaluate": (
-        ("evaluate", "runs/t", "bad.en", "test.de", "--device", "cpu", "--bootstrap", "0"),
-        "bad.en",
-    ),
-    "score": (("score", "runs/t", "bad.tsv", "--device", "cpu"), "bad.tsv"),
-    "align": (("align", "runs/t", "bad.tsv", "--device", "cpu"), "bad.tsv"),
-    "predict": (("predict", "runs/c", "bad.tsv", "--device", "cpu"), "bad.tsv"),
-    "generate": (("generate", "runs/g", "-i", "bad.txt", "--max-tokens", "3", "--device", "cpu"), "bad.txt"),
-    "embed": (("embed", "runs/c", "bad.txt", "-o", "x.npy", "--device", "cpu"), "bad.txt"),
-    "align-corpus": (("align-corpus", "bad.en", "a.de", "-o", "x.links"), "bad.en"),
-    "gold": (("align-corpus", "a.en", "a.de", "--gold", "bad.txt", "-o", "x.links"), "bad.txt"),
-    "back-translate": (
-        ("back-translate", "runs/t", "bad.txt", "-o", "x.bt", "--beam", "1", "--device", "cpu"),
-        "bad.txt",
-    ),
-    "corpus": (("corpus", "bad.en", "a.de"), "bad.en"),
-    "tokenize": (("tokenize", "bad.json", "a cat"), "bad.json"),
-    "verify": (("verify", "bad.json"), "bad.json"),
+SLOTS = {
+    "train": f"train bad.en a.de {_QUICK}",
+    "train table": f"train bad.tsv {_QUICK}",
+    "train csv": f"train bad.csv {_QUICK}",
+    "train jsonl": f"train bad.jsonl {_QUICK}",
+    "train tmx": f"train bad.tmx {_QUICK}",
+    "train parquet": f"train bad.parquet {_QUICK}",
+    "train po": f"train bad.po {_QUICK}",
+    "train zip": f"train bad.zip {_QUICK}",
+    "recipe": "train bad.yaml --out runs/x -q --dry-run",
+    "valid": f"train a.en a.de --valid bad.en --valid a.de {_QUICK}",
+    "pretrain": f"pretrain bad.txt {_QUICK}",
+    "classify": f"finetune bad.tsv --task classify {_QUICK}",
+    "tag": f"finetune bad.conll --task tag {_QUICK}",
+    "span": f"finetune bad.json --task span {_QUICK}",
+    "translate": "translate runs/t -i bad.txt -o x.out --device cpu",
+    "translate export": "translate ct2 -i bad.txt -o x.out",
+    "document html": "translate runs/t bad.html -o x.html --device cpu",
+    "document xliff": "translate runs/t bad.xliff -o x.xliff --device cpu",
+    "document srt": "translate runs/t bad.srt -o x.srt --device cpu",
+    "glossary": "translate runs/t cat --glossary bad.tsv --device cpu",
+    "prefix": "translate runs/t cat --prefix @bad.txt --device cpu",
+    "forbid": "translate runs/t cat --forbid @bad.txt --device cpu",
+    "evaluate": "evaluate runs/t bad.en test.de --device cpu --bootstrap 0",
+    "score": "score runs/t bad.tsv --device cpu",
+    "align": "align runs/t bad.tsv --device cpu",
+    "predict": "predict runs/c bad.tsv --device cpu",
+    "generate": "generate runs/g -i bad.txt --max-tokens 3 --device cpu",
+    "embed": "embed runs/c bad.txt -o x.npy --device cpu",
+    "align-corpus": "align-corpus bad.en a.de -o x.links",
+    "gold": "align-corpus a.en a.de --gold bad.txt -o x.links",
+    "back-translate": "back-translate runs/t bad.txt -o x.bt --beam 1 --device cpu",
+    "corpus": "corpus bad.en a.de",
+    "tokenize": "tokenize bad.json cat",
+    "verify": "verify bad.json",
 }
-RUN_SLOTS: dict[str, tuple[str, ...]] = {
-    "resume": ("resume", "RUN", "-q"),
-    "translate": ("translate", "RUN", "a cat", "--device", "cpu"),
-    "generate": ("generate", "RUN", "a", "--max-tokens", "2", "--device", "cpu"),
-    "score": ("score", "RUN", "a.en", "a.de", "--device", "cpu"),
-    "align": ("align", "RUN", "test.en", "test.de", "--device", "cpu"),
-    "evaluate": ("evaluate", "RUN", "test.en", "test.de", "--device", "cpu", "--bootstrap", "0"),
-    "explain": ("explain", "RUN", "a cat", "--device", "cpu"),
-    "compare": ("compare", "RUN", "runs/l", "--test", "test.en", "--test", "test.de", "--device", "cpu"),
-    "predict": ("predict", "RUN", "labels.tsv", "--device", "cpu"),
-    "embed": ("embed", "RUN", "test.en", "-o", "x.npy", "--device", "cpu"),
-    "search-report": (
-        "search-report",
-        "RUN",
-        "test.en",
-        "test.de",
+"""Where a file is read; it is called bad."""
+RUN_SLOTS = {
+    "resume": "resume RUN -q",
+    "translate": "translate RUN cat --device cpu",
+    "generate": "generate RUN a --max-tokens 2 --device cpu",
+    "score": "score RUN a.en a.de --device cpu",
+    "align": "align RUN test.en test.de --device cpu",
+    "evaluate": "evaluate RUN test.en test.de --device cpu --bootstrap 0",
+    "explain": "explain RUN cat --device cpu",
+    "compare": "compare RUN runs/l --test test.en --test test.de --device cpu",
+    "predict": "predict RUN labels.tsv --device cpu",
+    "embed": "embed RUN test.en -o x.npy --device cpu",
+    "search-report": "search-report RUN test.en test.de --beams 1 --sentences 2 --device cpu",
+    "average": "average RUN --last 2 --device cpu",
+    "tune": "tune RUN --beams 1 --alphas 1 --device cpu",
+    "distill": "distill RUN --out runs/x --no-train --beam 1 --device cpu -q",
+    "back-translate": "back-translate RUN mono.en -o x.bt --beam 1 --device cpu",
+    "export": "export RUN --out x-ct2",
+    "export hf": "export RUN --to huggingface --out x-hf",
+    "import": "import RUN --out runs/x",
+    "finetune": f"finetune RUN labels.tsv --task classify {_QUICK}",
+    "tokenize": "tokenize RUN cat",
+    "verify": "verify RUN",
+    "corpus": "corpus a.en a.de --tokenizer RUN",
+}
+"""Where a directory is read."""
+OPTION_BASES = {
+    **{name: text.replace("RUN", "runs/t") for name, text in RUN_SLOTS.items()},
+    "predict": "predict runs/c labels.tsv --device cpu",
+    "generate": "generate runs/g the --max-tokens 2 --device cpu",
+    "import": "import hf --out runs/x",
+    "train": f"train a.en a.de {_QUICK}",
+    "pretrain": f"pretrain text.txt {_QUICK}",
+    "finetune": f"finetune labels.tsv --task classify {_QUICK}",
+    "align-corpus": "align-corpus a.en a.de -o x.links",
+}
+"""Commands that would do something; options are added."""
+DIRECTORIES = (
+    *("nowhere", "empty", "a.en", "runs", "runs/l", "runs/g", "runs/m", "runs/c", "runs/i", "ct2", "hf"),
+    *("runs/t/data", "runs/t/checkpoints", "tokenizer", "", ".", "/dev/null"),
+)
+_WORK = (
+    *(
+        "--bootstrap",
+        "--iterations",
+        "--lines",
+        "--max-tokens",
+        "--max-nodes",
+        "--n-best",
+        "--beam",
         "--beams",
-        "1",
-        "--sentences",
-        "2",
-        "--device",
-        "cpu",
     ),
-    "average": ("average", "RUN", "--last", "2", "--device", "cpu"),
-    "tune": ("tune", "RUN", "--beams", "1", "--alphas", "1", "--device", "cpu"),
-    "distill": ("distill", "RUN", "--out", "runs/x", "--no-train", "--beam", "1", "--device", "cpu", "-q"),
-    "back-translate": ("back-translate", "RUN", "mono.en", "-o", "x.bt", "--beam", "1", "--device", "cpu"),
-    "export": ("export", "RUN", "--out", "x-ct2"),
-    "export hf": ("export", "RUN", "--to", "huggingface", "--out", "x-hf"),
-    "import": ("import", "RUN", "--out", "runs/x"),
-    "finetune": ("finetune", "RUN", "labels.tsv", "--task", "classify", "--out", "runs/x", *_QUICK),
-    "tokenize": ("tokenize", "RUN", "a cat"),
-    "verify": ("verify", "RUN"),
-    "corpus": ("corpus", "a.en", "a.de", "--tokenizer", "RUN"),
-}
-DIRECTORIES = ("nowhere", "empty", "a.en", "runs", "runs/l", "runs/g", "runs/m", "runs/c", "runs/i", "ct2", "hf",
-               "runs/t/data", "runs/t/checkpoints", "tokenizer", "", ".", "/dev/null")  # fmt: skip
-_LISTENS = ("serve", "studio", "demo")
-_WORK = ("--bootstrap", "--iterations", "--lines", "--max-tokens", "--max-nodes", "--n-best", "--beam", "--beams",
-         "--positions")  # fmt: skip
+    "--positions",
+)
 """Options that ask for as much work as they say."""
-_OPTION_VALUES = ("-1", "0", "nan", "1e999", "x", "", "99999999999999999999", "a.en", "nowhere/x", ".", "runs/t",
-                  "\udcff", "$(x)", "é" * 300)  # fmt: skip
-_FIELD_VALUES = ("-1", "0", "1e999", ".nan", "x", "[]", "{a: 1}", "true", "null", "99999999999999999999", "[1, 2]",
-                 "'", "-0.5")  # fmt: skip
 _TOO_MUCH = "99999999999999999999"
+_OPTION_VALUES = (
+    *("-1", "0", "nan", "1e999", "x", "", _TOO_MUCH, "a.en", "nowhere/x", ".", "runs/t", "\udcff", "$(x)"),
+    "é" * 300,
+)
+_FIELD_VALUES = (
+    *("-1", "0", "1e999", ".nan", "x", "[]", "{a: 1}", "true", "null", _TOO_MUCH, "[1, 2]", "'", "-0.5"),
+)
 
 
 def _file_cases() -> Iterator[Case]:
-    for slot, (arguments, name) in SLOTS.items():
+    for slot, text in SLOTS.items():
+        arguments = tuple(text.split())
+        name = next(argument for argument in arguments if "bad." in argument).lstrip("@")
         for what, content in FILES.items():
             path, data = ("", b"") if content is None else (name, content)
             yield Case("files", f"{slot}: {what}", arguments, path, data)
 
 
-def _run_cases() -> Iterator[Case]:
-    for slot, arguments in RUN_SLOTS.items():
+def _directory_cases() -> Iterator[Case]:
+    for slot, text in RUN_SLOTS.items():
         for directory in DIRECTORIES:
-            replaced = tuple(directory if argument == "RUN" else argument for argument in arguments)
-            yield Case("directories", f"{slot}: {directory!r}", replaced)
+            arguments = (directory if argument == "RUN" else argument for argument in text.split())
+            yield Case("directories", f"{slot}: {directory!r}", tuple(arguments))
 
 
 def _option_cases() -> Iterator[Case]:
     """Every option that takes a value, with values that it cannot take."""
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    files = {slot: tuple(a.replace("bad", "a") if a in ("bad.en",) else a for a in arguments)
-             for slot, (arguments, _) in SLOTS.items()}  # fmt: skip
-    base = {
-        name: tuple("runs/t" if a == "RUN" else a for a in arguments) for name, arguments in RUN_SLOTS.items()
-    }
-    base["predict"] = ("predict", "runs/c", "labels.tsv", "--device", "cpu")
-    base["generate"] = ("generate", "runs/g", "the", "--max-tokens", "2", "--device", "cpu")
-    base["import"] = ("import", "hf", "--out", "runs/x")
-    base["train"] = ("train", "a.en", "a.de", *_QUICK, "--out", "runs/x")
-    base["pretrain"] = ("pretrain", "text.txt", *_QUICK, "--out", "runs/x")
-    base["finetune"] = ("finetune", "labels.tsv", "--task", "classify", *_QUICK, "--out", "runs/x")
-    base["align-corpus"] = ("align-corpus", "a.en", "a.de", "-o", "x.links")
-    for name, command in commands.items():
-        arguments = base.get(name) or files.get(name)
-        if arguments is None or name in _LISTENS:
-            continue
-        for option in command.params:
+    for name, text in OPTION_BASES.items():
+        for option in commands[name].params if name in commands else ():
             flag = option.opts[-1]
             if not flag.startswith("-") or option.is_flag:
                 continue
             for value in _OPTION_VALUES:
-                if value == _TOO_MUCH and flag in _WORK:
-                    continue
-                yield Case("options", f"{name} {flag} {value!r}", (*arguments, flag, value))
+                if value != _TOO_MUCH or flag not in _WORK:
+                    yield Case("options", f"{name} {flag} {value!r}", (*text.split(), flag, value))
 
 
 def _field_cases() -> Iterator[Case]:
     """Every field of a configuration, with values that it cannot have."""
     plain = to_dict(resolve({"data": {"train": [{"files": ["a.en", "a.de"]}]}, "train": {"max_updates": 1}}))
-    names = list(_leaves(plain, ""))
-    arguments = ("train", "a.en", "a.de", *_QUICK, "--out", "runs/x")
-    for name in names:
+    for name in _leaves(plain, ""):
         for value in _FIELD_VALUES:
-            yield Case("fields", f"{name}={value}", (*arguments, f"{name}={value}"))
+            assignment = f"{name}={value}"
+            yield Case("fields", assignment, (*OPTION_BASES["train"].split(), assignment))
 
 
 def _leaves(plain: dict[str, object], prefix: str) -> Iterator[str]:
@@ -228,7 +223,8 @@ def _odd_text_cases(seed: int) -> Iterator[Case]:
         "corpus",
         "back-translate",
     ):
-        arguments, name = SLOTS[slot]
+        arguments = tuple(SLOTS[slot].split())
+        name = next(argument for argument in arguments if argument.startswith("bad."))
         yield Case("odd texts", slot, arguments, name, data)
     for number, text in enumerate(texts[:60]):
         if text and not text.startswith("-"):
@@ -236,7 +232,7 @@ def _odd_text_cases(seed: int) -> Iterator[Case]:
 
 
 def all_cases(seed: int) -> list[Case]:
-    found = [*_file_cases(), *_run_cases(), *_odd_text_cases(seed)]
+    found = [*_file_cases(), *_directory_cases(), *_odd_text_cases(seed)]
     chance = random.Random(seed)
     for many, most in ((list(_option_cases()), 400), (list(_field_cases()), 300)):
         found += chance.sample(many, min(most, len(many)))
@@ -255,8 +251,8 @@ class Place:
         self.original = made
 
     def _now(self) -> dict[Path, tuple[int, int]]:
-        return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in self.directory.rglob("*")
-                if not path.is_dir() or not any(path.iterdir())}  # fmt: skip
+        files = (p for p in self.directory.rglob("*") if not p.is_dir() or not any(p.iterdir()))
+        return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in files}
 
     def try_case(self, case: Case) -> tuple[str, bool, str]:
         if case.file:

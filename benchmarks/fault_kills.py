@@ -1,5 +1,5 @@
-"""kill -9 in every command that writes: before a file operation, in the middle of a write, at a random moment,
-with and without the pages that were not yet forced to disk. Then the command is given again."""
+"""kill -9 in every command that writes: before a file operation, inside a write, at any moment, with and
+without the pages that were not yet forced to disk. Then the command is given again."""
 
 import random
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.train.run import Run
 from fault_commands import Ended, run_command
-from fault_damage import Found
+from fault_common import Found
 from fault_operations import Operations
 from fault_subjects import COMMANDS, Command, digest, small_chunks, workspace
 

@@ -11,22 +11,15 @@ from pathlib import Path
 from fault_commands import run_command
 
 _WORDS = ("red", "blue", "old", "new", "cat", "dog", "fish", "hill", "the", "and")
-_SMALL = ("tokenizer.vocab_size=300", "train.device=cpu", "train.log_every=2", "train.save_every=3")
-_SHORT = (
-    "train.max_updates=9",
-    "train.validate_every=3",
-    "train.validate_sentences=4",
-    "train.batch_tokens=200",
-)
-_SEARCH = ("search.beam=2", "search.max_ratio=1", "search.max_extra=3")
+_SMALL = "tokenizer.vocab_size=300 train.device=cpu train.log_every=2 train.save_every=3 data.valid_size=12"
+_SHORT = "train.max_updates=9 train.validate_every=3 train.validate_sentences=4 train.batch_tokens=200"
+_SEARCH = "search.beam=2 search.max_ratio=1 search.max_extra=3"
+_WIDTHS = "model.num_layers=1 model.model_dim=16 model.num_heads=2 model.ff_dim=32"
+_TRANSFORMER = f"{_WIDTHS} model.position_layout=halves train.ema=0.9 train.average=2"
+_RNN = "model.kind=rnn model.num_layers=1 model.model_dim=16"
+_GPT = f"--model gpt-tiny {_WIDTHS} model.max_positions=32 objective.block=24"
+_BERT = f"model.kind=bert {_WIDTHS} model.max_positions=64 task.max_length=24"
 _PAIRS = ("a.en", "a.de")
-_TRANSFORMER = (
-    "model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32", "train.ema=0.9",
-    "train.average=2", "data.valid_size=12", "model.position_layout=halves",
-)  # fmt: skip
-_RNN = ("model.kind=rnn", "model.num_layers=1", "model.model_dim=16", "data.valid_size=12")
-_READER = ("model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32")
-_TASK = ("model.kind=bert", *_READER, "model.max_positions=64", "task.max_length=24")
 VARIES = ("log.txt", "timing.jsonl", "samples.jsonl", ".lock")
 """Files of a run that tell of times, or of a line twice after a kill."""
 CHUNK = 8
@@ -46,44 +39,58 @@ class Command:
     varies: tuple[str, ...] = field(default=())
 
 
-def _train(name: str, *arguments: str, needs: Sequence[str], out: str) -> Command:
-    return Command(name, (*arguments, "--out", out, "-q"), tuple(needs), ("resume", out, "-q"), out)
+def _command(name: str, text: str, *needs: str, varies: tuple[str, ...] = ()) -> Command:
+    return Command(name, tuple(text.split()), needs, varies=varies)
 
 
+def _training(name: str, text: str, out: str, *needs: str) -> Command:
+    return Command(name, (*text.split(), "--out", out, "-q"), needs, ("resume", out, "-q"), out)
+
+
+_PAIR_TRAINING = f"train a.en a.de {_SMALL} {_SHORT} {_SEARCH}"
 _RUN_T = ("runs/t", *_PAIRS)
 COMMANDS = (
-    _train("train transformer", "train", *_PAIRS, *_SMALL, *_SHORT, *_TRANSFORMER, *_SEARCH, needs=_PAIRS, out="runs/t"),
-    _train("train LSTM", "train", *_PAIRS, *_SMALL, *_SHORT, *_RNN, *_SEARCH, needs=_PAIRS, out="runs/l"),
-    _train(
-        "pretrain GPT", "pretrain", "text.txt", "--model", "gpt-tiny", *_SMALL, *_SHORT, *_READER,
-        "model.max_positions=32", "objective.block=24", "data.valid_size=12", needs=("text.txt",), out="runs/g",
+    _training("train transformer", f"{_PAIR_TRAINING} {_TRANSFORMER}", "runs/t", *_PAIRS),
+    _training("train LSTM", f"{_PAIR_TRAINING} {_RNN}", "runs/l", *_PAIRS),
+    _training("pretrain GPT", f"pretrain text.txt {_GPT} {_SMALL} {_SHORT}", "runs/g", "text.txt"),
+    _training("count", f"train a.en a.de {_SMALL} model.kind=markov model.order=2", "runs/m", *_PAIRS),
+    _training(
+        "finetune", f"finetune labels.tsv --task classify {_SMALL} {_SHORT} {_BERT}", "runs/c", "labels.tsv"
     ),
-    _train("count", "train", *_PAIRS, "model.kind=markov", "model.order=2", "tokenizer.vocab_size=300",
-           "data.valid_size=12", "train.device=cpu", needs=_PAIRS, out="runs/m"),
-    _train("finetune", "finetune", "labels.tsv", "--task", "classify", *_SMALL, *_SHORT, *_TASK,
-           needs=("labels.tsv",), out="runs/c"),
-    Command("prepare", ("train", *_PAIRS, *_SMALL, *_SHORT, *_TRANSFORMER, *_SEARCH, "--out", "runs/t", "--dry-run"), _PAIRS),
-    Command("average", ("average", "runs/t", "--last", "2", "--device", "cpu"), _RUN_T),
-    Command("export CTranslate2", ("export", "runs/t", "--out", "ct2", "--shortlist"), _RUN_T),
-    Command("export Hugging Face", ("export", "runs/t", "--to", "huggingface", "--out", "hf"), _RUN_T),
-    Command("import", ("import", "hf", "--out", "runs/i"), ("hf",)),
-    Command("translate", ("translate", "runs/t", "-i", "test.en", "-o", "test.out", "--device", "cpu"),
-            (*_RUN_T, "test.en")),
-    Command("back-translate", ("back-translate", "runs/t", "mono.en", "-o", "mono.out", "--beam", "1",
-            "--device", "cpu"), (*_RUN_T, "mono.en")),
-    Command("distill", ("distill", "runs/t", "--out", "runs/s", "--beam", "1", "--device", "cpu", "-q",
-            "model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32", *_SMALL, *_SHORT, *_SEARCH),
-            _RUN_T),
-    Command("embed", ("embed", "runs/c", "test.en", "-o", "vectors.npy", "--device", "cpu"), ("runs/c", "test.en")),
-    Command("align-corpus", ("align-corpus", *_PAIRS, "-o", "links.txt"), _PAIRS),
-    Command("evaluate", ("evaluate", "runs/t", "test.en", "test.de", "--device", "cpu", "--bootstrap", "10"),
-            (*_RUN_T, "test.en", "test.de"), varies=("report.json",)),
-    Command("predict", ("predict", "runs/c", "labels.tsv", "-o", "labels.out", "--device", "cpu"),
-            ("runs/c", "labels.tsv")),
-    Command("generate", ("generate", "runs/g", "the old", "-o", "generated.txt", "--device", "cpu"), ("runs/g",)),
-    Command("tune", ("tune", "runs/t", "--beams", "1,2", "--alphas", "0,1", "--write", "--device", "cpu"), _RUN_T,
-            varies=("manifest.json",)),  # after a kill it may go on to allow the configuration of before, too
-)  # fmt: skip
+    _command("prepare", f"{_PAIR_TRAINING} {_TRANSFORMER} --out runs/t --dry-run", *_PAIRS),
+    _command("average", "average runs/t --last 2 --device cpu", *_RUN_T),
+    _command("export CTranslate2", "export runs/t --out ct2 --shortlist", *_RUN_T),
+    _command("export Hugging Face", "export runs/t --to huggingface --out hf", *_RUN_T),
+    _command("import", "import hf --out runs/i", "hf"),
+    _command("translate", "translate runs/t -i test.en -o test.out --device cpu", *_RUN_T, "test.en"),
+    _command(
+        "back-translate",
+        "back-translate runs/t mono.en -o mono.out --beam 1 --device cpu",
+        *_RUN_T,
+        "mono.en",
+    ),
+    _command(
+        "distill",
+        f"distill runs/t --out runs/s --beam 1 --device cpu -q {_WIDTHS} {_SMALL} {_SHORT} {_SEARCH}",
+        *_RUN_T,
+    ),
+    _command("embed", "embed runs/c test.en -o vectors.npy --device cpu", "runs/c", "test.en"),
+    _command("align-corpus", "align-corpus a.en a.de -o links.txt", *_PAIRS),
+    _command(
+        "evaluate",
+        "evaluate runs/t test.en test.de --device cpu --bootstrap 10",
+        *(*_RUN_T, "test.en", "test.de"),
+        varies=("report.json",),
+    ),
+    _command("predict", "predict runs/c labels.tsv -o labels.out --device cpu", "runs/c", "labels.tsv"),
+    _command("generate", "generate runs/g the -o generated.txt --device cpu", "runs/g"),
+    _command(  # after a kill its manifest may go on to allow the configuration of before, too
+        "tune",
+        "tune runs/t --beams 1,2 --alphas 0,1 --write --device cpu",
+        *_RUN_T,
+        varies=("manifest.json",),
+    ),
+)
 
 
 def write_texts(directory: Path) -> None:
@@ -103,8 +110,10 @@ def write_texts(directory: Path) -> None:
     (directory / "glossary.tsv").write_text("cat\tKATZE\ndog\tHUND|KÖTER\nhill\n")
 
 
-MADE = ("train transformer", "train LSTM", "pretrain GPT", "count", "finetune", "export CTranslate2",
-        "export Hugging Face", "import", "back-translate")  # fmt: skip
+MADE = (
+    *("train transformer", "train LSTM", "pretrain GPT", "count", "finetune"),
+    *("export CTranslate2", "export Hugging Face", "import", "back-translate"),
+)
 
 
 def make_subjects(directory: Path, names: Sequence[str] = MADE) -> None:
@@ -139,7 +148,7 @@ def workspace(made: Path, command: Command, target: Path) -> Path:
 
 
 def digest(directory: Path, varies: Sequence[str] = ()) -> dict[str, str]:
-    """SHA-256 of every file, and every directory, by its path; of files that vary, only that they are there."""
+    """SHA-256 of every file by its path; of one that varies, and of a directory, only that it is there."""
     found = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))

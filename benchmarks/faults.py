@@ -28,12 +28,13 @@ from pathlib import Path
 
 import fault_commands  # noqa: F401 (imports what the forks need)
 from common import write_table
+from fault_common import Found
 from fault_content import KINDS
-from fault_damage import Found, further_subjects, run_damages
 from fault_disk import run_disks
 from fault_hostile import run_hostile
 from fault_inputs import run_inputs
 from fault_kills import run_kills
+from fault_patients import further_subjects, run_damages
 from fault_subjects import COMMANDS, MADE, make_subjects
 
 PARTS = ("damage", "kills", "disk", "inputs", "hostile")
@@ -44,6 +45,16 @@ _QUICK_SUBJECTS = ("train transformer", "export CTranslate2", "export Hugging Fa
 _QUICK_PLACES = ("runs/t", "runs/t/data", "ct2", "hf", "tokenizer")
 _QUICK_KILLS = ("train transformer", "prepare", "export CTranslate2", "import")
 OUTCOMES = ("refused", "harmless", "silent", "traceback", "hang")
+
+NOTES = """
+«refused»: one sentence says what is wrong, and nothing else has changed. «harmless»: the content is the same,
+or the command went on to the bytes of an undisturbed one. «silent»: other content was taken without a word.
+«left behind»: files stayed that the next command did not remove. Damages are a flipped bit, another byte, a
+zeroed page, a cut or longer file, exchanged blocks and files, edited JSON, and a pipe, directory or dangling
+link in place of the file. Rows of «verify» are of `dragoman verify` on every third of these damages: «silent»
+is one that it missed. Kills come before a file operation, inside a write and at random moments, half of them
+with all pages lost that were not forced to disk. A run's logs have no hash and are not damaged.
+"""
 
 Mine = Callable[[str, str, int], bool]
 
@@ -123,7 +134,8 @@ def run_part(part: str, made: Path, work: Path, options: argparse.Namespace, jou
             raise
         finally:
             os._exit(status)
-    if any([os.waitpid(child, 0)[1] for child in children]):
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    if any(statuses):
         raise SystemExit(f"{part}: a process of the benchmark itself has failed")
 
 
@@ -197,14 +209,13 @@ def main() -> None:
         options.work.mkdir(parents=True, exist_ok=True)
         results = run(options, options.work.resolve())
     bad = [found for found in results if found.bad]
-    notes = f"`python benchmarks/faults.py`, seed {options.seed}. {__doc__.split('How a case can end:')[0].split('    ')[0]}"
+    notes = f"`python benchmarks/faults.py`, seed {options.seed}. {NOTES}"
     header = ["part", "kind", "cases", *OUTCOMES, "left behind"]
     write_table("faults", "Faults made from outside", header, rows_of(results), notes, keep=not options.quick)
-    for found in bad[:50]:
-        print(
-            f"- {found.outcome}{', left behind' * found.left}: {found.part}, {found.kind}, case {found.number}: {found.what}"
-        )
-        print(f"  {found.said.strip().splitlines()[-1] if found.said.strip() else ''}")
+    for found in bad[:100]:
+        left = ", left behind" * found.left
+        print(f"- {found.outcome}{left}: {found.part}, {found.kind}, case {found.number}: {found.what}")
+        print(f"  {(found.said.strip() or ' ').splitlines()[-1]}")
     sys.exit(bool(bad))
 
 

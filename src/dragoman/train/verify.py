@@ -124,7 +124,7 @@ def _check(path: Path, kind: str) -> Report:
 
 def _verify_collection(path: Path) -> Report:
     parts = [_check(entry, kind_of(entry) or COLLECTION) for entry in _members(path)]
-    return Report(path, COLLECTION, f"{len(parts)} parts", parts=parts)
+    return Report(path, COLLECTION, f"{len(parts)} part{'s' * (len(parts) != 1)}", parts=parts)
 
 
 def _verify_checkpoint(path: Path) -> Report:

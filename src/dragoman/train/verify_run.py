@@ -133,8 +133,8 @@ def _verify_data(report: Report, run: Run | None) -> None:
 
 def _data_cure(run: Path) -> str:
     return (
-        "the model can be used; to go on training, remove the data here and in .prepared beside the run, "
-        f"prepare the same files again with  dragoman train  into a new run, and copy its {DATA} to {run / DATA}"
+        "the model can be used as it is; to go on training, train the same files into a new directory, which "
+        f"prepares them again, and put its {DATA} in place of {run / DATA}"
     )
 
 

@@ -6,6 +6,8 @@ Everything that dragoman keeps is written through this module, with torch and wi
     replace_file    the bytes of a file, exchanged at once
     replacing       the same as a stream
     new_directory   a directory that gets its name when everything in it is on the disk
+    open_regular    a file to read, which is a file and nothing that could wait for ever
+    read_regular    its bytes, no more of them than a limit
 
 Unfinished files and directories are hidden files beside their target that end in `.unfinished`, locked by
 their process for as long as it lives. `remove_unfinished` deletes those that nobody holds any more.
@@ -24,7 +26,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from dragoman.errors import UserError
+
 _SUFFIX = ".unfinished"
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
 
 class Written(NamedTuple):
@@ -36,6 +41,38 @@ def hash_file(path: Path) -> str:
     """SHA-256 of its bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes. A directory, named pipe, socket or device is a UserError.
+
+    Opening a named pipe that nobody writes to would wait for ever. Symbolic links are followed. A file that
+    is missing or may not be read is the OSError of the system: the caller knows what the file was for.
+    """
+    _refuse_unless_regular(path, path.stat().st_mode)  # to open some devices has effects
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        _refuse_unless_regular(path, os.fstat(descriptor).st_mode)  # it may have been exchanged since
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """The bytes of a file, opened as `open_regular` does. More than `limit` bytes are a UserError, and no
+    memory is taken for them."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > limit else file.read(limit + 1)
+    if max(size, len(data)) > limit:
+        raise UserError(f"{path}: too large: {max(size, len(data)):,} bytes, and {limit:,} are allowed here")
+    return data
+
+
+def _refuse_unless_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: this is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a file")
 
 
 def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o644) -> Written:

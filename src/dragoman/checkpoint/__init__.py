@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman.checkpoint.files import (
@@ -37,6 +35,7 @@ from dragoman.checkpoint.files import (
     sync_directory,
     write,
 )
+from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
 from dragoman.files import hash_file
 
@@ -69,8 +68,8 @@ class Checkpoint:
         if part not in self.parts:
             raise UserError(f"{self.path}: this checkpoint has no {file.name}")
         try:
-            return load_file(file, device=str(device))
-        except (SafetensorError, OSError) as error:
+            return load_tensors(file, device)
+        except OSError as error:
             raise UserError(f"{file}: not a safetensors file ({error})") from None
 
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from dragoman.files import remove_unfinished
+
 _NAMES = re.compile(
-    r"\..+\.[0-9a-f]{8}\.unfinished"  # files.py
+    r"\..+\.[0-9a-f]{8}\.unfinished|\..+\.replaced"  # unfinished.py
     r"|\.unfinished-\w+|\..+\.(creating|exporting|new)|\..+\.\d+\.part"  # versions before it
     r"|\.(saving|removing)-.+"  # checkpoints
 )
-_LOCK = "lock"
+_LOCK, _REPLACED = "lock", ".replaced"
 
 
 def is_leftover(path: Path) -> bool:
@@ -31,8 +33,11 @@ def find_leftovers(directory: Path) -> list[Path]:
 
 
 def remove_leftovers(paths: list[Path]) -> None:
+    """Delete them; a directory that was to be replaced, and was not, gets its name back."""
     for path in paths:
-        if path.is_dir() and not path.is_symlink():
+        if path.name.endswith(_REPLACED):
+            remove_unfinished(path.with_name(path.name[1 : -len(_REPLACED)]))
+        elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)

@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dragoman
+from dragoman import checkpoint
 from dragoman.cli.main import app
+from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.train.leftovers import find_leftovers, is_leftover
 from toy import toy_config, toy_pairs, write_pairs
@@ -87,11 +89,30 @@ def test_a_flipped_bit_is_found_and_named(root: Path, file: str) -> None:
     assert done.output.splitlines()[-1].endswith(("fault", "faults"))
 
 
-@pytest.mark.parametrize("place", ["runs/t", "runs/t/data", "ct2", "hf"])
-@pytest.mark.parametrize("number", [0, -1])
-def test_a_missing_file_is_found(root: Path, place: str, number: int) -> None:
-    sorted(path for path in (root / place).iterdir() if path.suffix == ".json")[number].unlink()
-    assert verify(root / place).exit_code == 1
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("runs/t/manifest.json", "runs/t/tokenizer.json", "runs/t/checkpoints/0000020/state.json"),
+        *("runs/t/data/meta.json", "runs/t/data/seen.src", "ct2/export.json", "ct2/model.bin"),
+        *("hf/config.json", "hf/model.safetensors", "hf/tokenizer.json"),
+    ],
+)
+def test_a_missing_file_is_found(root: Path, file: str) -> None:
+    (root / file).unlink()
+    done = verify(root / "/".join(file.split("/")[: 2 if file.startswith("runs") else 1]))
+    assert done.exit_code == 1, done.output
+
+
+def test_a_lost_best_is_not_replaced_by_the_last(root: Path) -> None:
+    run = root / "runs" / "t"
+    saved = checkpoint.load(run / "checkpoints" / "0000020")
+    best = {"name": "0000020", "metric": "loss", "value": 1.0, "loss": 1.0}
+    state = saved.state | {"progress": saved.state["progress"] | {"best": best}}
+    checkpoint.save(run / "checkpoints", "0000025", {"model": saved.read("model")}, state)
+    (run / "best.json").unlink(missing_ok=True)
+    done = verify(run)
+    assert done.exit_code == 1
+    assert "best.json: missing, though 0000020 was the best checkpoint" in done.output
 
 
 def test_it_says_where_the_run_goes_on(root: Path) -> None:
@@ -142,7 +163,7 @@ def test_a_pipe_is_named_and_not_waited_for(root: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: None, "there is no such file"),
+        (lambda _path: None, "there is no such file"),
         (lambda path: path.mkdir(), "this is no run"),
         (lambda path: os.mkfifo(path), "not a file but a named pipe"),
     ],
@@ -153,7 +174,7 @@ def test_what_is_nothing_of_ours_is_refused(
     path = tmp_path / "x"
     make(path)
     done = verify(path)
-    assert isinstance(done.exception, dragoman.errors.UserError)
+    assert isinstance(done.exception, UserError)
     assert message in str(done.exception)
 
 

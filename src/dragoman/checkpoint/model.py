@@ -7,6 +7,7 @@ run/checkpoints/NAME/     weights; its state.json says which model and which tok
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
@@ -242,7 +243,10 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         _refuse_other_best(run, best, found)
         return found
     if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
-        return checkpoint.newest(root)
+        last = checkpoint.newest(root)
+        if which == "best":
+            _refuse_lost_best(run, last)
+        return last
     if Path(which).name == which:
         remove_unfinished(root / which)  # a process that died while it replaced this checkpoint
     if Path(which).name != which or not (root / which).is_dir():
@@ -251,11 +255,40 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
     return checkpoint.load(root / which)
 
 
+def _refuse_lost_best(run: Path, last: checkpoint.Checkpoint) -> None:
+    """Checkpoints say which one was the best, so without best.json the last one is not taken for it."""
+    root = run / CHECKPOINTS
+    told = {(_told_best(last.state) or {}).get("name")}
+    for other in (path for path in root.iterdir() if not path.name.isdecimal() and path.is_dir()):
+        with suppress(UserError):
+            if (_told_best(checkpoint.load(other).state) or {}).get("name") == other.name:
+                told.add(other.name)
+    for name in told - {None, last.name}:
+        if _is_whole(root / Path(str(name)).name):
+            raise UserError(
+                f"{run / BEST}: missing, though {name} was the best checkpoint: resume the run, which writes "
+                "it again, or choose a checkpoint by its name"
+            )
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        checkpoint.verify(path)
+    except UserError:
+        return False
+    return True
+
+
+def _told_best(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    progress = state.get("progress")
+    own = progress.get("best") if isinstance(progress, Mapping) else None
+    return own if isinstance(own, Mapping) else None
+
+
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
     """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
-    progress = found.state.get("progress")
-    own = progress.get("best") if isinstance(progress, Mapping) else None
-    if not isinstance(own, Mapping) or any(own.get(key) != value for key, value in best.items()):
+    own = _told_best(found.state)
+    if own is None or any(own.get(key) != value for key, value in best.items()):
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 
 

@@ -83,7 +83,7 @@ def translate_corpus(
     described = json.loads(json.dumps(task.described(translator)))
     if (done := _read_journal(out, described)).finished:
         return done
-    with explained(out), _open_part(out) as file:
+    with explained(_part(out)), _open_part(out) as file:
         if (done := _read_journal(out, described)).finished:  # another process was at it until just now
             _part(out).unlink(missing_ok=True)
             return done

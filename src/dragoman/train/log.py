@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from dragoman.errors import UserError, missing_extra
-from dragoman.files import open_regular, open_to_append, sync_file
+from dragoman.files import open_regular, open_to_append, sync_directory, sync_file
 from dragoman.train.display import Display, Quiet, Status, status_line, validation_line
 from dragoman.train.validate import Sample
 
@@ -41,6 +41,7 @@ class Log:
         self._timing = open_to_append(self.timing_path)
         _end_last_line(self.timing_path, self._timing)
         self._text = open_to_append(self.text_path)
+        sync_directory(directory)  # checkpoints count on the metrics
         self._started = time.monotonic()
 
     def cut_metrics(self, length: int) -> None:

@@ -50,7 +50,7 @@ class _Hash:
 def of_run(directory: Path) -> str:
     """Configuration, tokenizers, the weights, optimizer and state of every checkpoint, the shortlist."""
     found, run = _Hash(), Run.open(directory)
-    found.add(to_dict(run.config), run.fingerprint, run.best)
+    found.add(to_dict(run.config), run.fingerprint)
     names = [path.name for path in sorted(run.checkpoints.iterdir())]
     for name in (*names, "best"):
         _add_network(found, directory, name)

@@ -38,6 +38,7 @@ def forge_config(directory: Path, text: str) -> None:
     run = directory / "runs" / "t"
     (run / CONFIG).write_text((run / CONFIG).read_text() + text)
     manifest = json.loads((run / MANIFEST).read_text())
+    manifest.pop("seal", None)
     manifest["files"][CONFIG] = [hashlib.sha256((run / CONFIG).read_bytes()).hexdigest()]
     (run / MANIFEST).write_text(json.dumps(manifest, indent=1))
 

@@ -1,9 +1,11 @@
 """`dragoman verify`: what is whole is said to be, and what is not is named, with what to do."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -14,6 +16,7 @@ from dragoman.cli.main import app
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.train.leftovers import find_leftovers, is_leftover
+from dragoman.train.run import Run
 from toy import toy_config, toy_pairs, write_pairs
 
 
@@ -216,3 +219,34 @@ def test_what_a_living_process_writes_is_no_leftover(tmp_path: Path) -> None:
     with new_directory(tmp_path / "out") as unfinished:
         assert is_leftover(unfinished)
         assert find_leftovers(tmp_path) == []
+
+
+# --- the manifest of a run ---------------------------------------------------------------------------
+
+
+def edit_manifest(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    data = json.loads((run / "manifest.json").read_text())
+    change(data)
+    (run / "manifest.json").write_text(json.dumps(data, indent=1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(fingerprint=data["fingerprint"][::-1]),
+        lambda data: data["files"].pop("tokenizer.json"),
+        lambda data: data.update(seam=data.pop("seal")),
+        lambda data: data.update(seal=data["seal"][::-1]),
+    ],
+)
+def test_a_manifest_that_was_edited_is_refused(
+    root: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    edit_manifest(root / "runs" / "t", change)
+    with pytest.raises(UserError, match=r"manifest.json: damaged"):
+        Run.open(root / "runs" / "t")
+
+
+def test_a_manifest_of_an_earlier_version_has_no_seal(root: Path) -> None:
+    edit_manifest(root / "runs" / "t", lambda data: data.pop("seal"))
+    assert verify(root / "runs" / "t").exit_code == 0

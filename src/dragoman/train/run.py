@@ -61,6 +61,7 @@ from dragoman.train.log import read_records
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 SHORTLIST = "shortlist.txt"
 _FORMAT, _MANIFEST_LIMIT = 1, 1 << 20
+_SEAL = "seal"
 _GOES_ON = ("causal", "prefix", "unilm")
 _EXAMPLES = 500  # validation pairs that choose the attention to align by
 
@@ -313,7 +314,11 @@ def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device)
 def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:
     files = {path.name: [hash_file(path)] for path in tokenizer_files(directory)}
     data = {"format": _FORMAT, "fingerprint": fingerprint, "files": {CONFIG: config_hashes, **files}}
-    replace_file(directory / MANIFEST, json.dumps(data, indent=1).encode())
+    replace_file(directory / MANIFEST, json.dumps(data | {_SEAL: _seal_of(data)}, indent=1).encode())
+
+
+def _seal_of(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
@@ -323,10 +328,12 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         data = json.loads(raw)
         files = {str(name): [str(value) for value in hashes] for name, hashes in data["files"].items()}
         fingerprint, written_by = str(data["fingerprint"]), data["format"]
+        seal = data.pop(_SEAL, None)  # earlier versions wrote none
+        whole = set(data) == {"format", "fingerprint", "files"} and seal in (None, _seal_of(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path}: damaged: this is not a run's manifest") from None
     if written_by != _FORMAT:
         raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
-    if CONFIG not in files or any(Path(name).name != name for name in files):
+    if not whole or CONFIG not in files or any(Path(name).name != name for name in files):
         raise UserError(f"{path}: damaged: this is not a run's manifest")
     return {"files": files, "fingerprint": fingerprint}

@@ -1,7 +1,7 @@
 """Translate a whole corpus into a file, line by line, in constant memory, and go on after an interruption.
 
     out.part   the lines that are done, in order          ─ renamed to out when all are
-    out.json   what is being made of what, and how much of it is done
+    out.json   what is being made of what, how much of it is done, and hashes of that and of itself
 
 Lines are translated in chunks of a fixed size, each sorted by length inside. After a chunk its bytes are
 forced to disk, then the journal; a run that is killed goes on after the last whole chunk and ends with the
@@ -12,7 +12,6 @@ refused.
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -25,12 +24,22 @@ from dragoman.config import to_dict
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
-from dragoman.files import explained, move, open_to_append, read_regular, replace_file, sync_file, try_lock
+from dragoman.files import (
+    explained,
+    move,
+    open_regular,
+    open_to_append,
+    read_regular,
+    replace_file,
+    sync_file,
+    try_lock,
+)
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
 """Lines that are sorted by length and translated together: what an interruption can cost."""
-_JOURNAL_LIMIT = 1 << 20
+_JOURNAL_LIMIT, _BLOCK = 1 << 20, 1 << 20
+_SEAL = "seal"
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,8 @@ class Done:
     loops: int = 0
     """Translations that went in circles and were made anew."""
     finished: bool = False
+    sha256: str = ""
+    """Of the bytes; earlier versions wrote none."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,8 @@ def translate_corpus(
         if (done := _read_journal(out, described)).finished:  # another process was at it until just now
             _part(out).unlink(missing_ok=True)
             return done
-        _cut(file, done.bytes, out)
+        digest = _checked(_part(out), done, _journal(out))
+        file.truncate(done.bytes)  # nothing stays that came after the journal was last written
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
             begun = done.lines
@@ -96,7 +108,10 @@ def translate_corpus(
                 if progress:
                     progress(begun + now, total)
 
-            done = _translate(translator, chunk, task, batch_tokens, report, file, done)
+            data, done = _translate(translator, chunk, task, batch_tokens, report, done)
+            file.write(data)
+            digest.update(data)
+            done = replace(done, sha256=digest.hexdigest())
             sync_file(file)
             _write_journal(out, described, done)
         move(_part(out), out)
@@ -111,9 +126,8 @@ def _translate(
     task: Task,
     batch_tokens: int,
     report: Progress,
-    file: BinaryIO,
     done: Done,
-) -> Done:
+) -> tuple[bytes, Done]:
     sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]
     asked = [place for place, size in enumerate(sizes) if size <= task.max_tokens]
     found = translator.hypotheses(
@@ -126,8 +140,7 @@ def _translate(
         outputs[place] = f"{task.prefix}{text}" if text else ""
         reasons.append(best.finish_reason)
     data = "".join(f"{text}\n" for text in outputs).encode()
-    file.write(data)
-    return Done(
+    return data, Done(
         lines=done.lines + len(texts),
         bytes=done.bytes + len(data),
         too_long=done.too_long + len(texts) - len(asked),
@@ -147,6 +160,9 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
     try:
         data = json.loads(raw)
         task, done = dict(data["task"]), Done(**data["done"])
+        seal = data.pop(_SEAL, None)  # earlier versions wrote none
+        if set(data) != {"task", "done"} or seal not in (None, _seal_of(data)):
+            raise ValueError(seal)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: damaged; remove it and {_part(out).name} to begin anew") from None
     for name, value in described.items():
@@ -159,6 +175,7 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
     if out.exists():  # the last rename may have been the last thing before a kill
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
+        _checked(out, done, path)
         done = replace(done, finished=True)
     elif done.finished:
         raise UserError(f"{out}: gone, though {path.name} says that it was finished; remove that too")
@@ -166,8 +183,13 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
 
 
 def _write_journal(out: Path, described: Mapping[str, Any], done: Done) -> None:
-    data = {"task": described, "done": asdict(done)}
-    replace_file(_journal(out), json.dumps(data, indent=1, ensure_ascii=False).encode())
+    data = {"task": dict(described), "done": asdict(done)}
+    sealed = data | {_SEAL: _seal_of(data)}
+    replace_file(_journal(out), json.dumps(sealed, indent=1, ensure_ascii=False).encode())
+
+
+def _seal_of(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 @contextmanager
@@ -179,12 +201,20 @@ def _open_part(out: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _cut(file: BinaryIO, size: int, out: Path) -> None:
-    """Nothing stays that came after the journal was last written."""
-    if os.fstat(file.fileno()).st_size < size:
-        part, journal = _part(out), _journal(out).name
-        raise UserError(f"{part}: shorter than {journal} says; remove both to begin anew")
-    file.truncate(size)
+def _checked(path: Path, done: Done, journal: Path) -> "hashlib._Hash":
+    """The hash of the lines that are done, to go on with. They have to be as they were written."""
+    digest, left = hashlib.sha256(), done.bytes
+    with open_regular(path) as file:
+        while block := file.read(min(left, _BLOCK)):
+            digest.update(block)
+            left -= len(block)
+    if left:
+        raise UserError(f"{path}: shorter than {journal.name} says; remove both to begin anew")
+    if done.sha256 and digest.hexdigest() != done.sha256:
+        raise UserError(
+            f"{path}: changed: its SHA-256 is not the one in {journal.name}; remove both to begin anew"
+        )
+    return digest
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:

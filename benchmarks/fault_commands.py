@@ -102,7 +102,7 @@ def _enter(directory: Path) -> None:
     for descriptor, target in ((nothing, 0), (printed, 1), (printed, 2)):
         os.dup2(descriptor, target)
     sys.stdin, sys.stdout = open(0), open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", closefd=False, buffering=1)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115
 
 
 def _leave(directory: Path, operations: Operations, status: int) -> None:
@@ -126,15 +126,19 @@ def _counted(directory: Path) -> Path:
 
 
 def wait(child: int, directory: Path, limit: float = LIMIT_SECONDS, kill_after: float | None = None) -> Ended:
-    """Until the process ends, is killed after so many seconds, or has taken too long."""
-    began, timed_out, code = time.monotonic(), False, 0
+    """Until the process ends, is killed after so many seconds, or hangs: it has worked for longer than the
+    limit, or has waited so long without working. A busy machine makes nobody hang."""
+    began = moved = time.monotonic()
+    timed_out, code, worked = False, 0, 0.0
     while True:
         found, code = os.waitpid(child, os.WNOHANG)
         if found:
             break
-        passed = time.monotonic() - began
-        if passed > limit or (kill_after is not None and passed > kill_after):
-            timed_out = passed > limit
+        now = time.monotonic()
+        if now - moved > 1 and (work := _cpu_seconds(child)) > worked + 0.01:
+            moved, worked = now, work
+        timed_out = worked > limit or now - moved > limit
+        if timed_out or (kill_after is not None and now - began > kill_after):
             os.killpg(child, signal.SIGKILL) if _leads(child) else os.kill(child, signal.SIGKILL)
             _, code = os.waitpid(child, 0)
             break
@@ -146,6 +150,12 @@ def wait(child: int, directory: Path, limit: float = LIMIT_SECONDS, kill_after: 
     for path in (printed, counted):
         path.unlink(missing_ok=True)
     return Ended(os.waitstatus_to_exitcode(code), output, seconds, timed_out, operations)
+
+
+def _cpu_seconds(child: int) -> float:
+    """Of a process, in its own code and in the system's."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _leads(child: int) -> bool:

@@ -123,7 +123,7 @@ def _parquet(directory: Path) -> None:
 def _zip_bomb(directory: Path) -> None:
     with zipfile.ZipFile(directory / "x.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for side in ("en", "de"):
-            archive.writestr(f"x.en-de.{side}", b"a\n" * (100 << 20))
+            archive.writestr(f"x.en-de.{side}", (b"a" * 1023 + b"\n") * (100 << 10))
 
 
 def _traversal(directory: Path) -> None:

@@ -53,8 +53,11 @@ def test_tune_prints_a_table_and_stores_its_choice(run: Path) -> None:
     assert f"stored in {run}" in command("tune", run, "--beams", "2,1", "--alphas", "0,1", "--write")
     assert Run.open(run).config.search.beam in (1, 2)
     command("translate", run, "the red cat")
-    with pytest.raises(UserError, match=r"--alphas: expected numbers from 0 on, .* found 'x'"):
-        command("tune", run, "--alphas", "x")
+    for alphas in ("x", "1,1e20"):
+        with pytest.raises(UserError, match=rf"--alphas: expected numbers from 0 to 10, .* found '{alphas}'"):
+            command("tune", run, "--alphas", alphas)
+    with pytest.raises(UserError, match=r"alpha: expected a number from 0 to 10, found 1e\+20"):
+        command("translate", run, "the red cat", "--alpha", "1e20")
 
 
 def test_back_translate(run: Path, tmp_path: Path) -> None:

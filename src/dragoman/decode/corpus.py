@@ -91,6 +91,8 @@ def translate_corpus(
     total: int = 0,
 ) -> Done:
     """Write the translation of each line to `out`; begin where an earlier call was interrupted."""
+    if out.is_dir():
+        raise UserError(f"{out}: this is a directory; give the name of a file")
     described = json.loads(json.dumps(task.described(translator)))
     if (done := _read_journal(out, described)).finished:
         return done

@@ -1,10 +1,10 @@
 """A Transformer whose weights are written down, not trained: it says the same on every processor.
 
-Training takes rounding with it, so a model trained by a test is another one on another CPU. This one says, for
+Training amplifies rounding, so a model trained by a test is another one on another CPU. This one says, for
 every piece of its source, the piece that a mapping has for it. The fast sinusoids tell where a piece stands,
-and the cross-attention looks at the place that it writes. The slow sines are nearly zero, which leaves room for
-a vector of random signs for every piece: that of the piece to be said. All such vectors have one length, so
-the norms divide all of them by the same number.
+and the cross-attention looks at the place that it writes. The slow sines are nearly zero, which leaves room
+for a vector of random signs for every piece: that of the piece to be said. All such vectors have one length,
+so the norms divide all of them by the same number.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,5 @@
-"""A small task, words in capitals, and runs for it. The Transformer has given weights, so what it says does not
-depend on how this machine rounds; other models are hardly trained, and no test asks what they have learnt."""
+"""A small task, words in capitals, and runs for it. The Transformer has given weights, so what it says does
+not depend on how this machine rounds; other models are hardly trained, and no test asks what they learnt."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,8 +33,8 @@ def pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def train_small(pairs: list[tuple[str, str]]) -> Callable[..., Path]:
-    """A function that trains a run below a directory: a Transformer with given weights unless it is told another
-    model."""
+    """A function that trains a run below a directory: a Transformer with given weights unless it is told
+    another model."""
 
     def train(directory: Path, name: str = "run", **model: object) -> Path:
         table = directory / "pairs.tsv"

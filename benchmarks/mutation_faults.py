@@ -9,6 +9,7 @@ Never touched: docstrings and messages (strings, f-strings, what a `raise` carri
 
 import ast
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ NOT_RUN_HERE = ("train/record.py", "decode/replay.py")
 """Recorded CUDA graphs: a CPU never executes them."""
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
 QUIET_CALLS = {"print", "warn", "log", "info", "debug", "warning", "cast", "TypeVar", "UserError"}
+GPU = re.compile(r"cuda|by_kernel")
 DANGEROUS_CALLS = {"kill", "killpg", "rmtree"}
 """A fault in these could reach beyond its test."""
 
@@ -43,6 +45,8 @@ class Fault:
     """The line numbers of the statement that is changed: what a test must execute to notice."""
     scope: range
     """The lines of the function or class around it."""
+    by_kernel: bool = False
+    """Executed only where a kernel for GPUs is."""
     twin: int = 0
     """Counts the earlier faults of the same content, in files that repeat a line."""
 
@@ -108,13 +112,15 @@ class _Walker(ast.NodeVisitor):
         self.statement: ast.stmt | None = None
         self.scope = range(1, len(self.starts))
         self.owner: str | None = None
+        self.by_kernel = False
 
     def generic_visit(self, node: ast.AST) -> None:
         if _is_untouched(node):
             return
-        outer = self.statement
+        outer, by_kernel = self.statement, self.by_kernel
         if isinstance(node, ast.stmt):
             self.statement = node
+        self.by_kernel |= _needs_gpu(node)
         self._ask(node)
         for name, value in ast.iter_fields(node):
             if name in SKIPPED_FIELDS or (
@@ -124,7 +130,7 @@ class _Walker(ast.NodeVisitor):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     self.visit(child)
-        self.statement = outer
+        self.statement, self.by_kernel = outer, by_kernel
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         if node.name == "__repr__":
@@ -167,6 +173,16 @@ class _Walker(ast.NodeVisitor):
         return range(self.statement.lineno, (self.statement.end_lineno or end) + 1)
 
 
+def _needs_gpu(node: ast.AST) -> bool:
+    """A branch that imports kernels, a function or a plain statement that names them or CUDA."""
+    if isinstance(node, ast.If):
+        imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
+        return any((each.module or "").startswith("dragoman.kernels") for each in imports)
+    if isinstance(node, ast.FunctionDef):
+        return "kernel" in node.name
+    return isinstance(node, ast.stmt) and not hasattr(node, "body") and bool(GPU.search(ast.unparse(node)))
+
+
 def _is_untouched(node: ast.AST) -> bool:
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
         return True
@@ -206,7 +222,8 @@ def draw(package: Path, faults: list[Fault], count: int, seed: int) -> list[Faul
         for name in sorted(queues):
             while queues[name]:
                 fault = queues[name].pop()
-                if (fault.file, fault.lines) not in taken and compiles(package, fault):
+                new = (fault.file, fault.lines) not in taken and not fault.by_kernel
+                if new and compiles(package, fault):
                     taken[fault.file, fault.lines] = fault
                     break
     return list(taken.values())[:count]

@@ -38,7 +38,7 @@ FIRST_TESTS, FIRST_SECONDS = 40, 12.0
 MEMORY = 12 << 30
 NOT_REPLACED = 71
 """The status of a child that could not change its function."""
-SLACK_S = 60
+SLACK_S = 30
 """For imports and a busy machine."""
 
 
@@ -170,7 +170,7 @@ class Runner:
 
         def action() -> int:
             os.environ.update({"MUTATION_FILE": str(file), "MUTATION_FAULT": str(faulty)})
-            limit = int(SLACK_S + 3 * expected)
+            limit = int(SLACK_S + 2 * expected)
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             put_in(file, text)
@@ -182,7 +182,7 @@ class Runner:
                 return NOT_REPLACED
             return attempt(tests)
 
-        status = in_child(action, 2 * SLACK_S + 8 * expected, log)
+        status = in_child(action, 6 * SLACK_S + 8 * expected, log)
         shutil.rmtree(self.scratch / "base", ignore_errors=True)
         if status == NOT_REPLACED:
             raise NotReplaced(fault.owner)

@@ -162,7 +162,19 @@ class _Walker(ast.NodeVisitor):
         lines = self._executed(target)
         place = ".".join(self.places)
         self.faults.append(
-            Fault(self.file, place, self.owner, operator, line, before, after, *span, lines, self.scope)
+            Fault(
+                self.file,
+                place,
+                self.owner,
+                operator,
+                line,
+                before,
+                after,
+                *span,
+                lines,
+                self.scope,
+                self.by_kernel,
+            )
         )
 
     def _executed(self, target: ast.expr | ast.stmt) -> range:

@@ -10,6 +10,8 @@ import pytest
 import torch
 import yaml
 
+from mutation_faults import Fault
+
 JUDGED = Path(__file__).parent / "mutations_judged.yaml"
 VERDICTS = ("equivalent", "survivor")
 
@@ -28,7 +30,8 @@ def judge(row: dict[str, Any], judged: list[dict[str, str]]) -> dict[str, str] |
     return None
 
 
-def table(cache: Path, rooms: tuple[str, ...], seed: int, command: str) -> str:
+def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -> str:
+    """One line a room, and what was not found with its reason. `drawn`: the faults of each room."""
     judged = yaml.safe_load(JUDGED.read_text(encoding="utf-8")) or []
     for entry in judged:
         assert entry["verdict"] in VERDICTS, (
@@ -38,9 +41,10 @@ def table(cache: Path, rooms: tuple[str, ...], seed: int, command: str) -> str:
     lines = ["| room | faults | found | equivalent | survived | found of those that matter |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     lists: dict[str, list[str]] = {"equivalent": [], "survived": []}
-    for room in rooms:
+    for room, faults in drawn.items():
         counts: Counter[str] = Counter()
-        for row in read_results(cache / f"results-{room}-{seed}.jsonl").values():
+        results = read_results(cache / f"results-{room}-{seed}.jsonl")
+        for row in (results[fault.key] for fault in faults if fault.key in results):
             entry = None if row["outcome"] == "found" else judge(row, judged)
             outcome = "equivalent" if entry and entry["verdict"] == "equivalent" else row["outcome"]
             counts[outcome] += 1

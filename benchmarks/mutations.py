@@ -61,7 +61,8 @@ def main() -> None:
         run(options)
     else:
         command = f"python benchmarks/mutations.py run {' '.join(ROOMS)} --count {options.count}"
-        print(table(options.cache, ROOMS, options.seed, f"{command} --seed {options.seed}"), end="")
+        drawn = {room: draw_from(room, options) for room in ROOMS}
+        print(table(options.cache, drawn, options.seed, f"{command} --seed {options.seed}"), end="")
 
 
 def record(cache: Path, tests: str) -> None:
@@ -78,13 +79,17 @@ def run(options: argparse.Namespace) -> None:
     known = read_maps(options.cache)
     runner = Runner(options.cache, REPOSITORY, PACKAGE, known, options.seconds, options.control)
     for room in options.rooms:
-        drawn = draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
+        drawn = draw_from(room, options)
         name = "control" if options.control else "results"
         results = options.cache / f"{name}-{room}-{options.seed}.jsonl"
         if options.again:
             rows = [row for row in read_results(results).values() if row["outcome"] == "found"]
             results.write_text("".join(json.dumps(row) + "\n" for row in rows))
         run_room(runner, drawn, results, end)
+
+
+def draw_from(room: str, options: argparse.Namespace) -> list[Fault]:
+    return draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
 
 
 def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float) -> None:

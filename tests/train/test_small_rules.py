@@ -101,9 +101,9 @@ def test_without_a_card_a_batch_has_at_most_4096_tokens(wanted: int, expected: t
     assert _batch_of(size, stats, Machine(cores=2)) == expected
 
 
-@pytest.mark.parametrize(("patience", "told"), [(0, "about 2:00"), (3, "at most 2:00")])
+@pytest.mark.parametrize(("patience", "told"), [("null", "about 2:00"), ("3", "at most 2:00")])
 def test_a_plan_tells_speed_and_time(
-    make_config: Any, prepared: Prepared, patience: int, told: str, tmp_path: Path
+    make_config: Any, prepared: Prepared, patience: str, told: str, tmp_path: Path
 ) -> None:
     config = make_config(f"train.patience={patience}")
     plan = Plan(config, tmp_path, prepared, Estimate(1234, 5678.9, None, 120.0))

@@ -135,3 +135,10 @@ def test_wiring_without_a_counterpart(fields: dict[str, Any], message: str) -> N
 def test_a_kind_without_a_counterpart() -> None:
     with pytest.raises(UserError, match="no counterpart of rnn"):
         family_of("rnn", object())
+
+
+@pytest.mark.parametrize("found", ["mish", "gated-mish", "half-relu", "gated-gated-relu"])
+def test_a_feedforward_block_that_t5_does_not_have(tmp_path: Path, found: str) -> None:
+    save("t5", tmp_path)
+    change(tmp_path / "config.json", feed_forward_proj=found)
+    refused(tmp_path, f"feed_forward_proj: expected an activation, or one after gated-, found '{found}'")

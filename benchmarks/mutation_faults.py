@@ -21,6 +21,7 @@ NOT_RUN_HERE = ("train/record.py", "decode/replay.py")
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
 QUIET_CALLS = {"print", "warn", "log", "info", "debug", "warning", "cast", "TypeVar", "UserError"}
 GPU = re.compile(r"cuda|by_kernel")
+GPU_CLASSES = {"_ProjectedRDrop"}
 DANGEROUS_CALLS = {"kill", "killpg", "rmtree"}
 """A fault in these could reach beyond its test."""
 
@@ -190,8 +191,8 @@ def _needs_gpu(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
         return any((each.module or "").startswith("dragoman.kernels") for each in imports)
-    if isinstance(node, ast.FunctionDef):
-        return "kernel" in node.name
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return "kernel" in node.name or node.name in GPU_CLASSES
     return isinstance(node, ast.stmt) and not hasattr(node, "body") and bool(GPU.search(ast.unparse(node)))
 
 

@@ -9,6 +9,7 @@ kept outside the repository, and a stale one costs faults that are called untest
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -103,8 +104,8 @@ class CoverageMap:
 
 
 def record_here(cache: Path, tests: str, repository: Path, source: Path) -> int:
-    """Run these tests in this process, recorded."""
-    folder = cache / "maps" / tests.strip("/").replace("/", "-")
+    """Run these tests (paths, or names of tests, with commas between) in this process, recorded."""
+    folder = cache / "maps" / re.sub(r"\W+", "-", tests)[:100].strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -112,7 +113,9 @@ def record_here(cache: Path, tests: str, repository: Path, source: Path) -> int:
     site = str(repository / "benchmarks" / "mutation_site")
     os.environ["PYTHONPATH"] = os.pathsep.join([site, *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ.update({"MUTATION_MAP_CACHE": str(folder), "MUTATION_MAP_SOURCE": str(source)})
-    return int(pytest.main([tests, "-n0", "-p", "no:cacheprovider"], plugins=[Recorder(folder, source)]))
+    return int(
+        pytest.main([*tests.split(","), "-n0", "-p", "no:cacheprovider"], plugins=[Recorder(folder, source)])
+    )
 
 
 def read_maps(cache: Path) -> CoverageMap:

@@ -41,7 +41,11 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(gettempdir()) / "dragoman-mutations")
     commands = parser.add_subparsers(dest="command", required=True)
     mapping = commands.add_parser("map", help="record which tests execute which line")
-    mapping.add_argument("tests", nargs="+", help="folders or files of tests; one recording each")
+    mapping.add_argument(
+        "tests",
+        nargs="+",
+        help="folders or files; one recording each, joined by commas: together",
+    )
     running = commands.add_parser("run", help="make faults and run the tests that execute their lines")
     running.add_argument("rooms", nargs="+", choices=ROOMS)
     running.add_argument("--count", type=int, default=50, help="faults a room")

@@ -187,13 +187,17 @@ class _Walker(ast.NodeVisitor):
 
 
 def _needs_gpu(node: ast.AST) -> bool:
-    """A branch that imports kernels, a function or a plain statement that names them or CUDA."""
+    """A branch or function that imports kernels, a function or a plain statement that names them or CUDA."""
     if isinstance(node, ast.If):
-        imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
-        return any((each.module or "").startswith("dragoman.kernels") for each in imports)
+        return any(_imports_kernels(each) for each in ast.walk(node))
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return "kernel" in node.name or node.name in GPU_CLASSES
+        named = "kernel" in node.name or node.name in GPU_CLASSES
+        return named or any(_imports_kernels(each) for each in node.body)
     return isinstance(node, ast.stmt) and not hasattr(node, "body") and bool(GPU.search(ast.unparse(node)))
+
+
+def _imports_kernels(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dragoman.kernels")
 
 
 def _is_untouched(node: ast.AST) -> bool:

@@ -102,6 +102,8 @@ class Loop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("a file of tests cannot be imported")
         items = {item.nodeid: item for item in session.items}
 
         def run(tests: list[str]) -> int:

@@ -3,6 +3,7 @@
 import json
 import platform
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,17 @@ def read_results(file: Path) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in rows}
 
 
-def judge(row: dict[str, Any], judged: list[dict[str, str]]) -> dict[str, str] | None:
+@cache
+def _judged() -> list[dict[str, str]]:
+    entries = yaml.safe_load(JUDGED.read_text(encoding="utf-8")) or []
+    for entry in entries:
+        assert entry["verdict"] in VERDICTS, f"{JUDGED.name}: {entry['verdict']} is no verdict"
+    return entries
+
+
+def judge(row: dict[str, Any]) -> dict[str, str] | None:
     """What is known about a fault: the entry of the same file, line and change."""
-    for entry in judged:
+    for entry in _judged():
         if all(entry[name] == row[name] for name in ("file", "line", "change")):
             return entry
     return None
@@ -32,11 +41,6 @@ def judge(row: dict[str, Any], judged: list[dict[str, str]]) -> dict[str, str] |
 
 def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -> str:
     """One line a room, and what was not found with its reason. `drawn`: the faults of each room."""
-    judged = yaml.safe_load(JUDGED.read_text(encoding="utf-8")) or []
-    for entry in judged:
-        assert entry["verdict"] in VERDICTS, (
-            f"{JUDGED.name}: {entry['verdict']} is none of {', '.join(VERDICTS)}"
-        )
     totals: Counter[str] = Counter()
     lines = ["| room | faults | found | equivalent | survived | found of those that matter |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
@@ -45,7 +49,7 @@ def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -
         counts: Counter[str] = Counter()
         results = read_results(cache / f"results-{room}-{seed}.jsonl")
         for row in (results[fault.key] for fault in faults if fault.key in results):
-            entry = None if row["outcome"] == "found" else judge(row, judged)
+            entry = None if row["outcome"] == "found" else judge(row)
             outcome = "equivalent" if entry and entry["verdict"] == "equivalent" else row["outcome"]
             counts[outcome] += 1
             if outcome != "found":

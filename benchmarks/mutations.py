@@ -27,7 +27,7 @@ from mutation_faults import Fault, draw, faults_of
 from mutation_import import NotReplaced
 from mutation_map import read_maps, record_here
 from mutation_run import Attempt, Runner, in_child
-from mutation_table import read_results, table
+from mutation_table import judge, read_results, table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "src" / "dragoman"
@@ -52,7 +52,9 @@ def main() -> None:
     running.add_argument("--seed", type=int, default=1)
     running.add_argument("--seconds", type=float, default=120, help="of tests that a fault may cost")
     running.add_argument("--minutes", type=float, default=600, help="begin no fault after so many")
-    running.add_argument("--again", action="store_true", help="those that survived before once more")
+    running.add_argument(
+        "--again", action="store_true", help="those once more that survived and are not judged"
+    )
     running.add_argument("--control", action="store_true", help="the unchanged text: nothing may be found")
     telling = commands.add_parser("table", help="the results as Markdown")
     telling.add_argument("--count", type=int, default=50)
@@ -87,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
         name = "control" if options.control else "results"
         results = options.cache / f"{name}-{room}-{options.seed}.jsonl"
         if options.again:
-            rows = [row for row in read_results(results).values() if row["outcome"] == "found"]
+            rows = [row for row in read_results(results).values() if row["outcome"] == "found" or judge(row)]
             results.write_text("".join(json.dumps(row) + "\n" for row in rows))
         run_room(runner, drawn, results, end)
 

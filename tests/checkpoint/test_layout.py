@@ -1,12 +1,21 @@
 """The layout of what is written, to the byte, and what does not fit a model."""
 
+import hashlib
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from safetensors.torch import load
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import Content, from_tensors, space_for
+from dragoman.checkpoint.files import Content, from_bytes, from_tensors, space_for, write
+from dragoman.checkpoint.huggingface.families import family_of
+from dragoman.checkpoint.huggingface.write import published_tensors
 from dragoman.errors import UserError
+from dragoman.models import build
+from dragoman.models.base import Vocab
+from dragoman.models.transformer import TransformerConfig
 
 
 @pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh"])
@@ -47,3 +56,25 @@ def test_tensors_of_another_model_are_named(found: dict[str, int], message: str)
         )
     assert str(error.value) == message
     checkpoint.refuse_other_names("it", expected, expected)
+
+
+def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: plain(descriptor, data[:3]))
+    written = write(tmp_path / "a", from_bytes(b"0123456789"))
+    assert (tmp_path / "a").read_bytes() == b"0123456789"
+    assert written.size == 10 and written.sha256 == hashlib.sha256(b"0123456789").hexdigest()
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_an_output_that_is_not_scaled_is_written_out(scaled: bool) -> None:
+    """Readers take a shared matrix of T5 for one whose product is scaled."""
+    config = TransformerConfig(
+        num_layers=1, model_dim=8, num_heads=2, ff_dim=8, positions="t5", scale_output=scaled
+    )
+    family = family_of("transformer", config)
+    named = published_tensors(family, config, build("transformer", config, Vocab(24, 24, shared=True)))
+    assert family.own_projection is not None
+    assert (family.own_projection in named) == (not scaled)

@@ -12,8 +12,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dragoman.serve import batcher, deepl, memory, tmserver
-from dragoman.serve.batcher import Batcher
+from dragoman.serve.batcher import Batcher, Kindred
 from dragoman.serve.memory import Memory, similarity
+from dragoman.serve.service import Wish, _tags_broken
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,20 @@ def test_a_batch_is_no_larger_than_its_limit_and_its_share(
     found: Any = Batcher._next_batch(own)
     assert [one.number for one in found] == list(range(expected))
     assert [one.number for one in queue] == list(range(expected, waiting))
+
+
+def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_LOOKED_AT", 1)
+    known = Memory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
+    assert known._candidates("the cat ran") == [2]
+
+
+def test_nothing_is_aligned_that_is_not_asked_for() -> None:
+    assert Wish().align is False
+    assert Kindred().align is False
+
+
+def test_tags_are_broken_where_the_translation_lost_what_the_source_had() -> None:
+    assert _tags_broken("<b>a</b>", "<b>a")
+    assert not _tags_broken("<b>a", "<b>a</b>")
+    assert not _tags_broken("<b>a</b>", "<b>a</b>")

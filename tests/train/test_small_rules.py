@@ -13,6 +13,7 @@ from dragoman import checkpoint
 from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
+from dragoman.train import loop as loop_module
 from dragoman.train.auto import CorpusStats, Machine
 from dragoman.train.auto import _batch as _batch_of
 from dragoman.train.config import ObjectiveConfig
@@ -119,3 +120,27 @@ def test_a_plan_tells_speed_and_time(
 def test_tokens_are_guessed_from_characters_and_ends() -> None:
     assert CorpusStats(3, characters=400).tokens == 103
     assert CorpusStats(2, characters=0).tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("update", "rise", "warned"), [(999, 10, 0), (1000, 10, 1), (1500, 1501, 0), (1501, 1501, 1)]
+)
+def test_a_standstill_is_told_once_and_not_too_early(
+    monkeypatch: pytest.MonkeyPatch, update: int, rise: int, warned: int
+) -> None:
+    monkeypatch.setattr(loop_module, "_STANDSTILL_FROM", 1000)
+    validator = object.__new__(Validator)
+    validator.__dict__["frequency_loss"] = 5.0
+    said: list[str] = []
+    loop: Any = SimpleNamespace(
+        validator=validator,
+        training=SimpleNamespace(progress=SimpleNamespace(update=update)),
+        run=SimpleNamespace(config=SimpleNamespace(schedule=SimpleNamespace(rise=rise))),
+        log=SimpleNamespace(warn=said.append),
+        _warned=False,
+    )
+    Loop._warn_of_standstill(loop, 1.0)
+    assert not said
+    for _ in range(2):
+        Loop._warn_of_standstill(loop, 5.0)
+    assert len(said) == warned

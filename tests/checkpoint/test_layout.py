@@ -71,9 +71,9 @@ def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all(
 @pytest.mark.parametrize("scaled", [True, False])
 def test_an_output_that_is_not_scaled_is_written_out(scaled: bool) -> None:
     """Readers take a shared matrix of T5 for one whose product is scaled."""
-    config = TransformerConfig(
-        num_layers=1, model_dim=8, num_heads=2, ff_dim=8, positions="t5", scale_output=scaled
-    )
+    size = {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8}
+    wiring = {"positions": "t5", "norm": "pre", "norm_kind": "rms", "bias": False, "scale_embeddings": False}
+    config = TransformerConfig(**size, **wiring, scale_attention=False, scale_output=scaled)  # type: ignore[arg-type]
     family = family_of("transformer", config)
     named = published_tensors(family, config, build("transformer", config, Vocab(24, 24, shared=True)))
     assert family.own_projection is not None

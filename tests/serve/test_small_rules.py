@@ -111,3 +111,16 @@ def test_tags_are_broken_where_the_translation_lost_what_the_source_had() -> Non
     assert _tags_broken("<b>a</b>", "<b>a")
     assert not _tags_broken("<b>a", "<b>a</b>")
     assert not _tags_broken("<b>a</b>", "<b>a</b>")
+
+
+def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:
+    text = "one<p>two</p>three<i>four</i>"
+    pieces = deepl._cut(text, {"p"})
+    assert pieces == [
+        ("one", False),
+        ("<p>", True),
+        ("two", False),
+        ("</p>", True),
+        ("three<i>four</i>", False),
+    ]
+    assert "".join(piece for piece, _ in pieces) == text

@@ -17,11 +17,13 @@ from dragoman.train import loop as loop_module
 from dragoman.train.auto import CorpusStats, Machine
 from dragoman.train.auto import _batch as _batch_of
 from dragoman.train.config import ObjectiveConfig
+from dragoman.train.display import Quiet
 from dragoman.train.estimate import Estimate
 from dragoman.train.keeper import Keeper
 from dragoman.train.loop import Loop
 from dragoman.train.plan import Plan
 from dragoman.train.run import Run
+from dragoman.train.session import train_run
 from dragoman.train.validate import Validator
 
 
@@ -144,3 +146,14 @@ def test_a_standstill_is_told_once_and_not_too_early(
     for _ in range(2):
         Loop._warn_of_standstill(loop, 5.0)
     assert len(said) == warned
+
+
+def test_a_run_that_nothing_would_end_is_refused(monkeypatch: pytest.MonkeyPatch, make_run: Any) -> None:
+    """The question is asked before anything is learnt, of every run that learns by updates."""
+    run: Run = make_run("train.patience=2", train=False)
+    config = replace(run.config, train=replace(run.config.train, max_updates=None))
+    without = SimpleNamespace(valid=[], train=[1])
+    monkeypatch.setattr(run, "config", config)
+    monkeypatch.setattr(Run, "corpus", lambda _: without)
+    with pytest.raises(UserError, match="nothing ends this run; set max_updates"):
+        train_run(run, Quiet())

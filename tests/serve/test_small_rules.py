@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dragoman.serve import batcher, deepl, memory, tmserver
-from dragoman.serve.batcher import Batcher, Kindred
+from dragoman.serve.batcher import Batcher, Kindred, busy
 from dragoman.serve.memory import Memory, similarity
 from dragoman.serve.service import Wish, _tags_broken
 
@@ -124,3 +124,19 @@ def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:
         ("three<i>four</i>", False),
     ]
     assert "".join(piece for piece, _ in pieces) == text
+
+
+def test_what_would_overfill_the_queue_is_refused() -> None:
+    """Three sentences wait and five may: three more are too many, though each alone would find room."""
+    metrics = SimpleNamespace(count=lambda *_: None)
+    own: Any = SimpleNamespace(
+        _remembered=lambda *_: None,
+        _metrics=metrics,
+        _queue=deque("abc"),
+        _limits=SimpleNamespace(queue=5),
+        full=False,
+        expected_wait_s=1.0,
+    )
+    with pytest.raises(type(busy("", 429, 1))) as refused:
+        asyncio.run(Batcher.ask(own, ["x", "y", "z"], Kindred()))
+    assert "3 sentences wait already" in repr(vars(refused.value)) + str(refused.value)

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
+from dragoman.data.cache import CACHE
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import prepare
 from dragoman.data.formats import group_files
@@ -29,7 +30,6 @@ Source = str | Path | Mapping[str, Any]
 
 CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
 """Sections that are chosen from the data and the machine where they are not given at all."""
-_CACHE = ".prepared"
 _LABELLED = "labelled"
 _FINE_TUNING_RATE = 5e-5
 """Where a run begins with the weights of another and nothing else is said."""
@@ -109,7 +109,7 @@ def make_plan(
         _refuse_other_config(Run.open(out), config)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
-    prepared = _prepare(config, out.parent / _CACHE, display)
+    prepared = _prepare(config, out.parent / CACHE, display)
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return Plan(config, out, prepared, None, processes)

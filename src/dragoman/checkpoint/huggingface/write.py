@@ -10,7 +10,15 @@ from torch import Tensor
 from dragoman.checkpoint.files import from_bytes, from_tensors, write, write_directory
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.family import Family
-from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, LIBRARY, OWN, TOKENIZER_CONFIG, WEIGHTS
+from dragoman.checkpoint.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    LIBRARY,
+    OWN,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    write_manifest,
+)
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
 from dragoman.errors import UserError
@@ -66,6 +74,7 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
             library, about = _tokenizer_files(family, tokenizer)
             write(folder / LIBRARY, from_bytes(_json(library)))
             write(folder / TOKENIZER_CONFIG, from_bytes(_json(about)))
+        write_manifest(directory)
 
     return write_directory(out, fill)
 

@@ -5,6 +5,7 @@ import random
 import resource
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ LETTERS = "abcdefghij"
 def bomb(levels: int) -> str:
     """Nine times nine times nine … values in one line."""
     first = f"&a [{', '.join('x' * 9)}]"
-    rest = [f"&{b} [{', '.join(['*' + a] * 9)}]" for a, b in zip(LETTERS, LETTERS[1:levels], strict=False)]
+    rest = [f"&{b} [{', '.join(['*' + a] * 9)}]" for a, b in pairwise(LETTERS[:levels])]
     return f"[{', '.join([first, *rest])}]"
 
 
@@ -30,15 +31,12 @@ def mapping_bomb(levels: int) -> str:
     def level(a: str, b: str) -> str:
         return f"{b}: &{b} {{{', '.join(f'k{n}: *{a}' for n in range(9))}}}"
 
-    rest = [level(a, b) for a, b in zip(LETTERS, LETTERS[1:levels], strict=False)]
+    rest = [level(a, b) for a, b in pairwise(LETTERS[:levels])]
     return f"{{{', '.join(['a: &a {x: 1}', *rest])}}}"
 
 
 def merge_bomb(levels: int) -> str:
-    rest = [
-        f"{b}: &{b} {{<<: [{', '.join(['*' + a] * 9)}]}}"
-        for a, b in zip(LETTERS, LETTERS[1:levels], strict=False)
-    ]
+    rest = [f"{b}: &{b} {{<<: [{', '.join(['*' + a] * 9)}]}}" for a, b in pairwise(LETTERS[:levels])]
     return f"{{{', '.join(['a: &a {x: 1}', *rest])}}}"
 
 

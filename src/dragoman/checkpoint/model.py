@@ -7,7 +7,6 @@ run/checkpoints/NAME/     weights; its state.json says which model and which tok
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman import checkpoint
+from dragoman.checkpoint.best import refuse_lost_best, told_best
 from dragoman.config import WIDEST, check_counts, check_not_negative, from_dict, to_dict
 from dragoman.errors import UserError, shown
 from dragoman.files import read_regular, remove_unfinished, replace_file
@@ -245,7 +245,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
     if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
         last = checkpoint.newest(root)
         if which == "best":
-            _refuse_lost_best(run, last)
+            refuse_lost_best(run / BEST, last)
         return last
     if Path(which).name == which:
         remove_unfinished(root / which)  # a process that died while it replaced this checkpoint
@@ -255,39 +255,9 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
     return checkpoint.load(root / which)
 
 
-def _refuse_lost_best(run: Path, last: checkpoint.Checkpoint) -> None:
-    """Checkpoints say which one was the best, so without best.json the last one is not taken for it."""
-    root = run / CHECKPOINTS
-    told = {(_told_best(last.state) or {}).get("name")}
-    for other in (path for path in root.iterdir() if not path.name.isdecimal() and path.is_dir()):
-        with suppress(UserError):
-            if (_told_best(checkpoint.load(other).state) or {}).get("name") == other.name:
-                told.add(other.name)
-    for name in told - {None, last.name}:
-        if _is_whole(root / Path(str(name)).name):
-            raise UserError(
-                f"{run / BEST}: missing, though {name} was the best checkpoint: resume the run, which writes "
-                "it again, or choose a checkpoint by its name"
-            )
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        checkpoint.verify(path)
-    except UserError:
-        return False
-    return True
-
-
-def _told_best(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    progress = state.get("progress")
-    own = progress.get("best") if isinstance(progress, Mapping) else None
-    return own if isinstance(own, Mapping) else None
-
-
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
     """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
-    own = _told_best(found.state)
+    own = told_best(found.state)
     if own is None or any(own.get(key) != value for key, value in best.items()):
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 

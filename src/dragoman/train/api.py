@@ -105,6 +105,7 @@ def open_or_create(plan: Plan) -> Run:
         raise UserError(
             f"{plan.out}: another process has just made another run here; choose another directory with --out"
         )
+    run.check_data()
     return run
 
 
@@ -114,6 +115,7 @@ def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False
 
     def change() -> None:
         opened = Run.open(directory)
+        opened.check_data()
         changed = changed_config(opened, as_assignments(overrides))
         if differences(opened.config, changed):
             with opened.locked():

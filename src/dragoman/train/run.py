@@ -33,8 +33,10 @@ from dragoman.checkpoint.model import (
     tokenizer_files,
 )
 from dragoman.config import load_yaml
+from dragoman.data.cache import CACHE
 from dragoman.data.corpus import Prepared
 from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.prepared import mend
 from dragoman.decode.align import Pair, guided_look
 from dragoman.decode.generate import Generator
 from dragoman.decode.shortlist import Shortlist, learn_shortlist
@@ -46,6 +48,7 @@ from dragoman.files import (
     new_directory,
     open_to_append,
     read_regular,
+    remove_unfinished,
     replace_file,
     try_lock,
     write_new,
@@ -143,6 +146,14 @@ class Run:
                 f"than the run was made with ({self.fingerprint[:12]}…): start a new run for it"
             )
         return prepared
+
+    def check_data(self) -> None:
+        """Verify every byte of the training data. Damaged ones are taken from the cache again, if the cache
+        has them whole."""
+        data = self.directory / DATA
+        remove_unfinished(data)  # of a process that died while it took them
+        if data.is_dir():
+            mend(data, self.directory.parent / CACHE / self.fingerprint)
 
     def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""

@@ -63,7 +63,7 @@ def test_an_unknown_architecture(directory: Path) -> None:
         ({"d_model": "wide"}, "model_dim: expected a whole number"),
         ({"normalize_before": True}, "normalize_before: BART has false"),
         ({"encoder_layers": 3}, "lacks tensor 'model.encoder.layers.2"),
-        ({"vocab_size": 999}, "has 265 rows, and config.json says 999"),
+        ({"vocab_size": 999}, "has 265 numbers, and config.json says 999"),
     ],
 )
 def test_what_config_json_says(directory: Path, fields: dict[str, Any], message: str) -> None:

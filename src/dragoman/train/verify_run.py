@@ -133,7 +133,7 @@ def _verify_data(report: Report, run: Run | None) -> None:
 
 def _data_cure(run: Path) -> str:
     return (
-        f"the model can be used as it is;  dragoman resume {run}  takes the data from .prepared beside the run "
+        f"the model can be used;  dragoman resume {run}  takes the data from .prepared beside the run "
         "if they are whole there; else train the same files into a new directory, which prepares them again, "
         f"and put its {DATA} in place of {run / DATA}"
     )

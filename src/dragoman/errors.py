@@ -1,5 +1,6 @@
 """The mistakes that a person can mend. Everything else that is raised is a bug in dragoman."""
 
+import errno
 import reprlib
 
 
@@ -8,6 +9,18 @@ class UserError(ValueError):
 
     Commands print the sentence and exit with status 2; they never show a traceback for it.
     """
+
+
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc", "CUDA out of memory")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Of Python, the system, a CPU's allocator (torch raises a plain RuntimeError) or a GPU."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, RuntimeError):
+        return any(sign in str(error) for sign in _NO_MEMORY)
+    return isinstance(error, MemoryError)
 
 
 def missing_extra(module: str, extra: str, purpose: str) -> UserError:

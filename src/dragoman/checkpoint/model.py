@@ -9,15 +9,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import write_atomically
 from dragoman.config import WIDEST, check_counts, check_not_negative, from_dict, to_dict
 from dragoman.errors import UserError, shown
+from dragoman.files import read_regular, remove_unfinished, replace_file
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.heads import HeadConfig, TaskNetwork, make_head
@@ -27,6 +28,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 CHECKPOINTS = "checkpoints"
 BEST = "best.json"
+_BEST_LIMIT = 1 << 20
 LORA = "lora"
 """In what is said of a model: its pairs of thin matrices, where it has them."""
 _NETWORK, _HEAD = "network", "head"
@@ -184,26 +186,31 @@ def _check_vocab(found: checkpoint.Checkpoint, src: Tokenizer, tgt: Tokenizer) -
 
 def read_best(run: Path) -> dict[str, Any] | None:
     """Name, metric and value of the best checkpoint so far."""
+    path = run / BEST
     try:
-        best = json.loads((run / BEST).read_bytes())
-        return {"name": str(best["name"]), "metric": str(best["metric"]), "value": float(best["value"])}
+        raw = read_regular(path, _BEST_LIMIT)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+    try:
+        best = json.loads(raw)
+        return {"name": str(best["name"]), "metric": str(best["metric"]), "value": float(best["value"])}
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise UserError(
-            f"{run / BEST}: damaged: choose a checkpoint by its name, or resume the run"
-        ) from None
+        raise UserError(f"{path}: damaged: choose a checkpoint by its name, or resume the run") from None
 
 
 def write_best(run: Path, best: Mapping[str, Any]) -> None:
-    write_atomically(run / BEST, json.dumps(dict(best), indent=1).encode())
+    replace_file(run / BEST, json.dumps(dict(best), indent=1).encode())
 
 
 def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
     """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
     loaded = load_network(run, device, which)
     if isinstance(loaded.model, TaskNetwork):
-        raise UserError(f"{run}: this run is fine-tuned for a task; use it with  dragoman predict {run}")
+        raise UserError(
+            f"{run}: this run is fine-tuned for a task; use it with  dragoman predict {quote(str(run))}"
+        )
     if not isinstance(loaded.model, EncoderDecoder):
         raise UserError(f"{run}: its model reads and does not write")
     return LoadedModel(
@@ -236,6 +243,8 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         return found
     if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
         return checkpoint.newest(root)
+    if Path(which).name == which:
+        remove_unfinished(root / which)  # a process that died while it replaced this checkpoint
     if Path(which).name != which or not (root / which).is_dir():
         known = ", ".join(checkpoint.names(root)) or "none"
         raise UserError(f"{run}: there is no checkpoint '{which}'; there are {known}")

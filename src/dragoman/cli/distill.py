@@ -1,6 +1,7 @@
 """`dragoman distill`: a student that learns what its teachers say."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -78,7 +79,9 @@ def distill(
         path = write_recipe(text, plan.config)
         display.table("Plan", plan.rows())
         if no_train:
-            display.line(f"train the student with:  dragoman train {path} --out {target}")
+            display.line(
+                f"train the student with:  dragoman train {quote(str(path))} --out {quote(str(target))}"
+            )
             return
         run = execute(plan, display)
     finally:

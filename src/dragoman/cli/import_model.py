@@ -1,6 +1,7 @@
 """`dragoman import`: a published model as a run."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -37,4 +38,4 @@ def import_model(
         typer.echo(f"{module}: it has no weights there, and begins at random")
     uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
     if use := uses.get(run.config.objective.name):
-        typer.echo(f"{use} {run.directory}")
+        typer.echo(f"{use} {quote(str(run.directory))}")

@@ -37,7 +37,7 @@ from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
-from dragoman.errors import UserError, missing_extra
+from dragoman.errors import UserError, is_out_of_memory, missing_extra
 
 EXTRA_OF = {
     "torch": "train",
@@ -48,6 +48,10 @@ EXTRA_OF = {
     "ctranslate2": "fast",
     **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "multipart"), "serve"),
 }
+
+_OUT_OF_MEMORY = (
+    "out of memory: lower train.batch_tokens or --batch-tokens, take a smaller model, or free some memory"
+)
 
 app = typer.Typer(
     name="dragoman",
@@ -95,9 +99,17 @@ def main() -> None:
         if extra is None:
             raise
         _fail(missing_extra(str(error.name), extra, "this command"))
+    except MemoryError:
+        _fail(_OUT_OF_MEMORY)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(_OUT_OF_MEMORY)
     except BrokenPipeError:  # the reader of our output has gone, as in  dragoman translate … | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # of the system: a file that may not be read, a disk that is full
+        _fail(_OUT_OF_MEMORY if is_out_of_memory(error) else _describe(error))
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -112,6 +124,11 @@ def _wait_without_spinning() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def _fail(error: UserError) -> None:
+def _describe(error: OSError) -> str:
+    about = "" if error.filename is None else f"{error.filename}: "
+    return f"{about}{error.strerror or error}"
+
+
+def _fail(error: UserError | str) -> None:
     print(f"dragoman: {error}", file=sys.stderr)
     sys.exit(2)

@@ -9,7 +9,6 @@ bytes that it would have written undisturbed. A file that was begun with another
 refused.
 """
 
-import fcntl
 import hashlib
 import itertools
 import json
@@ -20,16 +19,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dragoman.checkpoint.files import from_tensors, sync_directory, write_atomically
+from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.model import model_tensors
 from dragoman.config import to_dict
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
+from dragoman.files import explained, move, open_to_append, read_regular, replace_file, sync_file, try_lock
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
 """Lines that are sorted by length and translated together: what an interruption can cost."""
+_JOURNAL_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,13 @@ def translate_corpus(
 ) -> Done:
     """Write the translation of each line to `out`; begin where an earlier call was interrupted."""
     described = json.loads(json.dumps(task.described(translator)))
-    done = _read_journal(out, described)
-    if done.finished:
+    if (done := _read_journal(out, described)).finished:
         return done
-    with _open_part(out, done.bytes) as file:
+    with explained(_part(out)), _open_part(out) as file:
+        if (done := _read_journal(out, described)).finished:  # another process was at it until just now
+            _part(out).unlink(missing_ok=True)
+            return done
+        _cut(file, done.bytes, out)
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
             begun = done.lines
@@ -93,12 +97,11 @@ def translate_corpus(
                     progress(begun + now, total)
 
             done = _translate(translator, chunk, task, batch_tokens, report, file, done)
-            os.fsync(file.fileno())
+            sync_file(file)
             _write_journal(out, described, done)
-        os.replace(_part(out), out)  # noqa: PTH105
-        sync_directory(out.parent)
-    done = replace(done, finished=True)
-    _write_journal(out, described, done)
+        move(_part(out), out)
+        done = replace(done, finished=True)
+        _write_journal(out, described, done)
     return done
 
 
@@ -124,7 +127,6 @@ def _translate(
         reasons.append(best.finish_reason)
     data = "".join(f"{text}\n" for text in outputs).encode()
     file.write(data)
-    file.flush()
     return Done(
         lines=done.lines + len(texts),
         bytes=done.bytes + len(data),
@@ -140,10 +142,12 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
         if out.exists():
             raise UserError(f"{out}: there is a file already, and nothing says how it was made; remove it")
         return Done()
+    with explained(path, "read"):
+        raw = read_regular(path, _JOURNAL_LIMIT)
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(raw)
         task, done = dict(data["task"]), Done(**data["done"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: damaged; remove it and {_part(out).name} to begin anew") from None
     for name, value in described.items():
         if task.get(name) != value:
@@ -163,26 +167,24 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
 
 def _write_journal(out: Path, described: Mapping[str, Any], done: Done) -> None:
     data = {"task": described, "done": asdict(done)}
-    write_atomically(_journal(out), json.dumps(data, indent=1, ensure_ascii=False).encode())
+    replace_file(_journal(out), json.dumps(data, indent=1, ensure_ascii=False).encode())
 
 
 @contextmanager
-def _open_part(out: Path, size: int) -> Iterator[BinaryIO]:
-    """The lines that are done, and nothing that came after the journal was last written."""
-    path = _part(out)
-    try:
-        path.touch()
-        with path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_size < size:
-                raise UserError(f"{path}: shorter than {_journal(out).name} says; remove both to begin anew")
-            file.truncate(size)
-            file.seek(size)
-            yield file
-    except BlockingIOError:
-        raise UserError(f"{out}: another process is writing it") from None
-    except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot be written ({error.strerror})") from None
+def _open_part(out: Path) -> Iterator[BinaryIO]:
+    """The file of the lines that are done, for this process alone."""
+    with open_to_append(_part(out)) as file:
+        if try_lock(file.fileno()) is False:
+            raise UserError(f"{out}: another process is writing it")
+        yield file
+
+
+def _cut(file: BinaryIO, size: int, out: Path) -> None:
+    """Nothing stays that came after the journal was last written."""
+    if os.fstat(file.fileno()).st_size < size:
+        part, journal = _part(out), _journal(out).name
+        raise UserError(f"{part}: shorter than {journal} says; remove both to begin anew")
+    file.truncate(size)
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:

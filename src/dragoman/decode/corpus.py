@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -178,7 +178,10 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
         _checked(out, done, path)
-        done = replace(done, finished=True)
+        if not done.finished:
+            done = replace(done, finished=True)
+            with suppress(OSError):  # nothing depends on it
+                _write_journal(out, described, done)
     elif done.finished:
         raise UserError(f"{out}: gone, though {path.name} says that it was finished; remove that too")
     return done

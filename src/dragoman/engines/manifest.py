@@ -9,6 +9,7 @@ tokenizer*.json        our tokenizer, or that of the source and that of the targ
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from dragoman.config import from_dict, to_dict
 from dragoman.decode.config import SearchConfig
 from dragoman.errors import UserError
-from dragoman.files import hash_file
+from dragoman.files import hash_file, read_regular
 
 MANIFEST = "export.json"
 FORMAT = "dragoman export"
 VERSION = 1
+_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,24 +57,39 @@ def serialise(export: Export) -> bytes:
 
 def read_export(directory: Path) -> Export:
     """Read the manifest and check every file; what is missing or changed is refused by name."""
-    path = directory / MANIFEST
-    export = _read(path)
+    export = _read(directory / MANIFEST)
+    for problem in _changes(directory, export):
+        raise UserError(f"{problem}; export again")
+    return export
+
+
+def verify(directory: Path) -> list[str]:
+    """What is wrong with the files of an export, a sentence each; nothing if all are as they were written."""
+    try:
+        return list(_changes(directory, _read(directory / MANIFEST)))
+    except UserError as error:
+        return [str(error)]
+
+
+def _changes(directory: Path, export: Export) -> Iterator[str]:
     for name, expected in export.files.items():
         file = directory / name
         try:
-            found = hash_file(file)
+            if hash_file(file) != expected:
+                yield f"{file}: changed: its SHA-256 is not the one in {MANIFEST}"
         except OSError as error:
-            raise UserError(f"{file}: this file of the export cannot be read ({error.strerror})") from None
-        if found != expected:
-            raise UserError(f"{file}: changed: its SHA-256 is not the one in {MANIFEST}; export again")
-    return export
+            yield f"{file}: this file of the export cannot be read ({error.strerror})"
+        except UserError as error:
+            yield str(error)
 
 
 def _read(path: Path) -> Export:
     try:
-        content: Any = json.loads(path.read_bytes())
+        content: Any = json.loads(read_regular(path, _LIMIT))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except UserError:
+        raise
     except (ValueError, RecursionError):
         raise UserError(f"{path}: damaged: it is not valid JSON; export again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -76,7 +77,7 @@ class Documents:
             return opened.written(outcome.texts), outcome
 
         try:
-            return await loop.run_in_executor(self._threads, work)
+            return await loop.run_in_executor(self._threads, copy_context().run, work)  # it works for CLIENT
         except UserError as error:
             raise Refusal(400, str(error)) from None
         finally:

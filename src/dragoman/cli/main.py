@@ -5,6 +5,7 @@ what is heavy is imported when a command is called, so that `dragoman --help` an
 """
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -91,6 +92,7 @@ def options(
 def main() -> None:
     """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
     _wait_without_spinning()
+    _leave_in_order()
     try:
         app()
     except UserError as error:
@@ -123,6 +125,13 @@ def _wait_without_spinning() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def _leave_in_order() -> None:
+    """SIGTERM ends a command as Ctrl-C does, so that it removes what it has not finished. Training and
+    services have ways of their own."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
 
 
 def _describe(error: OSError) -> str:

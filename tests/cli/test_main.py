@@ -159,7 +159,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     talker.stdout.read(5)
     talker.stdout.close()
     assert talker.stderr.read() == b""
-    assert talker.wait(timeout=60) == 1
+    assert talker.wait() == 1
 
 
 def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,12 +76,13 @@ class Runtime:
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
         self._names = _Names()
-        kind = self._model.compute_type
-        self.quantized = kind.startswith("int8")
-        if kind not in _COMPUTED.get(quantization, (quantization,)):
+        self.compute_type: str = self._model.compute_type
+        """What CTranslate2 really computes in: a processor without int16 has int8 in its place."""
+        self.quantized = self.compute_type.startswith("int8")
+        if self.compute_type not in _COMPUTED.get(quantization, (quantization,)):
             logging.getLogger("dragoman").warning(
                 f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted the "
-                f"weights to {kind}, and translations may differ"
+                f"weights to {self.compute_type}, and translations may differ"
             )
 
     def translate(

@@ -10,8 +10,9 @@ from browser import ELEMENT, Browser, find
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
 from dragoman.serve.memory import Memory
+from serve.live import in_a_thread
 from serve.standin import service_of
-from serve.test_live import KEY, running
+from serve.test_live import KEY
 
 if find() is None:
     warnings.warn(
@@ -45,7 +46,7 @@ def choose(browser: Browser, css: str, value: str) -> None:
 
 
 def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) -> None:
-    with running(service_of(("en", "de"), ("de", "en"))) as address:
+    with in_a_thread(service_of(("en", "de"), ("de", "en"))) as address:
         browser.open(address)
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length === 3")
@@ -73,7 +74,7 @@ MESSAGE = "return document.getElementById('message').textContent.startsWith(valu
 
 def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
     """A file whose name is markup: while it is sent, when it is saved, and in what the server says of it."""
-    with running(service_of()) as address:
+    with in_a_thread(service_of()) as address:
         browser.open(address)
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length > 0")
@@ -97,7 +98,7 @@ def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
 def test_matches_of_the_memory_are_text(browser: Browser) -> None:
     service = service_of()
     service.memories = {("en", "de"): Memory([("One little cat", HOSTILE), ("One little dog", HOSTILE)])}
-    with running(service) as address:
+    with in_a_thread(service) as address:
         browser.open(address)
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length > 0")
@@ -112,7 +113,7 @@ def test_matches_of_the_memory_are_text(browser: Browser) -> None:
 
 
 def test_a_key_is_asked_for(browser: Browser) -> None:
-    with running(service_of(), Options(keys=Keys([KEY]))) as address:
+    with in_a_thread(service_of(), Options(keys=Keys([KEY]))) as address:
         browser.open(address)
         browser.until("return !document.getElementById('lock').hidden")
         browser.click("#key")

@@ -1,4 +1,4 @@
-"""The parts by themselves: distances, memories, keys, languages, masks, routes."""
+"""The parts by themselves: distances, memories, languages, masks, routes."""
 
 import itertools
 import random
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.serve.keys import Keys
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
@@ -63,20 +62,6 @@ def test_memories_find_their_pair(tmp_path: Path) -> None:
         assert memories[pair].exact(exact[0]) == exact[1]
     with pytest.raises(UserError, match=r"a\.tmx: it holds en and de, which no run here"):
         open_memories([path], [("fr", "en")])
-
-
-def test_keys(tmp_path: Path) -> None:
-    path = tmp_path / "keys"
-    path.write_text("# ours\nfirst-secret\n\n  second-secret\r\n")
-    keys = Keys.load(path)
-    assert "first-secret" in keys and "second-secret" in keys
-    assert "# ours" not in keys and "" not in keys and None not in keys and ["first-secret"] not in keys
-    for text, said in (("short\n", ":1: a key has at least 8"), ("#\n", "there is no key"), ("é", "ASCII")):
-        path.write_text(text, "utf-8")
-        with pytest.raises(UserError, match=said):
-            Keys.load(path)
-    with pytest.raises(UserError, match="cannot be read"):
-        Keys.load(tmp_path / "nothing")
 
 
 def test_codes_of_languages() -> None:

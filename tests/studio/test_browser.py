@@ -90,7 +90,7 @@ def running(subjects: Subjects) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from dragoman.decode.ended import Ended
 from dragoman.decode.hypothesis import FinishReason
 from dragoman.decode.loops import without_loops
 from dragoman.decode.wanted import Wanted, some_of
+from dragoman.engines.manifest import Export
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.engines.search import Job, refuse_unsupported, search
 from dragoman.engines.steer import Steering, steered
@@ -21,10 +22,10 @@ class Engine:
     """`workers` batches run at once, each on `threads` cores."""
 
     def __init__(
-        self, directory: Path, positions: int | None, shortlist: bool, workers: int | None, threads: int
+        self, directory: Path, export: Export, shortlist: bool, workers: int | None, threads: int
     ) -> None:
-        self.positions, self.shortlist = positions, shortlist
-        self.runtime = Runtime(directory, workers, threads)
+        self.positions, self.shortlist = export.positions, shortlist
+        self.runtime = Runtime(directory, export.quantization, workers, threads)
 
     def search(
         self,

@@ -96,7 +96,9 @@ class Documents:
                 await room.enter_async_context(self._large)
             self._works.add(own)
             try:
-                return await loop.run_in_executor(self._threads, copy_context().run, work)
+                return await loop.run_in_executor(
+                    self._threads, copy_context().run, work
+                )  # it works for CLIENT
             except UserError as error:
                 raise Refusal(400, str(error)) from None
             finally:

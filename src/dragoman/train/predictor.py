@@ -1,6 +1,7 @@
 """From a run that is fine-tuned for a task to what answers with it."""
 
 from pathlib import Path
+from shlex import quote
 
 from dragoman.checkpoint.model import load_network
 from dragoman.decode.predict import Predictor
@@ -16,7 +17,7 @@ def open_predictor(run: Run | str | Path, which: str = "best", device: str = "au
     if opened.config.task is None:
         raise UserError(
             f"{opened.directory}: this run is not fine-tuned for a task; do that with  dragoman finetune "
-            f"{opened.directory} FILES --task KIND"
+            f"{quote(str(opened.directory))} FILES --task KIND"
         )
     loaded = load_network(opened.directory, chosen := pick_device(device), which)
     assert isinstance(loaded.model, TaskNetwork), "a run with a task has a head"

@@ -31,6 +31,7 @@ from dragoman.models.base import Spelt
 from dragoman.models.heads import TaskNetwork
 from dragoman.objectives import CarriedCausal, Loss
 from dragoman.train.auxiliary import WithLanguageModel
+from dragoman.train.compiler import load_compiler
 from dragoman.train.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.train.distributed import ALONE, Crew, gather, parts_like
 from dragoman.train.ema import Average, replaced_weights
@@ -228,6 +229,7 @@ class Training(Fitting):
     """What gradients need beside the model: an optimizer, and the average of the weights."""
 
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
+        load_compiler()
         super().__init__(config, prepared, device, crew)
         self.transfer = Transfer(config.transfer, self.model)
         self.objective = make_objective(config, self.model, crew)

@@ -171,7 +171,8 @@ def test_the_file_is_for_its_owner_and_as_small_as_its_terms(tmp_path: Path) -> 
     with client_of(service_of(), Options(glossaries=file)) as client:
         assert single(client, "naïve\té\t\x01").status_code == 201
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    (kept,) = json.loads(file.read_bytes())
+    kept, seal = json.loads(file.read_bytes())
+    assert set(seal) == {"sha256"}
     assert kept["dictionaries"] == [{"source_lang": "en", "target_lang": "de", "entries": {"naïve": "é"}}]
 
 
@@ -189,6 +190,18 @@ def test_limits_hold_over_a_restart(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=rf"glossaries\.json: .*{said}"):
             Glossaries(limits, file)
     assert len(list(Glossaries(Limits(), file))) == 3
+
+
+def test_a_damaged_file_is_refused_and_one_of_before_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "glossaries.json"
+    with client_of(service_of(), Options(glossaries=file)) as client:
+        assert single(client, "cat\tKater").status_code == 201
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"Kater", b"Kutur"))
+    with pytest.raises(UserError, match="not a file of glossaries that this server wrote"):
+        Glossaries(Limits(), file)
+    file.write_text(json.dumps(json.loads(whole)[:-1], indent=1))
+    assert [one.name for one in Glossaries(Limits(), file)] == ["g"]
 
 
 @pytest.mark.parametrize("content", ["[{}]", "{", "[1]", '{"a": 1}', "[" * 100_000, '[{"glossary_id": []}]'])

@@ -11,7 +11,7 @@ from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
-from dragoman.serve.masks import mask
+from dragoman.serve.masks import Masked, mask
 from dragoman.serve.memory import Memory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
@@ -164,7 +164,7 @@ class Service:
         route = self.routes[pair]
         direct = len(route) == 1
         native = wish.glossary if direct and self.served[pair].insists else None
-        masked = await _each(lambda text: mask(text, None if native else wish.glossary, wish.ignored), texts)
+        masked = await _masked(texts, None if native else wish.glossary, wish.ignored)
         current = [one.text for one in masked]
         for leg in route[:-1]:
             kindred = Kindred()
@@ -180,11 +180,9 @@ class Service:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
         pieces = await _each(lambda text: _pieces(text, wish.split), texts)
         found = await self._join(pieces, pair, kindred, wish.patient)
-        broken = [
-            number
-            for number, (text, one) in enumerate(zip(texts, found, strict=True))
-            if len(pieces[number]) > 1 and "<" in text and _tags_broken(text, one.text)
-        ]
+        tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
+        lost = await _each(lambda n: _tags_broken(texts[n], found[n].text), tagged)
+        broken = [number for number, is_broken in zip(tagged, lost, strict=True) if is_broken]
         if broken:
             whole = [[texts[number]] for number in broken]
             again = await self._join(whole, pair, kindred, wish.patient)
@@ -204,6 +202,13 @@ class Service:
     def close(self) -> None:
         for batcher in self.batchers.values():
             batcher.close()
+
+
+async def _masked(texts: Sequence[str], glossary: Glossary | None, ignored: tuple[str, ...]) -> list[Masked]:
+    """In a thread where terms are looked for: of a glossary that a client has made that can take long."""
+    if glossary is None:
+        return await _each(lambda text: mask(text, None, ignored), texts)
+    return await asyncio.to_thread(lambda: [mask(text, glossary, ignored) for text in texts])
 
 
 async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:

@@ -16,7 +16,8 @@ from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import look_inside
 from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import vectors_of
-from dragoman.studio.app import POLICY, build
+from dragoman.studio.api import Worker, router_of
+from dragoman.studio.app import POLICY, _files, build
 from dragoman.studio.packing import MOST_WEIGHTS
 from dragoman.studio.subject import MOST_PIECES, Subject, Subjects
 from dragoman.train.log import read_samples
@@ -269,14 +270,11 @@ def test_a_page_of_a_stranger_is_answered_nowhere(client: TestClient, headers: d
 
 def test_every_route_of_the_studio_is_asked() -> None:
     """A route that is added has to stand behind the gate as well."""
-    routes = {route.path.replace("{name}", "app.js") for route in studio_routes()}
-    assert routes - {"/favicon.ico"} == set(ASKED)
-
-
-def studio_routes() -> Iterator[APIRoute]:
-    gate = build(Subjects([]))
-    waiting = list(gate._app.routes)  # type: ignore[attr-defined]
-    return (route for route in waiting if isinstance(route, APIRoute))
+    worker = Worker()
+    routes = [*_files().routes, *router_of(Subjects([]), worker).routes]
+    worker.close()
+    paths = {route.path.replace("{name}", "app.js") for route in routes if isinstance(route, APIRoute)}
+    assert paths - {"/favicon.ico"} == set(ASKED)
 
 
 def test_scripts_make_no_markup_and_name_no_address() -> None:

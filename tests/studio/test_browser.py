@@ -251,7 +251,7 @@ def test_the_name_of_a_run_is_text(runs: Path, tmp_path: Path) -> None:
     name = "<img src=x onerror=hacked()>"
     shutil.copytree(runs / "transformer", tmp_path / name)
     subjects = Subjects([tmp_path / name], device="cpu", text=TAGS[1])
-    with running(subjects) as address, opened(address, tmp_path / "browser") as page:
+    with running(subjects) as address, opened(address, tmp_path) as page:
         for view in ("translate", "training"):
             page.show(view)
             page.until("return document.body.textContent.includes(values[0])", name)

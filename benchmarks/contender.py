@@ -11,9 +11,9 @@ from dragoman.data.batch import PairBatch
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import Vocab
-from dragoman.objectives import CrossEntropy
 
 DROPOUT = 0.1
 FORCED = 20

@@ -17,7 +17,7 @@ from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.models.base import matrices
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.int8 import quantize
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 from peers import published_like
 
 MAX_LENGTH = 100

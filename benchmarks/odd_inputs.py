@@ -20,8 +20,8 @@ from dragoman.decode.translate import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.train.run import Run
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")
 MARKS = ".,;:!?…«»—()[]{}<>/\\|*&%$#@~^`'\"-_=+"

@@ -24,7 +24,7 @@ from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import make_scorers
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 STUDENT_BEAMS = (1, 2)
 

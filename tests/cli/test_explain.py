@@ -19,7 +19,7 @@ from dragoman.evaluate.alignment import GoldLinks
 from dragoman.probe.explain import Explained, draw, explain_sentence
 from dragoman.probe.gold import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 SENTENCE = "the red cat and a dog"
 

@@ -11,9 +11,9 @@ from dragoman.decode.translate import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.models import build, config_class
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.train.api import train
-from dragoman.train.run import Run
+from dragoman.training.api import train
 from toy import toy_config, toy_pairs, write_pairs
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")

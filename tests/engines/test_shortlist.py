@@ -15,8 +15,8 @@ from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import EOS_ID
-from dragoman.train.run import Run
 
 Pair = tuple[list[int], list[int]]
 

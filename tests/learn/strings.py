@@ -9,9 +9,9 @@ from dragoman.data.batch import collate, pad_sources
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
-from dragoman.objectives import CrossEntropy
 
 LETTERS = 12
 Task = Literal["copy", "reverse"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.decode.config import SearchConfig
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 from learn.texts import learnt, text_source
 
 VERBS = {"s": "ab", "t": "cd", "u": "ef", "v": "gh"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.models.rnn import Attention, RnnConfig
+from dragoman.models.rnn import RnnConfig
 from learn.strings import learnt, share_right, strings
 
 LONGEST, UPDATES = 20, 750
@@ -15,7 +15,7 @@ def growing(update: int) -> tuple[int, int]:
     return max(1, longest - 4), longest
 
 
-def share_reversed(attention: Attention) -> float:
+def share_reversed(attention: str) -> float:
     held_out = strings(300, LONGEST, LONGEST, torch.Generator().manual_seed(2))
     config = RnnConfig(cell="gru", model_dim=64, attention=attention, dropout=0.0)
     model = learnt("rnn", config, "reverse", held_out, updates=UPDATES, rate=5e-3, batch=32, lengths=growing)

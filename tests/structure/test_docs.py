@@ -19,12 +19,12 @@ from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
 from dragoman.decode.config import SearchConfig
 from dragoman.models import MODELS, READERS
+from dragoman.models.guide import AlignmentGuide
 from dragoman.models.presets import PRESETS
-from dragoman.objectives import AlignmentGuide
+from dragoman.runs.config import RunConfig, TrainConfig
+from dragoman.runs.objective import ObjectiveConfig
+from dragoman.runs.optim import OptimConfig, ScheduleConfig
 from dragoman.text.tokenizer import TokenizerConfig
-from dragoman.train.config import ObjectiveConfig, RunConfig, TrainConfig
-from dragoman.train.optim import OptimConfig
-from dragoman.train.schedule import ScheduleConfig
 
 ROOT = Path(__file__).parents[2]
 ALL_MODELS = {**MODELS, **READERS}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 
 def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:

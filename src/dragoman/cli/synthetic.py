@@ -21,7 +21,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
 
     from dragoman.cli.progress import progress_bar
     from dragoman.decode.corpus import CHUNK
-    from dragoman.train.display import duration
+    from dragoman.training.display import duration
 
     began = said = time.monotonic()
     first: int | None = None

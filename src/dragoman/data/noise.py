@@ -59,6 +59,18 @@ def _hidden(length: int, share: float, most: int) -> int:
     return min(most, max(1, round(length * share)))
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """What masking has to know of a vocabulary."""
+
+    mask_id: int
+    first: int
+    """The first piece that is no control piece."""
+    size: int
+    word_starts: np.ndarray | None = None
+    """Which pieces begin a word, where whole words are masked."""
+
+
 def mask_pieces(
     ids: np.ndarray,
     dice: Dice,

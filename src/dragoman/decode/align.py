@@ -31,8 +31,8 @@ from dragoman.data.batch import Device, IdSequence, by_length, collate
 from dragoman.decode.aligner import Aligner
 from dragoman.decode.links import pieces_by_pieces
 from dragoman.models.base import EncoderDecoder
+from dragoman.models.guide import AlignmentGuide
 from dragoman.nn.tap import open_tap
-from dragoman.objectives import AlignmentGuide
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer
 

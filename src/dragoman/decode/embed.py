@@ -19,7 +19,7 @@ from dragoman.data.batch import pad
 from dragoman.decode.links import members
 from dragoman.errors import UserError
 from dragoman.models import Network
-from dragoman.models.base import Counted, EncoderDecoder, ReadingDecoder
+from dragoman.models.base import EncoderDecoder
 from dragoman.shapes import Bool, Float, Int, Tensor
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
@@ -53,7 +53,7 @@ class Embedder:
     ) -> None:
         """`layer` None is all of them; negative ones count from the last. `causal`: the network has learnt as
         a language model."""
-        if isinstance(network, Counted):
+        if network.abilities.counts:
             raise UserError("embed: a model that counts has no vectors; choose another run")
         for name, value, known in (("--pool", pool, Pool), ("--by", by, Unit)):
             if value not in get_args(known):
@@ -62,7 +62,7 @@ class Embedder:
         self.layer, self.pool, self.by = layer, pool, by
         self.device = next(network.parameters()).device
         encoder_decoder = isinstance(network, EncoderDecoder)
-        self._reads = not encoder_decoder or isinstance(network.decoder, ReadingDecoder) or not causal
+        self._reads = not encoder_decoder or network.abilities.reads_in_decoder or not causal
         if causal:
             self._before, self._after = ((EOS_ID, BOS_ID) if self._reads else (BOS_ID,)), ()
         else:

@@ -24,7 +24,7 @@ class Generator:
         """`block` is how many pieces the model has seen at once."""
         self.translator, self.block = translator, block
         self.search = translator.search
-        self._reads_on = getattr(translator.model.decoder, "reads_on", False)
+        self._reads_on = translator.model.abilities.continues_source
 
     def hypotheses(
         self,

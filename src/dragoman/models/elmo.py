@@ -23,6 +23,7 @@ from torch import nn
 
 from dragoman.config import check_counts, check_shares
 from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.nn.characters import CharacterEmbedding
 from dragoman.nn.embedding import Projection
@@ -73,6 +74,10 @@ class ElmoConfig:
                 f"{self.max_characters}"
             )
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(writes=False, reads_both_ways=True, needs_spelling=True)
+
 
 def elmo(config: ElmoConfig, vocab: Vocab) -> "Elmo":
     return Elmo(config, vocab)
@@ -82,7 +87,7 @@ class Elmo(nn.Module):
     def __init__(self, config: ElmoConfig, vocab: Vocab) -> None:
         super().__init__()
         width = config.model_dim
-        self.vocab = vocab
+        self.vocab, self.abilities = vocab, config.abilities
         self.embedding = CharacterEmbedding(
             vocab.tgt_size,
             config.max_characters,

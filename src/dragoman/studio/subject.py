@@ -19,7 +19,7 @@ from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.probe.heads import head_counts
 from dragoman.probe.inside import Inside, look_inside
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 MOST_CHARACTERS = 2000
 MOST_PIECES = 256

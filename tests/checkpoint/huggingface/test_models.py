@@ -15,7 +15,7 @@ from dragoman.decode.constraints import constraints_for
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
 from dragoman.decode.translate import Translator
-from dragoman.train.imports import import_run
+from dragoman.training.imports import import_run
 
 PAD, BOS, EOS = 0, 1, 2
 LENGTHS = [9, 4, 1, 7]

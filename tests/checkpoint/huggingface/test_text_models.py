@@ -18,9 +18,10 @@ from dragoman.data.batch import TextBatch, collate
 from dragoman.decode.config import SearchConfig
 from dragoman.decode.scorer import Scorer
 from dragoman.decode.search import search
+from dragoman.learning.cross_entropy import CrossEntropy
+from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.bert import Bert
-from dragoman.objectives import CrossEntropy, MaskedLanguageModel
 
 PAD, BOS, EOS = 0, 1, 2
 LENGTHS = [9, 2, 6]

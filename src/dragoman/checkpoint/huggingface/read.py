@@ -34,6 +34,8 @@ class Imported:
     """What the publisher recommends for search, in our fields."""
     new: tuple[str, ...] = ()
     """Modules that the directory has no weights for: they begin at random, every time the same."""
+    objective: str = "translate"
+    """The way of learning that it was trained by."""
 
 
 def read_model(directory: Path, prefix: str = "") -> Imported:
@@ -61,7 +63,9 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
     new = {name: own for name, own in fresh.items() if name.startswith(family.heads)}
     load_into(model, ours | new, directory)
     modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in new))
-    return Imported(family.kind, config, model, src, tgt, _search(generation, fields), modules)
+    return Imported(
+        family.kind, config, model, src, tgt, _search(generation, fields), modules, family.objective
+    )
 
 
 def _family(directory: Path, fields: Fields) -> Family:

@@ -20,16 +20,12 @@ __all__ = ["__version__", "load", "resume", "train"]
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "load": "dragoman.runs.opening",
-    "resume": "dragoman.training.api",
-    "train": "dragoman.training.api",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "load":
+        return importlib.import_module("dragoman.runs.opening").load
+    if name in ("resume", "train"):
+        return getattr(importlib.import_module("dragoman.training.api"), name)
     raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
 
 

@@ -121,7 +121,7 @@ def test_the_presets_are_documented() -> None:
         "unilm": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
         "bert": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
     }
-    for name, (kind, make) in PRESETS.items():
+    for name, (kind, make, _) in PRESETS.items():
         numbers = to_dict(make())
         if "layers" in columns[kind]:
             encoder = numbers["num_layers"]

@@ -8,7 +8,7 @@ from battery.models import make
 from dragoman.data.batch import collate
 from dragoman.learning.auxiliary import WithLanguageModel
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.learning.loss import Loss
+from dragoman.learning.loss import Loss, Objective
 from dragoman.models.base import EncoderDecoder
 
 
@@ -26,9 +26,10 @@ class Task(torch.nn.Module):
         self.network = make("gpt")
 
 
-def toy(model: Task, batch: Text, update: int) -> Loss:  # noqa: ARG001
-    total = model.network.decoder.positions.weight.sum()  # type: ignore[union-attr]
-    return Loss(total, total.detach(), 3)
+class Toy(Objective):
+    def __call__(self, model: Task, batch: Text, update: int = 0) -> Loss:  # noqa: ARG002
+        total = model.network.decoder.positions.weight.sum()  # type: ignore[union-attr]
+        return Loss(total, total.detach(), 3)
 
 
 def by_hand(network: EncoderDecoder, rows: list[list[int]]) -> float:
@@ -47,8 +48,8 @@ def test_a_toy_task() -> None:
     rows = [[2, 5, 9, 4], [2, 7]]
     ids = torch.tensor([rows[0], [*rows[1], 0, 0]])
     batch = Text(ids, ids != 0)
-    loss = WithLanguageModel(toy, 0.5, model)(model, batch, 1)
-    plain = toy(model, batch, 1)
+    loss = WithLanguageModel(Toy(), 0.5, model)(model, batch, 1)
+    plain = Toy()(model, batch, 1)
     expected = plain.total + 0.5 * 3 * by_hand(model.network, rows)
     torch.testing.assert_close(loss.total, expected, atol=1e-10, rtol=0)
     assert (loss.nll, loss.count) == (plain.nll, plain.count)

@@ -155,8 +155,8 @@ class CarriedCausal(Objective):
     """The same objective with a state that goes on from block to block (Merity et al. 2018, section 4.1)."""
 
     def __init__(self, activation: float, temporal: float, label_smoothing: float = 0.0) -> None:
-        self.carried = self._state = CarriedState()
+        self.carried = self.state = CarriedState()
         self.causal = Penalised(activation, temporal, label_smoothing)
 
     def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        return self.causal.penalised(model, *self._state.read(model, batch), batch)
+        return self.causal.penalised(model, *self.state.read(model, batch), batch)

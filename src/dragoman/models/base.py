@@ -86,6 +86,7 @@ class LayeredEncoder(Protocol):
     ) -> list[Float[Tensor, "B S D"]]: ...
 
 
+@runtime_checkable
 class Reader(Protocol):
     """A network that has a vector for every piece it reads: what a head, an embedding or a probe asks."""
 

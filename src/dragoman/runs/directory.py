@@ -42,9 +42,9 @@ from dragoman.decode.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translate import Translator
 from dragoman.errors import UserError
 from dragoman.files import hash_file
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.runs.config import RunConfig, read_config, to_yaml
 from dragoman.runs.records import read_records
+from dragoman.text.tokenizer import Tokenizer
 
 Corpus = Prepared | PreparedTask
 """The prepared data of a run."""

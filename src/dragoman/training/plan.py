@@ -205,10 +205,8 @@ def _objective_of(plain: Mapping[str, Any]) -> str:
 
 def _learns_from_text(assignments: Sequence[str]) -> bool:
     """Then every file on the command line is text, and files do not come two by two."""
-    names = [
-        value for field, _, value in (a.partition("=") for a in assignments) if field == "objective.name"
-    ]
-    return bool(names) and named(names[-1]).learns_from == "text"
+    chosen = [a for a in assignments if a.startswith("objective.name=")]
+    return bool(chosen) and named(_objective_of(apply_overrides({}, chosen))).learns_from == "text"
 
 
 def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -> dict[str, Any]:

@@ -149,8 +149,7 @@ class RunConfig:
 
 
 def read_config(plain: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run directory: it was resolved when the run was made. What has come since has its
-    default."""
+    """The configuration of a run directory, resolved when the run was made. Newer fields have their defaults."""
     kind, model = model_section(plain.get("model", {}))
     config = from_dict(RunConfig, {**plain, "model": {"kind": kind, **to_dict(model)}})
     return dataclasses.replace(config, purpose=config.purpose or _purpose_of_old_run(config))

@@ -149,7 +149,7 @@ class RunConfig:
 
 
 def read_config(plain: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run directory, resolved when the run was made. Newer fields have their defaults."""
+    """The configuration of a run directory, which was resolved when the run was made."""
     kind, model = model_section(plain.get("model", {}))
     config = from_dict(RunConfig, {**plain, "model": {"kind": kind, **to_dict(model)}})
     return dataclasses.replace(config, purpose=config.purpose or _purpose_of_old_run(config))

@@ -111,6 +111,20 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
+def test_a_model_is_opened_without_the_trainer() -> None:
+    """What opens a run for `translate`, `serve` and the studio needs neither training nor metrics."""
+    program = (
+        "import sys\n"
+        "import dragoman.cli.main, dragoman.cli.translate, dragoman.cli.translators, dragoman.runs.opening\n"
+        "rooms = ('training', 'learning', 'evaluate', 'probe', 'serve', 'studio')\n"
+        "loaded = [name for name in sys.modules if name.startswith(tuple(f'dragoman.{room}' for room in rooms))]\n"
+        "assert not loaded, loaded\n"
+        "assert 'sacrebleu' not in sys.modules\n"
+    )
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_python_names() -> None:
     """`dragoman.train` is a function, whatever has been imported before."""
     program = (

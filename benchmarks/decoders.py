@@ -10,8 +10,8 @@ import torch
 from dragoman.checkpoint.model import LoadedModel, load_model
 from dragoman.config import from_dict
 from dragoman.data.batch import pad_sources
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.models.base import matrices

@@ -9,7 +9,7 @@ from battery.models import BY_COUNTING, CASES
 from dragoman.checkpoint.model import load_model
 from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run

@@ -8,8 +8,8 @@ import pytest
 from data.test_blocks import STREAM, TEXT, E, S
 from data.text import stored
 from dragoman.data.blocks import Blocks
-from dragoman.data.dice import Dice
 from dragoman.data.noise import NoiseConfig, Pieces
+from dragoman.data.seeded import Dice
 from dragoman.learning.prefix import PrefixedText, cut_of
 from dragoman.learning.unilm import SegmentedText
 

@@ -13,8 +13,8 @@ import dragoman
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.data.alignment.links import pharaoh
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.runs.directory import Run
 from learn.texts import learnt, text_source
 

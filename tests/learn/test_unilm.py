@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from learn.texts import accuracy_of, learnt_stretches
 
 

@@ -17,7 +17,7 @@ from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.models import MODELS, READERS
 from dragoman.models.guide import AlignmentGuide
 from dragoman.models.presets import PRESETS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.decode.constraints import Constraints
+from dragoman.decode.rules.constraints import Constraints
 from dragoman.probe.heads import importance, mask_heads
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import look_inside

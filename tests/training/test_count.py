@@ -23,7 +23,8 @@ from dragoman.models.markov import Markov
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import load
-from dragoman.training import keeper, plan
+from dragoman.training import checkpoints as keeper
+from dragoman.training import plan
 from dragoman.training.api import resume, train
 from dragoman.training.display import Plain, Quiet
 from dragoman.training.session import train_run

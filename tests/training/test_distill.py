@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.corpus import CorpusRange
-from dragoman.decode import corpus
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
+from dragoman.runs import corpus_job as corpus
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_translator
 from dragoman.training.api import train

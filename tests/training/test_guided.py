@@ -11,7 +11,7 @@ from dragoman.cli.main import app
 from dragoman.config import apply_overrides, to_dict
 from dragoman.data.alignment.links import pharaoh
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.decode.align import Look
+from dragoman.decode.alignment.attention import Look
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from dragoman.errors import UserError
 from dragoman.runs.device import pick_device
 from dragoman.training.distributed import refuse_shared_card
-from dragoman.training.meeting import Lost, Patience, Pulse, Store, hear, meet, tell
+from dragoman.training.rendezvous import Lost, Patience, Pulse, Store, hear, meet, tell
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dragoman.shapes import Float, Tensor
-from dragoman.training.record import Recorder
+from dragoman.training.graph_capture import Recorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU to record on")
 

@@ -13,7 +13,7 @@ import torch
 from dragoman import checkpoint
 from dragoman.checkpoint.model import load_into, load_model, model_tensors
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.decode.translate import Translator
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab

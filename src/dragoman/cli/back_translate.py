@@ -38,8 +38,8 @@ def back_translate(
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.data.formats import read_lines
-    from dragoman.decode.corpus import Task, translate_corpus
     from dragoman.files import hash_file
+    from dragoman.runs.corpus_job import Task, translate_corpus
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
 

@@ -22,8 +22,8 @@ from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from dragoman.data.config import SourceConfig
-    from dragoman.decode.search import SearchConfig
-    from dragoman.decode.translate import Translator
+    from dragoman.decode.search.search import SearchConfig
+    from dragoman.decode.translator.translator import Translator
     from dragoman.evaluate.lengths import Comparison
     from dragoman.evaluate.metrics import Metric
     from dragoman.runs.directory import Run

@@ -10,7 +10,7 @@ from dragoman.cli.options import Checkpoint, Device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.decode.embed import Embedder, Vectors
+    from dragoman.probe.embed import Embedder, Vectors
 
 
 def embed(
@@ -30,11 +30,11 @@ def embed(
 ) -> None:
     """Write contextual vectors of text: of a layer or all, for every line, piece or word."""
     from dragoman.checkpoint.model import load_network
-    from dragoman.decode.embed import Embedder
-    from dragoman.decode.vectors import write_vectors
     from dragoman.learning import learning_of
     from dragoman.models import Network
     from dragoman.models.heads import TaskNetwork
+    from dragoman.probe.embed import Embedder
+    from dragoman.probe.vector_files import write_vectors
     from dragoman.runs.device import pick_device
     from dragoman.runs.directory import Run
 

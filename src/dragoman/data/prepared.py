@@ -15,8 +15,8 @@ from dragoman.data.cache import new_directory
 from dragoman.data.clean import reason_of
 from dragoman.data.fingerprint import FORMAT_VERSION
 from dragoman.data.hashes import contains, map_numbers
-from dragoman.data.match import hash_text, normalise
 from dragoman.data.store import PairStore, StoreMeta
+from dragoman.data.text_hash import hash_text, normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.translator.cancel import Wanted
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 

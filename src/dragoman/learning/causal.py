@@ -89,7 +89,7 @@ def _check_carry(config: RunConfig, abilities: Abilities) -> None:
 class Stream:
     """Blocks of text for a causal language model: the source is the one piece before a block.
 
-    `carried`: batches are those of `data/tracks.py`, and begin anew where the first block is among them.
+    `carried`: batches are those of `data/sampler.py`, and begin anew where the first block is among them.
     """
 
     def __init__(self, blocks: Blocks, carried: bool = False) -> None:

@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from dragoman.data.batch import TextBatch, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
-from dragoman.data.dice import Dice
 from dragoman.data.noise import MASK, NoiseConfig, Pieces, mask_pieces
 from dragoman.data.packed import NO_TEXT, PackedText
+from dragoman.data.seeded import Dice
 from dragoman.learning.answers import HiddenPieces
 from dragoman.learning.loss import Answers, Loss, Objective
 from dragoman.learning.text import maskable_pieces, special_id

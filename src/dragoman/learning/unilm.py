@@ -16,8 +16,8 @@ import torch
 from dragoman.data.batch import TextBatch, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
-from dragoman.data.dice import Dice
 from dragoman.data.noise import NoiseConfig, Pieces, mask_pieces
+from dragoman.data.seeded import Dice
 from dragoman.learning.answers import HiddenPieces
 from dragoman.learning.loss import Answers
 from dragoman.learning.prefix import cut_of

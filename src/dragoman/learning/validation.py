@@ -21,18 +21,51 @@ from torch import Tensor
 from dragoman.data.batch import PairBatch, TextBatch, by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
-from dragoman.data.tracks import TrackSampler
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.data.sampler import TrackSampler
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
-from dragoman.learning.base import Learning, Validator
-from dragoman.learning.forcing import decode_own_words
-from dragoman.learning.frequencies import frequency_loss
+from dragoman.learning.base import Examples, Learning, Validator
+from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.loss import Answers
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
 from dragoman.runs.records import Sample
+
+_EXAMPLES = 20_000
+_AT_ONCE = 1_000
+
+
+def frequency_loss(train: Examples, valid: Examples, vocab_size: int) -> float:
+    """The loss of knowing nothing but how frequent pieces are, in nats a piece:
+
+        −1/n Σ_i log p(y_i),   y of the validation set, p the shares of pieces in the training data
+
+    Every network learns these shares first. A deep one with too high a learning rate, too short a warm-up or
+    much dropout may stay there: its loss is this one, finite, smooth and never better. Of long data, examples
+    at equal distances are taken; no piece is thought impossible.
+    """
+    counts = np.ones(vocab_size)
+    for ids in _asked(train):
+        counts += np.bincount(ids, minlength=vocab_size)
+    surprise = np.log(counts.sum()) - np.log(counts)
+    asked = np.concatenate(list(_asked(valid)))
+    return float(surprise[asked].mean())
+
+
+def _asked(examples: Examples) -> Iterator[np.ndarray]:
+    numbers = np.unique(np.linspace(0, len(examples) - 1, _EXAMPLES).astype(np.int64))
+    for begin in range(0, len(numbers), _AT_ONCE):
+        yield _targets(examples.batch(numbers[begin : begin + _AT_ONCE], epoch=0))
+
+
+def _targets(batch: Batch) -> np.ndarray:
+    if isinstance(batch, PairBatch):
+        return batch.tgt_out[batch.tgt_mask].numpy()
+    assert isinstance(batch, TextBatch), "labels have no frequencies of pieces"
+    return batch.targets.numpy()
+
 
 _LOGITS_AT_ONCE = 1 << 24
 

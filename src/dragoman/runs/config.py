@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS, READERS
 from dragoman.models.presets import chosen_config

@@ -36,10 +36,10 @@ from dragoman.checkpoint.model import (
 from dragoman.config import load_yaml
 from dragoman.data.corpus import Prepared
 from dragoman.data.labelled.prepared import PreparedTask
-from dragoman.decode.align import Pair
-from dragoman.decode.generate import Generator
-from dragoman.decode.shortlist import Shortlist, learn_shortlist
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.attention import Pair
+from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
+from dragoman.decode.translator.generate import Generator
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.files import hash_file
 from dragoman.runs.config import RunConfig, read_config, to_yaml

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Union
 import torch
 
 from dragoman.checkpoint.model import load_model, load_network
-from dragoman.decode.align import guided_look
-from dragoman.decode.generate import Generator
+from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
-from dragoman.decode.translate import Translator
+from dragoman.decode.translator.generate import Generator
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
 from dragoman.errors import UserError
 from dragoman.models.base import matrices

@@ -18,8 +18,7 @@ import torch
 
 from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.packed import Batch, PackedPairs, PackedText
-from dragoman.data.sampler import FIRST, BucketSampler, Window, tempered
-from dragoman.data.tracks import TrackSampler
+from dragoman.data.sampler import FIRST, BucketSampler, TrackSampler, Window, tempered
 from dragoman.learning import learning_of
 from dragoman.learning.base import Examples
 from dragoman.runs.config import RunConfig

@@ -16,7 +16,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Outcome, Run
 from dragoman.training.batches import Batches
-from dragoman.training.keeper import Keeper
+from dragoman.training.checkpoints import Keeper
 from dragoman.training.log import Log
 from dragoman.training.signals import StopRequest
 from dragoman.training.state import Best, Fitting

@@ -17,11 +17,11 @@ from typing import Any
 from dragoman.checkpoint.files import write_atomically
 from dragoman.config import to_dict
 from dragoman.data.formats import read_lines
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.corpus import Done, Task, translate_corpus
-from dragoman.decode.translate import Progress, Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Progress, Translator
 from dragoman.errors import UserError
 from dragoman.runs.config import RunConfig, to_yaml
+from dragoman.runs.corpus_job import Done, Task, translate_corpus
 from dragoman.runs.directory import Run
 from dragoman.text.normalize import one_line
 from dragoman.text.tokenizer import Tokenizer

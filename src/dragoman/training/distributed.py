@@ -33,7 +33,7 @@ from dragoman.data.packed import Batch
 from dragoman.errors import UserError
 from dragoman.learning.loss import Objective
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
-from dragoman.training.meeting import HURRIED, PATIENCE, Lost, Pulse, Store, hear, meet, tell
+from dragoman.training.rendezvous import HURRIED, PATIENCE, Lost, Pulse, Store, hear, meet, tell
 from dragoman.training.signals import StopRequest
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from dragoman.learning import learning_of
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
+from dragoman.training.checkpoints import Keeper
 from dragoman.training.display import Status
-from dragoman.training.keeper import Keeper
 from dragoman.training.log import Log
 from dragoman.training.signals import StopRequest
 from dragoman.training.state import Best, Training

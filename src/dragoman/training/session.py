@@ -10,10 +10,10 @@ from dragoman.learning import learning_of
 from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.training.checkpoints import Keeper
 from dragoman.training.count import count_run
 from dragoman.training.display import Display, duration
 from dragoman.training.distributed import ALONE, Crew
-from dragoman.training.keeper import Keeper
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
 from dragoman.training.signals import StopRequest, stop_on_signals

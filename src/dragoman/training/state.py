@@ -35,8 +35,8 @@ from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.ema import Average, replaced_weights
+from dragoman.training.graph_capture import Recorder
 from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors
-from dragoman.training.record import Recorder
 from dragoman.training.schedule import scale_at
 from dragoman.training.transfer import Transfer
 

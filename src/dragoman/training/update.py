@@ -15,8 +15,8 @@ from torch.nn.utils import get_total_norm
 
 from dragoman.shapes import Float, Tensor
 from dragoman.training.batches import UpdateBatch
+from dragoman.training.graph_capture import Steady
 from dragoman.training.optim import set_rate
-from dragoman.training.record import Steady
 from dragoman.training.state import Training, derive_seed
 
 

@@ -6,8 +6,8 @@
 Live hypotheses compete by Σ log p alone; α ranks what has ended. It also lets a search stop early, but only
 where nothing that is still to come could be first. So the first of a pool by `SearchConfig.rank` is what a
 search with that α finds, if the pool has everything that ends until `beam` hypotheses have (`stop: complete`)
-or until the greatest length (`limit`, and `bound`, which is as exact). Where one search does not serve every α
-(`can_rerank`), every pair of beam and α is searched.
+or until the greatest length (`limit`, and `bound`, which is as exact). Where one search does not serve every
+α (`can_rerank`), every pair of beam and α is searched.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.finished import Ended, FinishReason
 from dragoman.decode.translator.cancel import Wanted, some_of
-from dragoman.decode.translator.hypothesis import FinishReason
 from dragoman.decode.translator.loops import without_loops
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.engines.search import Job, refuse_unsupported, search

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.finished import Ended, total
 from dragoman.decode.translator.cancel import Wanted, some_of, still
-from dragoman.decode.translator.hypothesis import total
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID

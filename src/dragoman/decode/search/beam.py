@@ -27,11 +27,10 @@ from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search.allocate import Allocation, best_extensions
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.coverage import covered
-from dragoman.decode.search.finished import COMPACT_AT, Ended
+from dragoman.decode.search.finished import COMPACT_AT, Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
 from dragoman.decode.search.trace import Recorder
 from dragoman.decode.translator.cancel import Wanted
-from dragoman.decode.translator.hypothesis import FinishReason
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 

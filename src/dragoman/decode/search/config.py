@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from dragoman.config import check_counts, check_not_negative
-from dragoman.decode.translator.hypothesis import normalised
 from dragoman.errors import UserError
 
 Method = Literal["beam", "exhaustive", "sample", "mbr"]
@@ -202,3 +201,11 @@ _WITHOUT_EFFECT = {
 
 def _defaults() -> dict[str, object]:
     return {f.name: f.default for f in fields(SearchConfig) if f.name in _WITHOUT_EFFECT}
+
+
+def normalised(
+    log_prob: float, length: int, alpha: float, penalty: Literal["power", "gnmt"] = "power"
+) -> float:
+    """log p / |y|^α, or log p / ((5 + |y|) / 6)^α (Wu et al. 2016), where |y| counts `</s>`: raw sums favour
+    short hypotheses."""
+    return log_prob / (length if penalty == "power" else (5 + length) / 6) ** alpha

@@ -20,10 +20,9 @@ import torch
 
 from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.finished import Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
 from dragoman.decode.translator.cancel import Wanted
-from dragoman.decode.translator.hypothesis import FinishReason
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _ROWS = 64  # prefixes in one step

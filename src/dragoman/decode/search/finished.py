@@ -1,13 +1,16 @@
 """A hypothesis in ids, as a search sets it aside."""
 
+import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.trace import Trace
-from dragoman.decode.translator.hypothesis import FinishReason, total
 
 COMPACT_AT = 8
 """Sentences that are done leave a batch when they are more than one in so many."""
+
+FinishReason = Literal["stop", "length", "loop"]
 
 
 @dataclass(frozen=True)
@@ -28,3 +31,8 @@ class Ended:
     def score(self, config: SearchConfig) -> float:
         log_prob = total(self.token_scores) if self.ranked is None else self.ranked
         return config.rank(log_prob, len(self.tokens), self.covered)
+
+
+def total(token_scores: tuple[float, ...]) -> float:
+    """Exactly rounded, so that the sum does not depend on who adds."""
+    return math.fsum(token_scores)

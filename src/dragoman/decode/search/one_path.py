@@ -14,10 +14,9 @@ import torch
 
 from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search.allocate import best_piece
-from dragoman.decode.search.finished import COMPACT_AT, Ended
+from dragoman.decode.search.finished import COMPACT_AT, Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
 from dragoman.decode.translator.cancel import Wanted, still
-from dragoman.decode.translator.hypothesis import FinishReason
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 

@@ -1,18 +1,14 @@
 """What a search returns, and how ids become what a person reads. Plain Python, the same for every engine."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.finished import Ended, FinishReason, total
 from dragoman.decode.search.trace import Trace
 from dragoman.text.incremental import IncrementalDecoder
 from dragoman.text.protect import Protection
 from dragoman.text.tokenizer import Tokenizer
-
-FinishReason = Literal["stop", "length", "loop"]
 
 
 @dataclass(frozen=True)
@@ -50,19 +46,6 @@ class Partial:
     text: str
     tokens: tuple[int, ...] = ()
     hypothesis: Hypothesis | None = None
-
-
-def normalised(
-    log_prob: float, length: int, alpha: float, penalty: Literal["power", "gnmt"] = "power"
-) -> float:
-    """log p / |y|^α, or log p / ((5 + |y|) / 6)^α (Wu et al. 2016), where |y| counts `</s>`: raw sums favour
-    short hypotheses."""
-    return log_prob / (length if penalty == "power" else (5 + length) / 6) ** alpha
-
-
-def total(token_scores: tuple[float, ...]) -> float:
-    """Exactly rounded, so that the sum does not depend on who adds."""
-    return math.fsum(token_scores)
 
 
 EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")

@@ -107,7 +107,7 @@ def kill(directory: Path, out: Path, seconds: float) -> str:
     if not Run.exists(out):
         return "before the run was there"
     root = out / "checkpoints"
-    if any(entry.name.startswith(".saving-") for entry in root.iterdir()):
+    if any(entry.name.endswith(".unfinished") for entry in root.iterdir()):
         return "inside a save"
     names = checkpoint.names(root)
     if not names:

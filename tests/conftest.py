@@ -18,6 +18,20 @@ from beartype import BeartypeConf, beartype
 from jaxtyping import config as shape_checks
 from jaxtyping import install_import_hook
 
+# Tests have the same terminal everywhere: none, 80 columns wide, without colours. All else of a machine stays
+# what it is (language, time zone, umask, HOME, TMPDIR, limits, ignored signals): nothing may depend on it.
+for variable in (
+    "LINES",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "PY_COLORS",
+    "GITHUB_ACTIONS",
+):
+    os.environ.pop(variable, None)
+os.environ |= {"COLUMNS": "80", "TERM": "xterm"}
+
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command does: a busy machine is no reason to be slow
 
 # Small tensors only wait for each other in several threads; the test run itself uses all cores.

@@ -113,3 +113,5 @@ def test_runs() -> None:
     assert tail_run(list(range(9)) * 5) == Run()  # a block of nine is too long
     assert longest_run([1, 5, 5, 5, 5, 2, 3, 2, 3, 2, 3, 9]) == Run(4, 6)
     assert longest_run([]) == Run()
+    assert longest_run([7, 1, 2, 1, 2]) == Run(2, 4)  # twice is a run
+    assert longest_run([1, 2, 3, 1, 2]) == Run()  # broken off before the second time is none

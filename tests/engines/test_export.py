@@ -110,7 +110,7 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(export_module, "write", full)
+    monkeypatch.setattr(export_module, "write_new", full)
     with pytest.raises(UserError, match=r"cannot be written \(No space left on device\)"):
         export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig())
     assert not list(tmp_path.iterdir())

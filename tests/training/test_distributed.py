@@ -53,7 +53,7 @@ def crew_runs(plain: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1800,  # only a guard
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return directory
@@ -209,14 +209,12 @@ def test_torchrun_stopped_leaves_a_checkpoint_and_no_process(tmp_path: Path, pla
             command, env=environment(tmp_path), stdout=said, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            deadline = time.monotonic() + 120
             while not (out / "timing.jsonl").exists() or not (out / "timing.jsonl").read_text():
                 assert torchrun.poll() is None, (tmp_path / "said").read_text()
-                assert time.monotonic() < deadline
                 time.sleep(0.05)
             workers = children(torchrun.pid)
             torchrun.send_signal(signal.SIGTERM)
-            torchrun.wait(60)
+            torchrun.wait(600)  # only a guard
         finally:
             torchrun.kill()
     assert len(workers) == 2

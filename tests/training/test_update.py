@@ -209,3 +209,19 @@ def test_weights_that_are_not_finite_are_never_saved(
         train_run(run, Quiet())
     assert run.last == "0000005"
     assert (run.directory / "best.json").exists() is False
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["host", "device"])
+def test_a_norm_below_the_clip_changes_nothing(
+    make_config: MakeConfig, prepared: Prepared, ahead: bool
+) -> None:
+    """Bit for bit the step without clipping, whether the host or the device decides."""
+    results = []
+    for clip in (0.0, 1e6):
+        training = Training(make_config(f"train.clip={clip}", "optim.name=sgd"), prepared, CPU)
+        training.progress.update, training.ahead = 1, ahead
+        learnt = learn(training, as_update(prepared, [[0, 1, 2], [3, 4]]))
+        results.append([p.detach().clone() for p in training.parameters])
+        assert 0 < learnt.norm < 1e6
+    for free, clipped in zip(*results, strict=True):
+        assert torch.equal(free, clipped)

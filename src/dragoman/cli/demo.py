@@ -40,13 +40,14 @@ def demo(
             raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
+    from dragoman.cli.output import beside
     from dragoman.data import dates
     from dragoman.training.api import execute
     from dragoman.training.display import make_display
     from dragoman.training.plan import make_plan
 
     began = time.monotonic()
-    files = dates.paths(out.with_name(f"{out.name}.data"))
+    files = dates.paths(beside(out, ".data"))
     config = recipe(files, seed, quick)
     refuse_other_run(out, config)
     console = Console(highlight=False, markup=False, soft_wrap=True)

@@ -1,6 +1,7 @@
 """`dragoman distill`: a student that learns what its teachers say."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -39,6 +40,7 @@ def distill(
     The first teacher's training text is translated into OUT-corpus, with a recipe beside it, then the
     student is trained in OUT. Interrupted anywhere, the same command goes on.
     """
+    from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.models.presets import PRESETS
@@ -56,8 +58,8 @@ def distill(
         raise UserError(f"--student: '{student}' is not known; presets are {', '.join(PRESETS)}")
     teachers = [Run.open(Path(name)) for name in names]
     teacher = teachers[0]
-    target = out or teacher.directory.with_name(f"{teacher.directory.name}-student")
-    text = write_text(teacher, target.with_name(f"{target.name}-corpus"))
+    target = out or beside(teacher.directory, "-student")
+    text = write_text(teacher, beside(target, "-corpus"))
     translator = open_translator(teachers, checkpoint, device)
     search = with_changes(translator.search, "beam", [], beam=beam, n_best=1)
     with corpus_progress(text.pairs) as progress:
@@ -79,7 +81,9 @@ def distill(
         path = write_recipe(text, plan.config)
         display.table("Plan", plan.rows())
         if no_train:
-            display.line(f"train the student with:  dragoman train {path} --out {target}")
+            display.line(
+                f"train the student with:  dragoman train {quote(str(path))} --out {quote(str(target))}"
+            )
             return
         run = execute(plan, display)
     finally:

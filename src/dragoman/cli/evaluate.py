@@ -105,14 +105,15 @@ def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
 
+    from dragoman.files import explained, make_directories, replace_file
+
     directory = run.directory / "evaluation" / title
-    directory.mkdir(parents=True, exist_ok=True)
     lines = (text.replace("\n", " ") for text in found.hypotheses)
-    (directory / "hypotheses.txt").write_text(
-        "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
-    )
     report = {"files": files, "with": others, **found.report()}
-    (directory / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+    with explained(directory):
+        make_directories(directory)
+        replace_file(directory / "hypotheses.txt", "".join(f"{line}\n" for line in lines).encode())
+        replace_file(directory / "report.json", json.dumps(report, indent=1, ensure_ascii=False).encode())
     return directory
 
 

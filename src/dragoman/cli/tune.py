@@ -69,12 +69,15 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
+    from dragoman.decode.search.config import MOST_ALPHA
+
     try:
         alphas = [float(part) for part in text.split(",")]
     except ValueError:
         alphas = []
-    if not alphas or not all(0 <= alpha < float("inf") for alpha in alphas):
-        raise UserError(f"--alphas: expected numbers from 0 on, as in 0,0.5,1, found '{text}'")
+    if not alphas or not all(0 <= alpha <= MOST_ALPHA for alpha in alphas):
+        most = f"{MOST_ALPHA:g}"
+        raise UserError(f"--alphas: expected numbers from 0 to {most}, as in 0,0.5,1, found '{text}'")
     return alphas
 
 

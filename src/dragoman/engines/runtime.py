@@ -67,7 +67,9 @@ class Runtime:
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
         self._names = _Names()
-        self.quantized = self._model.compute_type.startswith("int8")
+        self.compute_type: str = self._model.compute_type
+        """What CTranslate2 really computes in: a processor without int16 has int8 in its place."""
+        self.quantized = self.compute_type.startswith("int8")
 
     def translate(
         self,

@@ -1,9 +1,7 @@
 """What a language model is worth on text that it has not seen."""
 
 import dataclasses
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
@@ -11,6 +9,7 @@ from dragoman.checkpoint.model import load_network
 from dragoman.data.corpus import prepare
 from dragoman.data.formats import group_files
 from dragoman.errors import UserError
+from dragoman.files import scratch_directory
 from dragoman.learning import learning_of
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
@@ -30,8 +29,8 @@ def text_metrics(
     config = dataclasses.replace(run.config, data=data)
     chosen = pick_device(device)
     model = load_network(run.directory, chosen, which).model
-    with tempfile.TemporaryDirectory() as cache:
+    with scratch_directory() as cache:
         tokenizers = run.distinct_tokenizers()
-        prepared = prepare(data, config.tokenizer, seed=config.seed, cache=Path(cache), given=tokenizers)
+        prepared = prepare(data, config.tokenizer, seed=config.seed, cache=cache, given=tokenizers)
         validator = learning.validator(config, prepared, chosen, tracks=1)
         return validator.run(model, torch.autocast(chosen.type, enabled=False)).metrics

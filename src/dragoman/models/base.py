@@ -16,8 +16,9 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from torch import nn
 
+from dragoman.config import check_counts
 from dragoman.data.packed import PackedPairs
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight
@@ -27,6 +28,8 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 Tying = bool | Literal["inputs"]
 """Which embeddings are one matrix: none, all with the projection, or source and target alone."""
+
+_MOST_PIECES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Vocab:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
+        check_counts(self, "src_size", "tgt_size", most=_MOST_PIECES)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            if not 0 <= getattr(self, name) < min(self.src_size, self.tgt_size):
+                raise UserError(f"{name}: expected the number of a piece, found {shown(getattr(self, name))}")
         if self.shared and self.src_size != self.tgt_size:
             raise UserError(
                 f"vocab: a shared vocabulary has one size, not {self.src_size} and {self.tgt_size}"

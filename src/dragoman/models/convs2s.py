@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
@@ -63,9 +63,12 @@ class ConvS2SConfig:
     output_bias: bool = True
 
     def __post_init__(self) -> None:
-        widths = ("model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim")
-        rest = ("num_layers", "num_decoder_layers", "dilation_base", "dilation_cycle", "max_positions")
-        check_counts(self, *widths, *rest)
+        check_sizes(
+            self,
+            depths=["num_layers", "num_decoder_layers", "dilation_cycle"],
+            widths=["model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim"],
+            places=["max_positions", "dilation_base"],
+        )
         check_shares(self, "dropout")
         if self.kernel_width % 2 == 0:
             raise UserError(

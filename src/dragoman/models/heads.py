@@ -14,6 +14,7 @@ et al. 2018, equation 1), and read the mixture by a recurrent network of their o
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import WIDEST, check_counts, check_sizes
 from dragoman.data.batch import TaskBatch
 from dragoman.data.labelled.config import Layers, Pooling, TaskKind
 from dragoman.errors import UserError
@@ -42,6 +44,10 @@ class HeadConfig:
     both_orders: bool = False
     layers: Layers = "last"
     recurrent: int = 0
+
+    def __post_init__(self) -> None:
+        check_sizes(self, places=["num_labels"])
+        check_counts(self, *(["recurrent"] if self.recurrent else []), most=WIDEST)
 
 
 def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling) -> Float[Tensor, "R P"]:
@@ -169,6 +175,13 @@ HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
 }
 
 
+def make_head(network: Network, config: HeadConfig, device: str | None = None) -> AnyHead:
+    """The head of a network. On the device "meta" it has shapes and takes no memory."""
+    widths = _widths(network, config.layers == "last")
+    with nullcontext() if device is None else torch.device(device):
+        return HEADS[config.kind](config, network, widths)
+
+
 class TaskNetwork(nn.Module):
     """A network and its head. It reads as the network does."""
 
@@ -181,7 +194,7 @@ class TaskNetwork(nn.Module):
         self.network = network
         self.vocab, self.abilities = network.vocab, network.abilities
         self.only_last = config.layers == "last"
-        self.head = HEADS[config.kind](config, network, _widths(network, self.only_last))
+        self.head = make_head(network, config)
         gpt_weights(self.head.out)
 
     def forward(self, batch: TaskBatch) -> Tensor:

@@ -43,7 +43,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_not_negative
+from dragoman.config import check_counts, check_not_negative, check_sizes
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
@@ -68,7 +68,8 @@ class MarkovConfig:
     min_count: int = 1  # of an entry of the tables above order 1
 
     def __post_init__(self) -> None:
-        check_counts(self, "order", "min_count")
+        check_sizes(self, depths=["order"])
+        check_counts(self, "min_count")
         check_not_negative(self, "smoothing", "mask_threshold")
         if self.mask != "none" and not self.skips:
             raise UserError(f"mask: {self.mask} chooses among skips; set skips to true, or leave mask out")

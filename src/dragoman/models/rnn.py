@@ -24,7 +24,7 @@ from typing import Literal, Self
 import torch
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
@@ -63,7 +63,8 @@ class RnnConfig:
     output_bias: bool = False
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions")
+        depths, widths = ["num_layers", "num_decoder_layers"], ["model_dim", "attention_dim"]
+        check_sizes(self, depths, widths, places=["max_positions"])
         shares = ("dropout", "memory_dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout")
         check_shares(self, *shares)
         if self.bidirectional and self.model_dim % 2:

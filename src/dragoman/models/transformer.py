@@ -16,7 +16,7 @@ from typing import Literal, Self, cast
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_not_negative, check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
@@ -79,8 +79,13 @@ class TransformerConfig:
     silent_bos: bool = False  # <s> takes no part in the softmax
 
     def __post_init__(self) -> None:
-        positive = ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions", "relative_window")
-        check_counts(self, *positive, "num_decoder_layers", "head_dim", "value_dim")
+        check_sizes(
+            self,
+            depths=["num_layers", "num_decoder_layers"],
+            widths=["model_dim", "num_heads", "head_dim", "value_dim", "ff_dim", "relative_window"],
+            places=["max_positions", "relative_buckets", "relative_max_distance"],
+        )
+        check_not_negative(self, "norm_eps")
         check_shares(self, "dropout", "attention_dropout", "ff_dropout")
         if self.head_dim is None and self.model_dim % self.num_heads:
             raise UserError(

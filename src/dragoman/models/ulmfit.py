@@ -21,7 +21,7 @@ from typing import Self, cast
 import torch
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
@@ -46,7 +46,7 @@ class UlmfitConfig:
     output_bias: bool = True
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "hidden_dim")
+        check_sizes(self, ["num_layers"], ["model_dim", "hidden_dim"])
         shares = ("embedding_dropout", "input_dropout", "dropout", "output_dropout", "weight_dropout")
         check_shares(self, *shares)
 

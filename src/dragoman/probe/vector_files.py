@@ -5,17 +5,15 @@
 .parquet   line, label, layer and vector; the package pyarrow is needed
 """
 
-import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from dragoman.errors import UserError, missing_extra
+from dragoman.files import explained, replacing
 from dragoman.probe.embed import Vectors
 from dragoman.text.normalize import one_line
 
@@ -30,15 +28,17 @@ def write_vectors(path: Path, found: Numbered, all_layers: bool) -> int:
     kinds = {".npy": _write_npy, ".parquet": _write_parquet}
     if path.suffix not in kinds:
         raise UserError(f"--out: expected a name that ends in {' or '.join(kinds)}, found '{path.name}'")
-    try:
+    with explained(path):
         return kinds[path.suffix](path, found, all_layers)
-    except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot be written ({error.strerror or error})") from None
 
 
 def _write_npy(path: Path, found: Numbered, all_layers: bool) -> int:
     beside, rows, shape = path.with_suffix(".tsv"), 0, (0, 0)
-    with _part(path) as whole, _part(beside) as labels, tempfile.TemporaryFile(dir=path.parent) as numbers:
+    with (
+        replacing(path) as whole,
+        replacing(beside) as labels,
+        tempfile.TemporaryFile(dir=path.parent) as numbers,
+    ):
         for line, vectors in found:
             taken = np.ascontiguousarray(vectors.rows, dtype="<f4")
             rows, shape = rows + len(taken), taken.shape[1:]
@@ -51,8 +51,6 @@ def _write_npy(path: Path, found: Numbered, all_layers: bool) -> int:
         np.lib.format.write_array_header_1_0(whole, header)
         numbers.seek(0)
         shutil.copyfileobj(numbers, whole)
-        _put(labels, beside)
-        _put(whole, path)
     return rows
 
 
@@ -63,7 +61,7 @@ def _write_parquet(path: Path, found: Numbered, all_layers: bool) -> int:  # noq
     except ModuleNotFoundError:
         raise missing_extra("pyarrow", "parquet", f"writing {path}") from None
     rows, writer, waiting = 0, None, []
-    with _part(path) as file:
+    with replacing(path) as file:
         for line, vectors in found:
             count, width = len(vectors.rows), vectors.rows.shape[2]
             flat = pyarrow.array(np.ascontiguousarray(vectors.rows, dtype=np.float32).reshape(-1))
@@ -84,27 +82,9 @@ def _write_parquet(path: Path, found: Numbered, all_layers: bool) -> int:  # noq
         if waiting:
             writer.write_table(pyarrow.concat_tables(waiting))
         writer.close()
-        _put(file, path)
     return rows
 
 
 def _refuse_nothing(path: Path, rows: int) -> None:
     if not rows:
         raise UserError(f"{path}: there is nothing to write: the text has no words")
-
-
-def _put(file: IO[bytes], path: Path) -> None:
-    """In the place of whatever was there."""
-    file.flush()
-    Path(file.name).replace(path)
-
-
-@contextmanager
-def _part(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside the one that will be, gone afterwards unless it has been put in its place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w+b") as file:
-            yield file
-    finally:
-        temporary.unlink(missing_ok=True)

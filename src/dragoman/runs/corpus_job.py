@@ -1,7 +1,7 @@
 """Translate a whole corpus into a file, line by line, in constant memory, and go on after an interruption.
 
     out.part   the lines that are done, in order          ─ renamed to out when all are
-    out.json   what is being made of what, and how much of it is done
+    out.json   what is being made of what, how much of it is done, and hashes of that and of itself
 
 Lines are translated in chunks of a fixed size, each sorted by length inside. After a chunk its bytes are
 forced to disk, then the journal; a run that is killed goes on after the last whole chunk and ends with the
@@ -9,27 +9,37 @@ bytes that it would have written undisturbed. A file that was begun with another
 refused.
 """
 
-import fcntl
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dragoman.checkpoint.files import from_tensors, sync_directory, write_atomically
+from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.model import model_tensors
 from dragoman.config import to_dict
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
+from dragoman.files import (
+    explained,
+    move,
+    open_regular,
+    open_to_append,
+    read_regular,
+    replace_file,
+    sync_file,
+    try_lock,
+)
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
 """Lines that are sorted by length and translated together: what an interruption can cost."""
+_JOURNAL_LIMIT, _BLOCK = 1 << 20, 1 << 20
+_SEAL = "seal"
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,8 @@ class Done:
     loops: int = 0
     """Translations that went in circles and were made anew."""
     finished: bool = False
+    sha256: str = ""
+    """Of the bytes; earlier versions wrote none."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,17 @@ def translate_corpus(
     total: int = 0,
 ) -> Done:
     """Write the translation of each line to `out`; begin where an earlier call was interrupted."""
+    if out.is_dir():
+        raise UserError(f"{out}: this is a directory; give the name of a file")
     described = json.loads(json.dumps(task.described(translator)))
-    done = _read_journal(out, described)
-    if done.finished:
+    if (done := _read_journal(out, described)).finished:
         return done
-    with _open_part(out, done.bytes) as file:
+    with explained(_part(out)), _open_part(out) as file:
+        if (done := _read_journal(out, described)).finished:  # another process was at it until just now
+            _part(out).unlink(missing_ok=True)
+            return done
+        digest = _checked(_part(out), done, _journal(out))
+        file.truncate(done.bytes)  # nothing stays that came after the journal was last written
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
             begun = done.lines
@@ -92,13 +110,15 @@ def translate_corpus(
                 if progress:
                     progress(begun + now, total)
 
-            done = _translate(translator, chunk, task, batch_tokens, report, file, done)
-            os.fsync(file.fileno())
+            data, done = _translate(translator, chunk, task, batch_tokens, report, done)
+            file.write(data)
+            digest.update(data)
+            done = replace(done, sha256=digest.hexdigest())
+            sync_file(file)
             _write_journal(out, described, done)
-        os.replace(_part(out), out)  # noqa: PTH105
-        sync_directory(out.parent)
-    done = replace(done, finished=True)
-    _write_journal(out, described, done)
+        move(_part(out), out)
+        done = replace(done, finished=True)
+        _write_journal(out, described, done)
     return done
 
 
@@ -108,9 +128,8 @@ def _translate(
     task: Task,
     batch_tokens: int,
     report: Progress,
-    file: BinaryIO,
     done: Done,
-) -> Done:
+) -> tuple[bytes, Done]:
     sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]
     asked = [place for place, size in enumerate(sizes) if size <= task.max_tokens]
     found = translator.hypotheses(
@@ -123,9 +142,7 @@ def _translate(
         outputs[place] = f"{task.prefix}{text}" if text else ""
         reasons.append(best.finish_reason)
     data = "".join(f"{text}\n" for text in outputs).encode()
-    file.write(data)
-    file.flush()
-    return Done(
+    return data, Done(
         lines=done.lines + len(texts),
         bytes=done.bytes + len(data),
         too_long=done.too_long + len(texts) - len(asked),
@@ -140,10 +157,15 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
         if out.exists():
             raise UserError(f"{out}: there is a file already, and nothing says how it was made; remove it")
         return Done()
+    with explained(path, "read"):
+        raw = read_regular(path, _JOURNAL_LIMIT)
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(raw)
         task, done = dict(data["task"]), Done(**data["done"])
-    except (OSError, ValueError, KeyError, TypeError):
+        seal = data.pop(_SEAL, None)  # earlier versions wrote none
+        if set(data) != {"task", "done"} or seal not in (None, _seal_of(data)):
+            raise ValueError(seal)
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{path}: damaged; remove it and {_part(out).name} to begin anew") from None
     for name, value in described.items():
         if task.get(name) != value:
@@ -155,6 +177,7 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
     if out.exists():  # the last rename may have been the last thing before a kill
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
+        _checked(out, done, path)
         done = replace(done, finished=True)
     elif done.finished:
         raise UserError(f"{out}: gone, though {path.name} says that it was finished; remove that too")
@@ -162,27 +185,38 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
 
 
 def _write_journal(out: Path, described: Mapping[str, Any], done: Done) -> None:
-    data = {"task": described, "done": asdict(done)}
-    write_atomically(_journal(out), json.dumps(data, indent=1, ensure_ascii=False).encode())
+    data = {"task": dict(described), "done": asdict(done)}
+    sealed = data | {_SEAL: _seal_of(data)}
+    replace_file(_journal(out), json.dumps(sealed, indent=1, ensure_ascii=False).encode())
+
+
+def _seal_of(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 @contextmanager
-def _open_part(out: Path, size: int) -> Iterator[BinaryIO]:
-    """The lines that are done, and nothing that came after the journal was last written."""
-    path = _part(out)
-    try:
-        path.touch()
-        with path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_size < size:
-                raise UserError(f"{path}: shorter than {_journal(out).name} says; remove both to begin anew")
-            file.truncate(size)
-            file.seek(size)
-            yield file
-    except BlockingIOError:
-        raise UserError(f"{out}: another process is writing it") from None
-    except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot be written ({error.strerror})") from None
+def _open_part(out: Path) -> Iterator[BinaryIO]:
+    """The file of the lines that are done, for this process alone."""
+    with open_to_append(_part(out)) as file:
+        if try_lock(file.fileno()) is False:
+            raise UserError(f"{out}: another process is writing it")
+        yield file
+
+
+def _checked(path: Path, done: Done, journal: Path) -> "hashlib._Hash":
+    """The hash of the lines that are done, to go on with. They have to be as they were written."""
+    digest, left = hashlib.sha256(), done.bytes
+    with open_regular(path) as file:
+        while block := file.read(min(left, _BLOCK)):
+            digest.update(block)
+            left -= len(block)
+    if left:
+        raise UserError(f"{path}: shorter than {journal.name} says; remove both to begin anew")
+    if done.sha256 and digest.hexdigest() != done.sha256:
+        raise UserError(
+            f"{path}: changed: its SHA-256 is not the one in {journal.name}; remove both to begin anew"
+        )
+    return digest
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:

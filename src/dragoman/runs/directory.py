@@ -10,21 +10,18 @@ shortlist.txt     which target pieces a source piece can become, once it has bee
 metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
 """
 
-import fcntl
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import sync_directory, write_atomically
 from dragoman.checkpoint.model import (
     BEST,
     CHECKPOINTS,
@@ -34,14 +31,26 @@ from dragoman.checkpoint.model import (
     tokenizer_files,
 )
 from dragoman.config import load_yaml
+from dragoman.data.cache import CACHE
 from dragoman.data.corpus import Prepared
 from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.prepared import mend
 from dragoman.decode.alignment.attention import Pair
 from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
-from dragoman.files import hash_file
+from dragoman.files import (
+    explained,
+    hash_file,
+    new_directory,
+    open_to_append,
+    read_regular,
+    remove_unfinished,
+    replace_file,
+    try_lock,
+    write_new,
+)
 from dragoman.runs.config import RunConfig, read_config, to_yaml
 from dragoman.runs.records import read_records
 from dragoman.text.tokenizer import Tokenizer
@@ -50,7 +59,8 @@ Corpus = Prepared | PreparedTask
 """The prepared data of a run."""
 CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 SHORTLIST = "shortlist.txt"
-_FORMAT = 1
+_FORMAT, _MANIFEST_LIMIT = 1, 1 << 20
+_SEAL = "seal"
 _EXAMPLES = 500  # validation pairs that choose the attention to align by
 
 
@@ -114,7 +124,7 @@ class Run:
         if self.config.data.imported is not None:
             raise UserError(
                 f"{self.directory}: this model was imported and has no training data; train it further in a "
-                f"new run:  dragoman train FILES start={self.directory}"
+                f"new run:  dragoman train FILES {quote(f'start={self.directory}')}"
             )
         if not (self.directory / DATA).is_dir():
             raise UserError(f"{self.directory / DATA}: the training data are gone, so the run cannot go on")
@@ -126,6 +136,14 @@ class Run:
                 f"than the run was made with ({self.fingerprint[:12]}…): start a new run for it"
             )
         return prepared
+
+    def check_data(self) -> None:
+        """Verify every byte of the training data. Damaged ones are taken from the cache again, if the cache
+        has them whole."""
+        data = self.directory / DATA
+        remove_unfinished(data)  # of a process that died while it took them
+        if data.is_dir():
+            mend(data, self.directory.parent / CACHE / self.fingerprint)
 
     def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
         """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
@@ -155,7 +173,7 @@ class Run:
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
         with suppress(OSError):  # a run that may not be written to can be used
-            write_atomically(path, found.file(self.fingerprint))
+            replace_file(path, found.file(self.fingerprint))
         return found
 
     def validation_examples(self) -> list[Pair]:
@@ -184,18 +202,10 @@ class Run:
         cls, directory: Path, config: RunConfig, fingerprint: str, fill: Callable[[Path], None]
     ) -> "Run":
         """A new run directory; `fill` writes tokenizers, checkpoints and, where there are any, data."""
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise UserError(f"{directory}: there is something here; choose another directory with --out")
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = directory.with_name(f".{directory.name}.creating")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        fill(temporary)
-        write_atomically(temporary / CONFIG, to_yaml(config).encode())
-        _write_manifest(temporary, fingerprint, [hash_file(temporary / CONFIG)])
-        sync_directory(temporary)
-        os.rename(temporary, directory)  # noqa: PTH104 (an empty directory may stand there)
-        sync_directory(directory.parent)
+        with explained(directory), new_directory(directory) as temporary:
+            fill(temporary)
+            written = write_new(temporary / CONFIG, (to_yaml(config).encode(),))
+            _write_manifest(temporary, fingerprint, [written.sha256])
         return cls(directory, config, fingerprint)
 
     @classmethod
@@ -206,14 +216,17 @@ class Run:
     def open(cls, directory: Path | str) -> "Run":
         """Check the manifest and read the configuration."""
         directory = Path(directory)
-        if not cls.exists(directory):
-            raise UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
-        manifest = _read_manifest(directory)
+        with explained(directory, "read"):
+            if not cls.exists(directory):
+                raise UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
+            manifest = _read_manifest(directory)
         for name, allowed in manifest["files"].items():
             path = directory / name
-            if not path.is_file():
-                raise UserError(f"{path}: this file of the run is missing")
-            if hash_file(path) not in allowed:
+            with explained(path, "read"):
+                if not path.exists():
+                    raise UserError(f"{path}: this file of the run is missing")
+                found = hash_file(path)
+            if found not in allowed:
                 hint = "; change a run with  dragoman resume RUN field=value" if name == CONFIG else ""
                 raise UserError(f"{path}: changed: its SHA-256 is not the one in {MANIFEST}{hint}")
         return cls(directory, read_config(load_yaml(directory / CONFIG)), manifest["fingerprint"])
@@ -223,18 +236,19 @@ class Run:
         path, text = self.directory / CONFIG, to_yaml(config).encode()
         new = hashlib.sha256(text).hexdigest()
         _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
-        write_atomically(path, text)
+        replace_file(path, text)
         _write_manifest(self.directory, self.fingerprint, [new])
         self.config = config
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process trains a run. The lock goes with the process, however it ends."""
-        with (self.directory / LOCK).open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{self.directory}: another process is training this run") from None
+        path = self.directory / LOCK
+        with explained(path):
+            file = open_to_append(path)
+        with file:
+            if try_lock(file.fileno()) is False:
+                raise UserError(f"{self.directory}: another process is training this run")
             yield
 
     def forget_best(self) -> None:
@@ -244,19 +258,26 @@ class Run:
 def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:
     files = {path.name: [hash_file(path)] for path in tokenizer_files(directory)}
     data = {"format": _FORMAT, "fingerprint": fingerprint, "files": {CONFIG: config_hashes, **files}}
-    write_atomically(directory / MANIFEST, json.dumps(data, indent=1).encode())
+    replace_file(directory / MANIFEST, json.dumps(data | {_SEAL: _seal_of(data)}, indent=1).encode())
+
+
+def _seal_of(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
+    raw = read_regular(path, _MANIFEST_LIMIT)
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(raw)
         files = {str(name): [str(value) for value in hashes] for name, hashes in data["files"].items()}
         fingerprint, written_by = str(data["fingerprint"]), data["format"]
+        seal = data.pop(_SEAL, None)  # earlier versions wrote none
+        whole = set(data) == {"format", "fingerprint", "files"} and seal in (None, _seal_of(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path}: damaged: this is not a run's manifest") from None
     if written_by != _FORMAT:
         raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
-    if CONFIG not in files or any(Path(name).name != name for name in files):
+    if not whole or CONFIG not in files or any(Path(name).name != name for name in files):
         raise UserError(f"{path}: damaged: this is not a run's manifest")
     return {"files": files, "fingerprint": fingerprint}

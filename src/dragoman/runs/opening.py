@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Union
 
 import torch
@@ -62,7 +63,7 @@ def _refuse_unless_it_translates(run: Run) -> None:
     if run.config.purpose == "predict":
         raise UserError(
             f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
-            f"dragoman predict {run.directory}"
+            f"dragoman predict {quote(str(run.directory))}"
         )
     if run.config.purpose != "translate":
         raise UserError(
@@ -99,7 +100,7 @@ def open_predictor(run: Run | str | Path, which: str = "best", device: str = "au
     if opened.config.task is None:
         raise UserError(
             f"{opened.directory}: this run is not fine-tuned for a task; do that with  dragoman finetune "
-            f"{opened.directory} FILES --task KIND"
+            f"{quote(str(opened.directory))} FILES --task KIND"
         )
     loaded = load_network(opened.directory, chosen := pick_device(device), which)
     assert isinstance(loaded.model, TaskNetwork), "a run with a task has a head"

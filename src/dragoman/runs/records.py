@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import UserError
+from dragoman.files import open_regular
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,8 @@ class Sample:
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """The records of metrics.jsonl; a last line that was cut short is left out."""
-    if not path.exists():
-        return []
     records = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+    for number, line in enumerate(read_file(path).split(b"\n")[:-1], 1):
         try:
             records.append(json.loads(line))
         except ValueError:
@@ -33,10 +32,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 def read_samples(path: Path) -> list[dict[str, Any]]:
     """The samples of each validation, in order. A run that was killed may have written some twice: the last
     ones count, and what came after the checkpoint that it went on from is written again."""
-    if not path.exists():
-        return []
     found: dict[int, dict[str, Any]] = {}
-    for line in path.read_bytes().split(b"\n"):
+    for line in read_file(path).split(b"\n"):
         try:
             record = json.loads(line)
             if record["kind"] != "valid":  # of averaged weights, say
@@ -45,3 +42,12 @@ def read_samples(path: Path) -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError):  # a line that was cut short
             continue
     return [found[update] for update in sorted(found)]
+
+
+def read_file(path: Path) -> bytes:
+    """All of a regular file; nothing where there is none."""
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""

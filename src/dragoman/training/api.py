@@ -92,7 +92,16 @@ def execute(plan: Plan, display: Display) -> Run:
 
 
 def open_or_create(plan: Plan) -> Run:
-    return Run.open(plan.out) if Run.exists(plan.out) else Run.create(plan.out, plan.config, plan.prepared)
+    if not Run.exists(plan.out):
+        return Run.create(plan.out, plan.config, plan.prepared)
+    run = Run.open(plan.out)
+    if differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
+        # It was not there when the plan was made.
+        raise UserError(
+            f"{plan.out}: another process has just made another run here; choose another directory with --out"
+        )
+    run.check_data()
+    return run
 
 
 def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False) -> Run:
@@ -101,6 +110,7 @@ def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False
 
     def change() -> None:
         opened = Run.open(directory)
+        opened.check_data()
         changed = changed_config(opened, as_assignments(overrides))
         if differences(opened.config, changed):
             with opened.locked():

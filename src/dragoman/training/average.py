@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman import checkpoint
-from dragoman.checkpoint.model import build_described, load_into, write_best
+from dragoman.checkpoint.model import build_with, write_best
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
@@ -116,7 +116,6 @@ def _validate(
     validator = learning_of(run.config).validator(run.config, run.corpus(), device)
     if not len(validator):
         return {}
-    model = build_described(state["model"]).to(device)
-    load_into(model, mean, "average")
+    model = build_with(state["model"], mean, "average").to(device)
     bf16 = uses_bf16(config, device)  # as the others were validated
     return validator.run(model, torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16)).metrics

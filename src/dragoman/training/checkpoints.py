@@ -1,11 +1,12 @@
 """Which checkpoints a run writes, keeps, goes on from, and averages in the end."""
 
-import json
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from dragoman import checkpoint
+from dragoman.checkpoint.files import disk_full
 from dragoman.checkpoint.model import find_checkpoint, write_best
 from dragoman.config import to_dict
 from dragoman.errors import UserError
@@ -57,12 +58,29 @@ class Keeper:
             return True
         try:
             checkpoint.verify(self.root / best.name)
-        except UserError as error:
+        except checkpoint.Damaged as error:
             self.log.warn(f"{error}; the best checkpoint is lost and will be chosen anew")
             self.run.forget_best()
             return False
         write_best(self.run.directory, to_dict(best))
         return True
+
+    def check_space(self) -> None:
+        """Before hours of training, not after them. A model in parts is not put together for this."""
+        if not self.training.sharded:
+            self.crew.decide(self._check_space)
+
+    def _check_space(self) -> None:
+        needed = checkpoint.space_needed(self.training.tensors())
+        kept = max(2, self.config.keep, self.config.average or 0) + 2  # the best, and the next one
+        free = shutil.disk_usage(self.run.directory).free
+        if free < needed:
+            raise disk_full(self.root, needed)
+        if free + checkpoint.space_used(self.root) < kept * needed:
+            self.log.warn(
+                f"{self.root}: up to {kept} checkpoints of {needed:,} bytes each will be kept, and {free:,} "
+                "bytes are free: make room, or lower train.keep"
+            )
 
     def save(self, last: bool) -> float:
         """Write a checkpoint and remove those that are no longer needed. Returns the seconds it took."""
@@ -80,19 +98,22 @@ class Keeper:
         checkpoint.save(self.root, name, tensors, self.training.state())
         if progress.best is not None and progress.best.name == name:
             write_best(self.run.directory, to_dict(progress.best))
-        protected = {*self._bests(), *self._regular(last)}
-        checkpoint.prune(self.root, self.config.keep, protected)
+        bests = self._bests()
+        if bests is not None:
+            checkpoint.prune(self.root, self.config.keep, {*bests, *self._regular(last)})
 
-    def _bests(self) -> list[str]:
+    def _bests(self) -> list[str] | None:
         """The best checkpoint, and those that were it when the kept ones were written: if the newest is ever
-        found damaged, the one before it must still find its best."""
+        found damaged, the one before it must still find its best. None where one of them cannot be read just
+        now: then nobody knows what may be removed."""
         found = []
         for name in checkpoint.names(self.root)[-max(2, self.config.keep) :]:
             try:
-                state = json.loads((self.root / name / checkpoint.STATE).read_bytes())
-                found.append(str(state["progress"]["best"]["name"]))
-            except (OSError, ValueError, KeyError, TypeError):
-                continue  # damaged, or nothing had been validated
+                found.append(str(checkpoint.read_state(self.root / name)["progress"]["best"]["name"]))
+            except (checkpoint.Damaged, KeyError, TypeError):
+                continue  # or nothing had been validated
+            except UserError:
+                return None
         return found
 
     def _regular(self, last: bool) -> list[str]:

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.files import write_atomically
 from dragoman.config import to_dict
+from dragoman.data.corpus import Prepared
 from dragoman.data.formats import read_lines
+from dragoman.data.sampler import CorpusRange
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Progress, Translator
 from dragoman.errors import UserError
+from dragoman.files import explained, new_directory, read_regular, replace_file, write_new
 from dragoman.runs.config import RunConfig, to_yaml
 from dragoman.runs.corpus_job import Done, Task, translate_corpus
 from dragoman.runs.directory import Run
@@ -28,6 +30,8 @@ from dragoman.text.tokenizer import Tokenizer
 
 RECIPE = "recipe.yaml"
 _ORIGIN = "teacher.json"
+_ORIGIN_LIMIT = 1 << 20
+_LINES = 4096
 
 
 @dataclass(frozen=True)
@@ -58,49 +62,55 @@ class TeacherText:
 def write_text(teacher: Run, directory: Path) -> TeacherText:
     """Write the teacher's corpus into `directory`, unless it is there already."""
     prepared = teacher.prepared()
-    origin = directory / _ORIGIN
     wanted = json.dumps({"fingerprint": teacher.fingerprint}).encode()
-    known = origin.exists() and origin.read_bytes() == wanted
-    if not known and directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UserError(f"{directory}: this is not the text of {teacher.directory}; choose another --out")
-    ranges = [corpus for corpus in prepared.train.corpora if corpus.draws]
+    with explained(directory):
+        origin = directory / _ORIGIN
+        known = origin.exists() and read_regular(origin, _ORIGIN_LIMIT) == wanted
+        if not known and directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise UserError(f"{directory}: this is not the text of {teacher.directory}; choose another --out")
+        if not known:
+            with new_directory(directory) as temporary:
+                _write_files(temporary, prepared)
+                write_new(temporary / _ORIGIN, (wanted,))
     parts = tuple(
-        Part(
-            *(directory / f"{name}-{number}.{side}" for name, side in _NAMES),
-            pairs=corpus.end - corpus.start,
-            weight=corpus.weight,
-        )
-        for number, corpus in enumerate(ranges, 1)
+        Part(*_names(directory, number), pairs=corpus.end - corpus.start, weight=corpus.weight)
+        for number, corpus in enumerate(_ranges(prepared), 1)
     )
-    valid = (directory / "valid.src", directory / "valid.tgt") if len(prepared.valid) else None
-    if not known:
-        directory.mkdir(parents=True, exist_ok=True)
-        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
-        train = prepared.train
-        for part, corpus in zip(parts, ranges, strict=True):
-            _write(part.src, _texts(train.src, src, corpus.start, corpus.end))
-            _write(part.original, _texts(train.tgt, tgt, corpus.start, corpus.end))
-        if valid is not None:
-            store = prepared.valid
-            _write(valid[0], _texts(store.src, src, 0, len(store)))
-            _write(valid[1], _texts(store.tgt, tgt, 0, len(store)))
-        write_atomically(origin, wanted)  # last: what it vouches for is there
-    return TeacherText(directory, parts, valid, teacher.fingerprint)
+    return TeacherText(directory, parts, _valid(directory, prepared), teacher.fingerprint)
 
 
-_NAMES = (("train", "src"), ("train", "tgt"), ("original", "tgt"))
+def _ranges(prepared: Prepared) -> list[CorpusRange]:
+    return [corpus for corpus in prepared.train.corpora if corpus.draws]
 
 
-def _texts(ids: Callable[[int], Any], tokenizer: Tokenizer, start: int, end: int) -> Iterator[str]:
-    return (one_line(tokenizer.decode(ids(index).tolist())) for index in range(start, end))
+def _names(directory: Path, number: int) -> tuple[Path, Path, Path]:
+    """Source, synthetic target and original target of a part."""
+    src, synthetic, original = (f"train-{number}.src", f"train-{number}.tgt", f"original-{number}.tgt")
+    return directory / src, directory / synthetic, directory / original
 
 
-def _write(path: Path, lines: Iterator[str]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+def _valid(directory: Path, prepared: Prepared) -> tuple[Path, Path] | None:
+    return (directory / "valid.src", directory / "valid.tgt") if len(prepared.valid) else None
+
+
+def _write_files(directory: Path, prepared: Prepared) -> None:
+    src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+    train, store = prepared.train, prepared.valid
+    for number, corpus in enumerate(_ranges(prepared), 1):
+        source, _, original = _names(directory, number)
+        write_new(source, _texts(train.src, src, corpus.start, corpus.end))
+        write_new(original, _texts(train.tgt, tgt, corpus.start, corpus.end))
+    valid = _valid(directory, prepared)
+    if valid is not None:
+        write_new(valid[0], _texts(store.src, src, 0, len(store)))
+        write_new(valid[1], _texts(store.tgt, tgt, 0, len(store)))
+
+
+def _texts(ids: Callable[[int], Any], tokenizer: Tokenizer, start: int, end: int) -> Iterator[bytes]:
+    """Lines, some thousand at a time."""
+    for first in range(start, end, _LINES):
+        numbers = range(first, min(first + _LINES, end))
+        yield "".join(f"{one_line(tokenizer.decode(ids(number).tolist()))}\n" for number in numbers).encode()
 
 
 def translate_text(
@@ -154,7 +164,8 @@ def student_recipe(teacher: Run, text: TeacherText, preset: str, keep_original: 
 
 def write_recipe(text: TeacherText, config: RunConfig) -> Path:
     path = text.directory / RECIPE
-    write_atomically(path, to_yaml(config).encode())
+    with explained(path):
+        replace_file(path, to_yaml(config).encode())
     return path
 
 

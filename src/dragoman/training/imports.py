@@ -14,6 +14,8 @@ from dragoman.training.state import Progress
 
 NEW = "new"
 """In the state of the checkpoint: modules that the directory had no weights for."""
+VERIFIED = "verified"
+"""There too: whether the directory had a manifest of hashes that its files were held to."""
 _FINGERPRINT = "imported"
 
 
@@ -46,6 +48,7 @@ def import_run(
         "weights": "model",
         "fingerprint": _FINGERPRINT,
         NEW: list(imported.new),
+        VERIFIED: imported.verified,
     }
 
     def fill(temporary: Path) -> None:

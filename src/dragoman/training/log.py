@@ -9,16 +9,16 @@ tensorboard/    the same numbers for TensorBoard, where asked for
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from dragoman.errors import missing_extra
-from dragoman.runs.records import Sample
+from dragoman.files import open_to_append, sync_directory, sync_file
+from dragoman.runs.records import Sample, read_file
 from dragoman.training.display import Display, Quiet, Status, status_line, validation_line
 
 
@@ -37,10 +37,11 @@ class Log:
         self.samples_path = directory / "samples.jsonl"
         self.text_path = directory / "log.txt"
         self.elapsed_before = _last_elapsed(self.timing_path)
-        self._metrics = self.metrics_path.open("ab")
-        _end_last_line(self.timing_path)
-        self._timing = self.timing_path.open("a", encoding="utf-8")
-        self._text = self.text_path.open("a", encoding="utf-8")
+        self._metrics = open_to_append(self.metrics_path)
+        self._timing = open_to_append(self.timing_path)
+        _end_last_line(self.timing_path, self._timing)
+        self._text = open_to_append(self.text_path)
+        sync_directory(directory)  # checkpoints count on the metrics
         self._started = time.monotonic()
 
     def cut_metrics(self, length: int) -> None:
@@ -52,13 +53,11 @@ class Log:
             )
         elif found > length:
             self._metrics.truncate(length)
-        self._metrics.seek(0, os.SEEK_END)
 
     def sync_metrics(self) -> int:
         """Force the metrics to disk; a checkpoint that counts on them may be written afterwards."""
-        self._metrics.flush()
-        os.fsync(self._metrics.fileno())
-        return self._metrics.tell()
+        sync_file(self._metrics)
+        return self.metrics_path.stat().st_size
 
     @property
     def elapsed(self) -> float:
@@ -98,7 +97,7 @@ class Log:
     def note(self, text: str) -> None:
         """For log.txt alone. A disk that is full is told by what has to be written."""
         with suppress(OSError):
-            self._text.write(time.strftime("%Y-%m-%d %H:%M:%S  ") + text + "\n")
+            self._text.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}\n".encode())
             self._text.flush()
 
     def warn(self, text: str) -> None:
@@ -123,14 +122,13 @@ class Log:
         """A run goes on without them where the disk is full; what has to be written will tell."""
         entry = {"kind": kind, "update": update, "samples": [asdict(sample) for sample in samples]}
         if samples:
-            with suppress(OSError):
-                _end_last_line(self.samples_path)
-                with self.samples_path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            with suppress(OSError), open_to_append(self.samples_path) as file:
+                _end_last_line(self.samples_path, file)
+                file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
 
     def _time(self, kind: str, update: int, record: Mapping[str, float]) -> None:
         entry = {"kind": kind, "update": update, **record, "elapsed": round(self.elapsed, 3)}
-        self._timing.write(json.dumps(entry) + "\n")
+        self._timing.write(json.dumps(entry).encode() + b"\n")
         self._timing.flush()
 
     def _scalar(self, tag: str, value: float, update: int) -> None:
@@ -169,19 +167,16 @@ def open_tensorboard(directory: Path) -> ScalarWriter:
     return SummaryWriter(str(directory))
 
 
-def _end_last_line(path: Path) -> None:
+def _end_last_line(path: Path, file: BinaryIO) -> None:
     """A kill may leave half a line; what is written next must not be glued to it."""
-    data = path.read_bytes() if path.exists() else b""
+    data = read_file(path)
     if data and not data.endswith(b"\n"):
-        with path.open("ab") as file:
-            file.write(b"\n")
+        file.write(b"\n")
 
 
 def _last_elapsed(path: Path) -> float:
     """Seconds of training that earlier sessions wrote down; a line that was cut short is passed over."""
-    if not path.exists():
-        return 0.0
-    for line in reversed(path.read_bytes().split(b"\n")):
+    for line in reversed(read_file(path).split(b"\n")):
         try:
             return float(json.loads(line)["elapsed"])
         except (ValueError, KeyError, TypeError):

@@ -9,12 +9,11 @@ the seed and the number of the update, and all of these are in the checkpoint.
 import math
 import time
 
-import torch
-
 from dragoman import checkpoint
-from dragoman.errors import UserError
+from dragoman.errors import UserError, is_out_of_memory
 from dragoman.learning import learning_of
-from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.runs.directory import Corpus
+from dragoman.runs.directory import Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.checkpoints import Keeper
@@ -50,6 +49,7 @@ class Loop:
         progress, config = self.training.progress, self.config
         ended, asked = self.crew.decide(lambda: self._ended(self._out_of_time())), None
         if ended is None:
+            self.keeper.check_space()
             ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
             for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
@@ -108,7 +108,9 @@ class Loop:
         progress = self.training.progress
         try:
             learnt = learn(self.training, data)
-        except torch.OutOfMemoryError:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             widest = max(data.micro_batches, key=lambda micro: micro.batch.shape.numel())
             rows, width = widest.batch.shape
             raise UserError(

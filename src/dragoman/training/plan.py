@@ -1,6 +1,7 @@
 """From what a person typed to a configuration and prepared data, ready to be shown and trained."""
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,17 +11,19 @@ from typing import Any
 import yaml
 
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
+from dragoman.data.cache import CACHE
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
 from dragoman.learning import learning_of, named
+from dragoman.runs.directory import Corpus
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.device import pick_device
-from dragoman.runs.directory import Corpus, Run
+from dragoman.runs.directory import Run
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate
@@ -30,7 +33,6 @@ Source = str | Path | Mapping[str, Any]
 
 CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
 """Sections that are chosen from the data and the machine where they are not given at all."""
-_CACHE = ".prepared"
 _LABELLED = "labelled"
 _UNITS = {"pairs": "pairs", "text": "lines", "labels": "examples"}
 _FINE_TUNING_RATE = 5e-5
@@ -110,7 +112,7 @@ def make_plan(
         _refuse_other_config(Run.open(out), config)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
-    prepared = _prepare(config, out.parent / _CACHE, display)
+    prepared = _prepare(config, out.parent / CACHE, display)
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return Plan(config, out, prepared, None, processes)
@@ -233,7 +235,7 @@ def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) 
 def _as_file(source: Source) -> str:
     if isinstance(source, Mapping):
         raise UserError("a configuration given as a mapping has to be the only source")
-    if not Path(source).exists():
+    if not os.path.exists(source):  # noqa: PTH110 (a text that is too long for a name is no file either)
         raise UserError(f"{source}: there is no such file")
     return str(source)
 
@@ -247,7 +249,8 @@ def as_assignments(overrides: Overrides) -> list[str]:
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Files and overrides, as they come mixed on a command line."""
-    is_override = [bool(re.match(r"[a-z_][\w.]*=", a)) and not Path(a).exists() for a in arguments]
+    named = re.compile(r"[a-z_][\w.]*=")
+    is_override = [bool(named.match(a)) and not os.path.exists(a) for a in arguments]  # noqa: PTH110
     files = [a for a, override in zip(arguments, is_override, strict=True) if not override]
     return files, [a for a, override in zip(arguments, is_override, strict=True) if override]
 

@@ -1,15 +1,19 @@
 """A session: open what a run needs, train until it ends or is stopped, leave everything in order."""
 
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from shlex import quote
 
 import torch
 
-from dragoman.errors import UserError
+from dragoman.checkpoint.files import is_disk_full
+from dragoman.errors import UserError, is_out_of_memory
+from dragoman.files import explained
 from dragoman.learning import learning_of
+from dragoman.runs.directory import Corpus
 from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
-from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.runs.directory import Outcome, Run
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.count import count_run
 from dragoman.training.display import Display, duration
@@ -41,11 +45,15 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
             display.close()
             for line in closing_lines(run, outcome, log.elapsed):
                 log.say(line)
-        except OSError as error:
-            raise _cannot_write(run, error) from error
         except UserError as error:
             log.note(f"stopped: {error}")
             raise
+        except (OSError, RuntimeError, MemoryError) as error:
+            told = _stopped_by(run, device, error)
+            if told is None:
+                raise
+            log.note(f"stopped: {told}")
+            raise told from error
         finally:
             display.close()
             log.close()
@@ -76,8 +84,9 @@ def _learn(
 
 
 def _open_log(run: Run, display: Display) -> Log:
-    scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
-    return Log(run.directory, display, scalars)
+    with explained(run.directory):
+        scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
+        return Log(run.directory, display, scalars)
 
 
 def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:
@@ -92,15 +101,16 @@ def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:
 
 def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
     """What happened, and what to type next."""
+    directory = quote(str(run.directory))
     if outcome.exit_status and not outcome.update:
         return [
             f"{outcome.reason} before there was anything to save",
-            f"start again with:  dragoman resume {run.directory}",
+            f"start again with:  dragoman resume {directory}",
         ]
     if outcome.exit_status:
         return [
             f"{outcome.reason} after update {outcome.update}; everything is saved",
-            f"go on with:  dragoman resume {run.directory}",
+            f"go on with:  dragoman resume {directory}",
         ]
     lines = [f"finished at update {outcome.update} after {duration(seconds)}: {outcome.reason}"]
     best = run.best
@@ -109,15 +119,29 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
             f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
         )
     next_step = learning_of(run.config).next_step
-    return [*lines, f"{next_step} {run.directory}"] if next_step else lines
+    return [*lines, f"{next_step} {directory}"] if next_step else lines
 
 
-def _cannot_write(run: Run, error: OSError) -> UserError:
-    """The log or best.json could not be written; the checkpoints are not touched by it."""
-    free = shutil.disk_usage(run.directory).free
+def _stopped_by(
+    run: Run, device: torch.device, error: OSError | RuntimeError | MemoryError
+) -> UserError | None:
+    """The machine is short of something; the checkpoints are not touched by it. None for a bug of ours."""
+    last = "not known"
+    with suppress(OSError):
+        last = run.last or "none"
+    if is_out_of_memory(error):
+        return UserError(
+            f"{run.directory}: out of memory on {device}; training stops, the last checkpoint is {last}: "
+            "start a run with a lower train.batch_tokens and more train.accumulate, or a smaller model"
+        )
+    if not isinstance(error, OSError):
+        return None
+    free = ""
+    if is_disk_full(error):
+        free = f" ({shutil.disk_usage(run.directory).free:,} bytes are free)"
     return UserError(
-        f"{error.filename or run.directory}: {error.strerror or error} ({free:,} bytes are free); training "
-        f"stops, the last checkpoint is {run.last or 'none'}: go on with  dragoman resume {run.directory}"
+        f"{error.filename or run.directory}: {error.strerror or error}{free}; training stops, the last "
+        f"checkpoint is {last}: go on with  dragoman resume {quote(str(run.directory))}"
     )
 
 

@@ -14,6 +14,8 @@ StopRule = Literal["complete", "bound", "limit"]
 LengthPenalty = Literal["power", "gnmt"]
 Candidates = Literal["samples", "n_best"]
 Utility = Literal["chrf", "bleu"]
+MOST_ALPHA = 10.0
+"""length^α stays a number that can be computed with."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class SearchConfig:
         check_counts(self, "beam", "n_best", "max_length", "max_nodes", "groups", "samples")
         check_not_negative(self, "alpha", "coverage", "diversity", "temperature", "top_k", "seed")
         check_not_negative(self, "max_ratio", "max_extra", "min_ratio", "min_length", "no_repeat_ngram")
+        if self.alpha > MOST_ALPHA:
+            raise UserError(f"alpha: expected a number from 0 to {MOST_ALPHA:g}, found {self.alpha:g}")
         if not 1 <= self.repetition_penalty < float("inf"):
             raise UserError(
                 f"repetition_penalty: expected a number of at least 1, found {self.repetition_penalty}"

@@ -1,0 +1,142 @@
+"""Small rules of the service, each by itself."""
+
+import asyncio
+from collections import deque
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from dragoman.serve import batcher, deepl, memory, tmserver
+from dragoman.serve.batcher import Batcher, Kindred, busy
+from dragoman.serve.memory import Memory, similarity
+from dragoman.serve.service import Wish, _tags_broken
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("", (75, 3)), ("?min_similarity=0&max_candidates=0", (0, 0)), ("?max_candidates=100", (75, 100))],
+)
+def test_what_a_translation_memory_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, query: str, expected: tuple[int, int]
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    async def matches(*arguments: Any) -> list[Any]:
+        asked.append(arguments[-2:])
+        return []
+
+    monkeypatch.setattr(tmserver, "matches", matches)
+    checked: list[list[str]] = []
+    service: Any = SimpleNamespace(memories={}, check=checked.append)
+    app = FastAPI()
+    app.include_router(tmserver.router_of(service))
+    assert TestClient(app).get(f"/tm/en/de/unit/x{query}").json() == []
+    assert asked == [expected]
+    assert checked == [["x"]]
+
+
+def test_a_run_as_memory_gives_all_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Store:
+        def __len__(self) -> int:
+            return 3
+
+        def src(self, number: int) -> np.ndarray:
+            return np.array([number])
+
+        def tgt(self, number: int) -> np.ndarray:
+            return np.array([10 + number])
+
+    tokenizer = SimpleNamespace(decode=lambda ids: str(ids[0]))
+    prepared = SimpleNamespace(train=Store(), src_tokenizer=tokenizer, tgt_tokenizer=tokenizer)
+    monkeypatch.setattr(memory, "Prepared", SimpleNamespace(open=lambda _: prepared))
+    assert list(memory._trained_on(Path("run"))) == [("0", "10"), ("1", "11"), ("2", "12")]
+
+
+def test_texts_of_very_different_lengths_are_not_similar() -> None:
+    assert similarity("abcdefghij", "abc") == similarity("abc", "abcdefghij") == 0.0
+    assert similarity("abcdefghi", "abc") == 33.3
+    assert similarity("a b", "a  b") == 100.0
+
+
+def test_a_word_of_very_many_sentences_leads_to_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_POSTINGS", 2)
+    known = Memory([(f"the cat {number}", str(number)) for number in range(5)])
+    assert sorted(match.target for match in known.matches("the cat", 0, 9)) == ["0", "1"]
+
+
+def test_without_markup_the_answers_of_the_service_are_handed_on() -> None:
+    answers = [object(), object()]
+
+    async def translate(*_: object) -> list[Any]:
+        return answers
+
+    service: Any = SimpleNamespace(translate=translate)
+    nothing: Any = None
+    for handling in (None, "xml"):
+        fields: Any = SimpleNamespace(get={"tag_handling": handling}.get, names=lambda _: [])
+        found = asyncio.run(deepl._by_markup(service, nothing, ["a", "b"], ("en", "de"), nothing, fields))
+        assert found is answers
+
+
+@pytest.mark.parametrize(("limit", "waiting", "expected"), [(16, 3, 3), (4, 40, 4), (64, 40, 20), (64, 9, 8)])
+def test_a_batch_is_no_larger_than_its_limit_and_its_share(
+    monkeypatch: pytest.MonkeyPatch, limit: int, waiting: int, expected: int
+) -> None:
+    """Two workers share the queue, but none takes fewer than eight where there are so many."""
+    monkeypatch.setattr(batcher, "_LEAST_SHARED", 8)
+    queue = deque(SimpleNamespace(wanted=True, how="so", number=number) for number in range(waiting))
+    own: Any = SimpleNamespace(_queue=queue, _limits=SimpleNamespace(batch=limit), _most_workers=2)
+    found: Any = Batcher._next_batch(own)
+    assert [one.number for one in found] == list(range(expected))
+    assert [one.number for one in queue] == list(range(expected, waiting))
+
+
+def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_LOOKED_AT", 1)
+    known = Memory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
+    assert known._candidates("the cat ran") == [2]
+
+
+def test_nothing_is_aligned_that_is_not_asked_for() -> None:
+    assert Wish().align is False
+    assert Kindred().align is False
+
+
+def test_tags_are_broken_where_the_translation_lost_what_the_source_had() -> None:
+    assert _tags_broken("<b>a</b>", "<b>a")
+    assert not _tags_broken("<b>a", "<b>a</b>")
+    assert not _tags_broken("<b>a</b>", "<b>a</b>")
+
+
+def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:
+    text = "one<p>two</p>three<i>four</i>"
+    pieces = deepl._cut(text, {"p"})
+    assert pieces == [
+        ("one", False),
+        ("<p>", True),
+        ("two", False),
+        ("</p>", True),
+        ("three<i>four</i>", False),
+    ]
+    assert "".join(piece for piece, _ in pieces) == text
+
+
+def test_what_would_overfill_the_queue_is_refused() -> None:
+    """Three sentences wait and five may: three more are too many, though each alone would find room."""
+    metrics = SimpleNamespace(count=lambda *_: None)
+    own: Any = SimpleNamespace(
+        _remembered=lambda *_: None,
+        _metrics=metrics,
+        _queue=deque("abc"),
+        _limits=SimpleNamespace(queue=5),
+        full=False,
+        expected_wait_s=1.0,
+    )
+    with pytest.raises(type(busy("", 429, 1))) as refused:
+        asyncio.run(Batcher.ask(own, ["x", "y", "z"], Kindred()))
+    assert "3 sentences wait already" in repr(vars(refused.value)) + str(refused.value)

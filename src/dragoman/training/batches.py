@@ -21,8 +21,8 @@ from dragoman.data.packed import Batch, PackedPairs, PackedText
 from dragoman.data.sampler import FIRST, BucketSampler, TrackSampler, Window, tempered
 from dragoman.learning import learning_of
 from dragoman.learning.base import Examples
-from dragoman.runs.directory import Corpus
 from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Corpus
 from dragoman.training.distributed import ALONE, Crew
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from dragoman.runs.directory import Corpus
 from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Corpus
 from dragoman.training.batches import Batches
 from dragoman.training.state import Training
 from dragoman.training.update import learn

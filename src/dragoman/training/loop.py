@@ -12,8 +12,7 @@ import time
 from dragoman import checkpoint
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.learning import learning_of
-from dragoman.runs.directory import Corpus
-from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.checkpoints import Keeper

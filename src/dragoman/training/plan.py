@@ -18,12 +18,11 @@ from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
 from dragoman.learning import learning_of, named
-from dragoman.runs.directory import Corpus
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.device import pick_device
-from dragoman.runs.directory import Run
+from dragoman.runs.directory import Corpus, Run
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate

@@ -10,10 +10,9 @@ from dragoman.checkpoint.files import is_disk_full
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.files import explained
 from dragoman.learning import learning_of
-from dragoman.runs.directory import Corpus
 from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
-from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.count import count_run
 from dragoman.training.display import Display, duration

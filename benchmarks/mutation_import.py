@@ -7,6 +7,9 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType
 
+FAULT = "mutation_fault.json"
+"""In a folder on PYTHONPATH: which file of the package is faulty, and where its text is."""
+
 
 def put_in(file: Path, text: bytes) -> None:
     """From now on an import of `file` compiles `text`. Its cached bytecode is neither read nor written."""

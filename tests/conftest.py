@@ -20,15 +20,8 @@ from jaxtyping import install_import_hook
 
 # Tests have the same terminal everywhere: none, 80 columns wide, without colours. All else of a machine stays
 # what it is (language, time zone, umask, HOME, TMPDIR, limits, ignored signals): nothing may depend on it.
-for variable in (
-    "LINES",
-    "NO_COLOR",
-    "FORCE_COLOR",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-    "PY_COLORS",
-    "GITHUB_ACTIONS",
-):
+TERMINAL = "LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE PY_COLORS GITHUB_ACTIONS"
+for variable in TERMINAL.split():
     os.environ.pop(variable, None)
 os.environ |= {"COLUMNS": "80", "TERM": "xterm"}
 
@@ -82,8 +75,14 @@ sys.modules[shape_checker.__name__] = shape_checker
 install_import_hook(CHECKED, "dragoman_shape_checker.check")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="1/1", help="run a part of the tests: 2/3 is the second third")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests first, then those with most tests: none is left for one worker at the end."""
+    number, parts = map(int, config.getoption("--share").split("/"))
+    items[:] = [item for item in items if crc32(item.nodeid.encode()) % parts == number - 1]
     sizes = Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))

@@ -1,18 +1,22 @@
 """Run at the start of every Python process that a test starts: it has the fault too, or is recorded.
 
-`mutations.py` puts this folder first on PYTHONPATH and says in the environment what is wanted.
+`mutations.py` puts this folder first on PYTHONPATH. A fault is described in a folder after it: tests may
+start a process with few variables of the environment, but not without the path.
 """
 
+import json
 import os
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))
-if "MUTATION_FAULT" in os.environ:
-    from mutation_import import put_in
+from mutation_import import FAULT, put_in
 
-    put_in(Path(os.environ["MUTATION_FILE"]), Path(os.environ["MUTATION_FAULT"]).read_bytes())
-elif "MUTATION_MAP_CONTEXT" in os.environ:
+for folder in sys.path:
+    if (Path(folder) / FAULT).is_file():
+        fault = json.loads((Path(folder) / FAULT).read_text())
+        put_in(Path(fault["file"]), Path(fault["text"]).read_bytes())
+if "MUTATION_MAP_CONTEXT" in os.environ:
     import atexit
 
     from mutation_map import Lines

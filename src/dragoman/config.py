@@ -65,11 +65,14 @@ def check_heads(config: Any) -> None:
         )
 
 
-def check_not_negative(config: object, *names: str) -> None:
-    """These fields are finite numbers of 0 or more."""
+def check_not_negative(config: object, *names: str, most: float = math.inf) -> None:
+    """These fields are finite numbers of 0 or more and, if so said, of no more than `most`."""
     for name in names:
-        if not 0 <= getattr(config, name) < math.inf:
-            raise UserError(f"{name}: expected a number of 0 or more, found {getattr(config, name)}")
+        value = getattr(config, name)
+        if not 0 <= value < math.inf:
+            raise UserError(f"{name}: expected a number of 0 or more, found {value}")
+        if value > most:
+            raise UserError(f"{name}: expected at most {most:,}, found {shown(value)}")
 
 
 def from_dict(cls: type[T], data: object, where: str = "") -> T:

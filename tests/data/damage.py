@@ -22,30 +22,37 @@ KINDS = ("pairs", "shards", "text", "labelled")
 WORDS = "house tree river stone cloud winter letter garden"
 
 
-def make_store(kind: str, root: Path) -> Path:
-    """A small prepared store in `root/cache`; shards lie in `root/disk`."""
+def write_corpus(root: Path) -> None:
+    """What the stores are prepared from."""
     words = WORDS.split()
     rows = [
         " ".join(words[(number * 5 + place * 3) % 8] for place in range(1 + number % 9))
         for number in range(150)
     ]
     root.mkdir(parents=True, exist_ok=True)
-    cache = root / "cache"
+    lines = {
+        "a.tsv": [f"{row} {n}\t{'yes' if n % 3 else 'no'}" for n, row in enumerate(rows)],
+        "a.en": ["" if n % 7 == 3 else f"{row} {n}" for n, row in enumerate(rows)],
+        "a.de": [f"{n} {row[::-1]}" for n, row in enumerate(rows)],
+        "a.links": ["" if n % 7 == 3 else "0-0" for n in range(len(rows))],
+    }
+    for name, each in lines.items():
+        (root / name).write_text("".join(f"{line}\n" for line in each))
+
+
+def make_store(kind: str, root: Path) -> Path:
+    """A small prepared store in `root/cache`; shards lie in `root/disk`."""
+    if not (root / "a.en").exists():
+        write_corpus(root)
+    cache, tsv, en, de, links = (root / name for name in ("cache", "a.tsv", "a.en", "a.de", "a.links"))
     if kind == "labelled":
-        (root / "a.tsv").write_text(
-            "".join(f"{row} {n}\t{'yes' if n % 3 else 'no'}\n" for n, row in enumerate(rows))
-        )
-        data = DataConfig((SourceConfig((str(root / "a.tsv"),)),), valid_size=10)
+        data = DataConfig((SourceConfig((str(tsv),)),), valid_size=10)
         task = TaskConfig(kind="classify", labels=("no", "yes"))
         return prepare_task(data, task, CHARS, seed=1, cache=cache, progress=lambda *_: None).directory
-    (root / "a.txt").write_text("".join("\n" if n % 7 == 3 else f"{row} {n}\n" for n, row in enumerate(rows)))
     if kind == "text":
-        data = DataConfig((SourceConfig((str(root / "a.txt"),), format="text"),), valid_size=10)
+        data = DataConfig((SourceConfig((str(en),), format="text"),), valid_size=10)
         return prepare(data, CHARS, seed=1, cache=cache).directory
-    (root / "a.en").write_text((root / "a.txt").read_text())
-    (root / "a.de").write_text("".join(f"{n} {row[::-1]}\n" for n, row in enumerate(rows)))
-    (root / "a.links").write_text("".join("0-0\n" if n % 7 != 3 else "\n" for n in range(len(rows))))
-    source = SourceConfig((str(root / "a.en"), str(root / "a.de")), alignment=str(root / "a.links"))
+    source = SourceConfig((str(en), str(de)), alignment=str(links))
     shards = ShardConfig(40, (str(root / "disk"),)) if kind == "shards" else ShardConfig()
     data = DataConfig((source,), valid_size=10, shards=shards)
     return prepare(data, CHARS, seed=1, cache=cache).directory

@@ -90,6 +90,7 @@ def test_a_kill_between_the_rename_and_the_journal(translator: Translator, tmp_p
     del data["seal"]  # as an earlier version wrote it
     journal.write_text(json.dumps(data | {"done": data["done"] | {"finished": False}}), encoding="utf-8")
     assert translate_corpus(translator, until(0), out, TASK) == done
+    assert json.loads(journal.read_bytes())["done"]["finished"]
 
 
 @pytest.mark.parametrize("finished", [False, True])

@@ -19,6 +19,7 @@ MakeConfig = Callable[..., RunConfig]
 TINY = {
     "tokenizer": {"vocab_size": 280},
     "model": {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8, "position_layout": "halves"},
+    "search": {"beam": 1, "max_ratio": 1.0, "max_extra": 1},
     "train": {
         "max_updates": 4,
         "batch_tokens": 120,

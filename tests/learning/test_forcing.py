@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 import torch
-from dragoman.learning.forcing import decode_own_words
 
 from battery.models import CASES, make, random_batch
 from dragoman.data.batch import PairBatch, collate
 from dragoman.errors import UserError
-from dragoman.learning.cross_entropy import CrossEntropy
+from dragoman.learning.cross_entropy import CrossEntropy, decode_own_words
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from dragoman.serve import batcher, deepl, memory, tmserver
 from dragoman.serve.batcher import Batcher, Kindred, busy
 from dragoman.serve.memory import Memory, similarity
-from dragoman.serve.service import Wish, _tags_broken
+from dragoman.serve.service import Service, Translated, Wish, _tags_broken
 
 
 @pytest.mark.parametrize(
@@ -140,3 +140,26 @@ def test_what_would_overfill_the_queue_is_refused() -> None:
     with pytest.raises(type(busy("", 429, 1))) as refused:
         asyncio.run(Batcher.ask(own, ["x", "y", "z"], Kindred()))
     assert "3 sentences wait already" in repr(vars(refused.value)) + str(refused.value)
+
+
+def test_a_text_goes_through_every_leg_of_its_route() -> None:
+    async def leg(texts: list[str], pair: tuple[str, str], *_: object) -> list[Translated]:
+        return [Translated(f"{text} {pair[0]}{pair[1]}") for text in texts]
+
+    routes = {("a", "d"): (("a", "b"), ("b", "c"), ("c", "d"))}
+    own: Any = SimpleNamespace(routes=routes, served={}, _leg=leg)
+    (found,) = asyncio.run(Service.translate(own, ["x"], ("a", "d")))
+    assert found.text == "x ab bc cd"
+
+
+def test_a_text_whose_tags_break_is_translated_as_a_whole() -> None:
+    asked: list[int] = []
+
+    async def join(pieces: list[list[str]], *_: object) -> list[Translated]:
+        asked.extend(len(row) for row in pieces)
+        return [Translated("<b>A. B.</b>" if len(row) == 1 else "<b>A. B.") for row in pieces]
+
+    own: Any = SimpleNamespace(_join=join)
+    text = "<b>One house is red. Two houses are blue.</b>"
+    (found,) = asyncio.run(Service._leg(own, [text], ("a", "b"), Kindred(), Wish()))
+    assert asked == [2, 1] and found.text == "<b>A. B.</b>"

@@ -247,7 +247,9 @@ def test_a_kill_while_the_configuration_is_exchanged_leaves_a_run(
         monkeypatch.undo()
         found = Run.open(copy).config.train.max_updates
         assert found == (20 if fatal < 3 else 21)
-    assert hashlib.sha256((copy / "config.yaml").read_bytes()).hexdigest()
+    with Run.open(copy).locked():  # the next writer ends what was begun
+        listed = json.loads((copy / "manifest.json").read_bytes())["files"]["config.yaml"]
+        assert listed == [hashlib.sha256((copy / "config.yaml").read_bytes()).hexdigest()]
 
 
 def make_changed(run: Run) -> RunConfig:

@@ -30,6 +30,7 @@ from dragoman.errors import UserError
 from dragoman.files import (
     Written,
     discard,
+    final_name,
     hash_file,
     make_directories,
     move,
@@ -109,7 +110,8 @@ def save(
     except OSError as error:
         if is_disk_full(error):
             raise disk_full(root, needed) from None
-        raise UserError(f"{root / name}: the checkpoint cannot be written ({error.strerror})") from error
+        where = final_name(root / name)
+        raise UserError(f"{where}: the checkpoint cannot be written ({error.strerror})") from error
     return root / name
 
 

@@ -41,6 +41,7 @@ def export(
 
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
+    from dragoman.engines.runtime import computed_as_stored
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
@@ -59,6 +60,11 @@ def export(
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
+    if not computed_as_stored(quantize):
+        typer.echo(
+            f"--quantize: CTranslate2 does not compute in {quantize} on this CPU; here it will convert the "
+            "weights when it loads them"
+        )
 
 
 def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> None:

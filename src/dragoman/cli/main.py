@@ -48,7 +48,7 @@ EXTRA_OF = {
     "pyarrow": "parquet",
     "matplotlib": "plots",
     "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "multipart"), "serve"),
+    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
 }
 
 _OUT_OF_MEMORY = (

@@ -28,9 +28,10 @@ from dragoman.decode.translator.hypothesis import (
 )
 from dragoman.decode.translator.protected import keep_spans
 from dragoman.engines.engine import Engine
-from dragoman.engines.manifest import Export, read_export
+from dragoman.engines.manifest import WEIGHTS, Export, read_export
 from dragoman.engines.runtime import Ids
 from dragoman.engines.search import refuse_unsupported
+from dragoman.engines.weights import read_shapes
 from dragoman.errors import UserError
 from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
@@ -72,7 +73,8 @@ class Translator(Surface):
     ) -> None:
         tokenizers = [Tokenizer.load(directory / name) for name in export.tokenizers]
         use_shortlist = export.shortlist and shortlist
-        self.engine = Engine(directory, export.positions, use_shortlist, workers, threads)
+        _refuse_other_rows(directory, tokenizers)
+        self.engine = Engine(directory, export, use_shortlist, workers, threads)
         super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
@@ -227,6 +229,18 @@ class Translator(Surface):
                     f"{what} {number}: {length + 1:,} tokens with </s> are more than the {self.positions:,} "
                     "positions of this export; split it, or export with more --positions"
                 )
+
+
+def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:
+    """Every piece has a row: CTranslate2 would read past the end of the table for one that has none."""
+    path = directory / WEIGHTS
+    shapes = read_shapes(path)
+    tables = {"encoder/embeddings_0/weight": tokenizers[0], "decoder/embeddings/weight": tokenizers[-1]}
+    for name, tokenizer in tables.items():
+        shape = shapes.get(name, ())
+        if len(shape) != 2 or shape[0] != tokenizer.size:
+            found = f"'{name}' has the shape {list(shape)}"
+            raise UserError(f"{path}: {found}, and the tokenizer {tokenizer.size} pieces")
 
 
 def open_export(directory: Path, which: str = "best", device: str = "auto") -> Translator:

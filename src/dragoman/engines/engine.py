@@ -8,6 +8,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.finished import Ended, FinishReason
 from dragoman.decode.translator.cancel import Wanted, some_of
 from dragoman.decode.translator.loops import without_loops
+from dragoman.engines.manifest import Export
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.engines.search import Job, refuse_unsupported, search
 from dragoman.engines.steer import Steering, steered
@@ -20,10 +21,10 @@ class Engine:
     """`workers` batches run at once, each on `threads` cores."""
 
     def __init__(
-        self, directory: Path, positions: int | None, shortlist: bool, workers: int | None, threads: int
+        self, directory: Path, export: Export, shortlist: bool, workers: int | None, threads: int
     ) -> None:
-        self.positions, self.shortlist = positions, shortlist
-        self.runtime = Runtime(directory, workers, threads)
+        self.positions, self.shortlist = export.positions, shortlist
+        self.runtime = Runtime(directory, export.quantization, workers, threads)
 
     def search(
         self,

@@ -174,11 +174,14 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
                 f"{out}: it was begun with {name} {was}, not {now}; go on as it was begun, choose another "
                 f"file, or remove {path.name} and {(out if done.finished else _part(out)).name}"
             )
-    if out.exists():  # the last rename may have been the last thing before a kill
+    if out.exists():
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
         _checked(out, done, path)
-        done = replace(done, finished=True)
+        if not done.finished:  # the last rename was the last thing before a kill
+            done = replace(done, finished=True)
+            with explained(path):
+                _write_journal(out, described, done)
     elif done.finished:
         raise UserError(f"{out}: gone, though {path.name} says that it was finished; remove that too")
     return done

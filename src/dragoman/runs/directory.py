@@ -235,9 +235,10 @@ class Run:
         """Write a changed configuration. While it is exchanged the manifest allows the old and the new."""
         path, text = self.directory / CONFIG, to_yaml(config).encode()
         new = hashlib.sha256(text).hexdigest()
-        _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
-        replace_file(path, text)
-        _write_manifest(self.directory, self.fingerprint, [new])
+        with explained(path):
+            _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
+            replace_file(path, text)
+            _write_manifest(self.directory, self.fingerprint, [new])
         self.config = config
 
     @contextmanager
@@ -249,7 +250,14 @@ class Run:
         with file:
             if try_lock(file.fileno()) is False:
                 raise UserError(f"{self.directory}: another process is training this run")
+            self._settle_manifest()
             yield
+
+    def _settle_manifest(self) -> None:
+        """A kill while the configuration was exchanged has left a manifest that allows two of them."""
+        with explained(self.directory):
+            if len(_read_manifest(self.directory)["files"][CONFIG]) > 1:
+                _write_manifest(self.directory, self.fingerprint, [hash_file(self.directory / CONFIG)])
 
     def forget_best(self) -> None:
         (self.directory / BEST).unlink(missing_ok=True)

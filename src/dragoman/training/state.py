@@ -29,9 +29,10 @@ from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.auxiliary import WithLanguageModel
-from dragoman.learning.base import Corpus, captures, may_pack
+from dragoman.learning.base import captures, may_pack
 from dragoman.learning.loss import Loss
 from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, TrainConfig
+from dragoman.runs.directory import Corpus
 from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.ema import Average, replaced_weights

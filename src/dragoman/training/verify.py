@@ -140,10 +140,15 @@ def _verify_checkpoint(path: Path) -> Report:
 
 def verify_store(path: Path, cure: str = "prepare it again: the next training on these files does") -> Report:
     from dragoman.data.prepared import verify as verify_prepared
+    from dragoman.data.seal import unverifiable
 
     report = Report(path, STORE)
     report.count(path.iterdir())
-    report.faults = [Fault(problem, cure) for problem in verify_prepared(path)]
+    for problem in verify_prepared(path):
+        if problem == unverifiable(path):
+            report.notes.append(problem)
+        else:
+            report.faults.append(Fault(problem, cure))
     return report
 
 
@@ -158,12 +163,20 @@ def _verify_export(path: Path) -> Report:
 
 
 def _verify_published(path: Path) -> Report:
-    from dragoman.checkpoint.huggingface.files import verify_directory
+    from dragoman.checkpoint.huggingface import read_model
+    from dragoman.checkpoint.huggingface.files import NOT_VERIFIED, has_manifest, verify_directory
 
     report = Report(path, PUBLISHED)
     report.count(path.rglob("*"))
     cure = "download it again, or export it again with  dragoman export RUN --to huggingface"
-    report.faults = [Fault(problem, cure) for problem in verify_directory(path)]
+    if has_manifest(path):
+        report.faults = [Fault(problem, cure) for problem in verify_directory(path)]
+        return report
+    report.notes.append(NOT_VERIFIED)
+    try:
+        read_model(path)
+    except UserError as error:
+        report.faults.append(Fault(str(error), cure))
     return report
 
 

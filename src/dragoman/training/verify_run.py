@@ -133,8 +133,9 @@ def _verify_data(report: Report, run: Run | None) -> None:
 
 def _data_cure(run: Path) -> str:
     return (
-        "the model can be used as it is; to go on training, train the same files into a new directory, which "
-        f"prepares them again, and put its {DATA} in place of {run / DATA}"
+        f"the model can be used;  dragoman resume {run}  takes the data from .prepared beside the run "
+        "if they are whole there; else train the same files into a new directory, which prepares them again, "
+        f"and put its {DATA} in place of {run / DATA}"
     )
 
 

@@ -42,6 +42,8 @@ _EARLIER = 1
 """Without a seal."""
 _CONTENTS_VERSION = 1
 _NAMES = ("train", "valid")
+_CHUNK = 1000
+"""Examples that are written at once."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +177,8 @@ def _write(
         output.add(result / JOINT_TOKENIZER)
         for name, examples in zip(_NAMES, (train, valid), strict=True):
             file = output.create(result / f"{name}.jsonl")
-            for example in examples:
-                file.write(_line(example).encode("utf-8"))
+            for start in range(0, len(examples), _CHUNK):
+                file.write("".join(map(_line, examples[start : start + _CHUNK])).encode("utf-8"))
     meta = LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges))
     write_seal(result, to_dict(meta), output)
 

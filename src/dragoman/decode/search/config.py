@@ -18,6 +18,10 @@ MOST_ALPHA = 10.0
 """length^α stays a number that can be computed with."""
 
 
+_MOST, _MOST_HYPOTHESES, _LARGEST_RATIO = (1 << 31) - 1, 10_000, 1000
+"""A search is told by files too: what engines hold in 32 bits, and what a machine can hold at all."""
+
+
 @dataclass(frozen=True)
 class SearchConfig:
     method: Method = "beam"
@@ -91,9 +95,11 @@ class SearchConfig:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise UserError(f"method: expected one of {', '.join(get_args(Method))}, found '{self.method}'")
-        check_counts(self, "beam", "n_best", "max_length", "max_nodes", "groups", "samples")
-        check_not_negative(self, "alpha", "coverage", "diversity", "temperature", "top_k", "seed")
-        check_not_negative(self, "max_ratio", "max_extra", "min_ratio", "min_length", "no_repeat_ngram")
+        check_counts(self, "beam", "n_best", "groups", "samples", most=_MOST_HYPOTHESES)
+        check_counts(self, "max_length", "max_nodes", most=_MOST)
+        check_not_negative(self, "alpha", "coverage", "diversity", "temperature", "seed")
+        check_not_negative(self, "top_k", "max_extra", "min_length", "no_repeat_ngram", most=_MOST)
+        check_not_negative(self, "max_ratio", "min_ratio", most=_LARGEST_RATIO)
         if self.alpha > MOST_ALPHA:
             raise UserError(f"alpha: expected a number from 0 to {MOST_ALPHA:g}, found {self.alpha:g}")
         if not 1 <= self.repetition_penalty < float("inf"):

@@ -1,5 +1,6 @@
 """Damaged files: every kind of damage in every kind of file, loaded in this process and compared."""
 
+import asyncio
 import json
 import os
 import select
@@ -14,7 +15,8 @@ from typing import Any
 import fault_content
 from dragoman.errors import UserError
 from dragoman.runs import corpus_job as corpus
-from dragoman.serve.glossaries import Dictionary, Glossaries
+from dragoman.serve.dictionaries import Given
+from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
 from dragoman.training.verify import verify
 from fault_common import Found, limit_memory
@@ -105,8 +107,9 @@ def further_subjects(made: Path) -> None:
     glossaries = made / "glossaries"
     glossaries.mkdir()
     kept = Glossaries(Limits(), glossaries / "glossaries.json")
+    terms = "".join(f"term {n}\tWort {n}\n" for n in range(9))
     for number in range(3):
-        kept.create(f"g{number}", {("en", "de"): Dictionary({f"term {n}": f"Wort {n}" for n in range(9)})})
+        asyncio.run(kept.create(f"g{number}", [Given(("en", "de"), terms, "tsv")]))
     half = made / "half"
     half.mkdir()
     shutil.copyfile(made / "mono.en", half / "mono.en")

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
-from dragoman.decode.search import search
 from dragoman.decode.search.config import SearchConfig, StopRule
 from dragoman.decode.search.finished import Ended
 from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
 

@@ -17,7 +17,7 @@ from dragoman.runs.objective import ALWAYS, TeacherForcing
 from learning import learn_until
 
 PAIRS = [(list(range(3, 3 + n)), list(range(4, 4 + n))) for n in (5, 3, 1, 9)]
-STEPPING = [name for name in CASES if make(name).differentiable_steps]
+STEPPING = [name for name in CASES if make(name).abilities.step_gradients]
 
 
 def test_decoders_say_whether_a_gradient_goes_through_their_steps() -> None:

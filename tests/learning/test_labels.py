@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from dragoman.objectives.labels import task_loss
 from torch import Tensor
 
 from dragoman.data.batch import TaskBatch
+from dragoman.learning.labels import task_loss
 
 
 def batch_of(targets: Tensor, span: bool = False) -> TaskBatch:

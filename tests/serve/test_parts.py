@@ -58,11 +58,11 @@ def test_memories_find_their_pair(tmp_path: Path) -> None:
 
 def test_keys(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    path.write_text("# ours\nfirst-secret\n\n  second-secret\r\n")
+    path.write_text("# ours\nfirst-secret-key\n\n  second-secret-key\r\n")
     keys = Keys.load(path)
-    assert "first-secret" in keys and "second-secret" in keys
-    assert "# ours" not in keys and "" not in keys and None not in keys and ["first-secret"] not in keys
-    for text, said in (("short\n", ":1: a key has at least 8"), ("#\n", "there is no key"), ("é", "ASCII")):
+    assert "first-secret-key" in keys and "second-secret-key" in keys
+    assert "# ours" not in keys and "" not in keys and None not in keys and ["first-secret-key"] not in keys
+    for text, said in (("short\n", ":1: a key has at least 16"), ("#\n", "there is no key"), ("é", "ASCII")):
         path.write_text(text, "utf-8")
         with pytest.raises(UserError, match=said):
             Keys.load(path)

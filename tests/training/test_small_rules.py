@@ -13,7 +13,7 @@ from dragoman import checkpoint
 from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.learning.validation import Validator
+from dragoman.learning.validation import AnswerValidator
 from dragoman.runs.directory import Run
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.training import loop as loop_module
@@ -66,14 +66,15 @@ def test_the_best_of_every_kept_checkpoint_is_kept(tmp_path: Path, keep: int, ex
 def test_guesses_about_the_next_text_are_counted_over_all_batches() -> None:
     ids = torch.ones(3, 2, dtype=torch.long)
     batches = [_batch(ids, [True, True, False]), _batch(ids, [True, False, False])]
-    validator: Any = SimpleNamespace(device=torch.device("cpu"), _batches=batches, _load=iter)
 
     def answers(_: object, batch: TextBatch) -> Any:
         follows = torch.tensor([[1.0, 0.0]]).expand(len(batch.ids), 2)  # it always says «follows»
         return SimpleNamespace(hidden=torch.eye(4), targets=torch.tensor([0, 1, 2, 2]), follows=follows)
 
     model: Any = SimpleNamespace(project=lambda hidden: 50 * hidden, vocab=SimpleNamespace(tgt_size=4))
-    found = Validator._guesses(validator, model, answers)
+    cpu = torch.device("cpu")
+    validator: Any = SimpleNamespace(device=cpu, _batches=batches, _load=iter, _answer=answers)
+    found = AnswerValidator._measured(validator, model)
     assert found["next_sentence"] == 3 / 6
     assert found["accuracy"] == 6 / 8
 
@@ -131,8 +132,7 @@ def test_a_standstill_is_told_once_and_not_too_early(
     monkeypatch: pytest.MonkeyPatch, update: int, rise: int, warned: int
 ) -> None:
     monkeypatch.setattr(loop_module, "_STANDSTILL_FROM", 1000)
-    validator = object.__new__(Validator)
-    validator.__dict__["frequency_loss"] = 5.0
+    validator = SimpleNamespace(frequency_loss=5.0)
     said: list[str] = []
     loop: Any = SimpleNamespace(
         validator=validator,

@@ -62,7 +62,10 @@ def steps_of(function: Callable[..., Any], *arguments: Any, most: int = 50_000_0
     """Of a function of a module that was loaded by `counting`."""
     global _TAKEN, _MOST
     _TAKEN, _MOST = 0, most
-    function(*arguments)
+    try:
+        function(*arguments)
+    finally:
+        _MOST = sys.maxsize
     return _TAKEN
 
 

@@ -207,7 +207,7 @@ def test_reading_commands_work_on_a_run_that_may_not_be_written_to(copy: Path) -
 def test_a_disk_that_is_full_at_every_write(copy: Path, name: str) -> None:
     """Each call in turn finds no space, until the command is through."""
     options = [option.format(folder=copy.parent) for option in COMMANDS[name]]
-    before = contents(copy)
+    pristine = shutil.copytree(copy, copy.parent / "pristine")
     for place in range(0, 400, 13 if name in ("distill", "export", "average") else 4):
         outcome, reached = with_full_disk(place, copy, name, *options)
         if not reached:
@@ -219,18 +219,8 @@ def test_a_disk_that_is_full_at_every_write(copy: Path, name: str) -> None:
             assert "No space left on device" in told or "the disk is full" in told, told
         hidden = [path.name for path in copy.rglob(".*") if path.name not in (".lock", ".prepared")]
         assert hidden == []
-        for path in [path for path in copy.rglob("*") if path.is_file() and str(path) not in before]:
-            path.unlink()
-        for path, data in before.items():
-            Path(path).write_bytes(data)
-        for path in (
-            "ctranslate2-float32",
-            "student-corpus",
-            ".prepared",
-            "evaluation",
-            "checkpoints/average-last-2",
-        ):
-            shutil.rmtree(copy / path, ignore_errors=True)
+        shutil.rmtree(copy)
+        shutil.copytree(pristine, copy)
     raise AssertionError("the command never came through")
 
 

@@ -20,7 +20,7 @@ from serve.standin import ALL
 BODY = b'{"q": "hello", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-_NEVER_S = 30.0
+_NEVER_S = 300.0
 """A test that waits for what never comes fails after this. No test is shown to be right by it."""
 
 

@@ -125,7 +125,7 @@ def test_who_asks_at_once_is_answered_together_and_not_crossed(workers: int) -> 
 
     on_a_still_clock(story)
     batches = shouter(service).batches
-    assert len(batches) == 3 and max(map(len, batches)) <= 16
+    assert len(batches) <= 6 and max(map(len, batches)) <= 16
     assert service.metrics.value("dragoman_batches_total") == len(batches)
 
 

@@ -133,3 +133,8 @@ def test_a_text_whose_tags_break_is_translated_as_a_whole() -> None:
     text = "<b>One house is red. Two houses are blue.</b>"
     (found,) = asyncio.run(Service._leg(own, [text], ("a", "b"), Kindred(), Wish()))
     assert asked == [2, 1] and found.text == "<b>A. B.</b>"
+
+
+def test_spaces_in_a_memory_do_not_make_a_match_worse() -> None:
+    (match,) = Memory([("the  red   cat", "x")]).matches("the red cat", 0, 1)
+    assert match.quality == 100.0

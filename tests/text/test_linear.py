@@ -19,7 +19,7 @@ def load() -> Iterator[Load]:
 
 
 def grown(function: Callable[[str], object], piece: str, before: str = "") -> float:
-    count = max(24, 240 // len(piece))
+    count = max(12, 120 // len(piece))
     short = steps_of(function, before + piece * count)
     return steps_of(function, before + piece * 2 * count, most=100 * short) / short
 
@@ -31,6 +31,7 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
     terms = glossary.Glossary(
         [glossary.Entry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )
+    identify = load("dragoman.text.identify").identify
     segments = segment.segmenter(options.TokenizerConfig()).findall
 
     def protected(text: str) -> None:
@@ -42,16 +43,17 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
 
     return {
         "spans": lambda text: spans.find(text, spans.ALL_KINDS),
+        "tags": lambda text: spans.find(text, ("tag",)),
         "sentences": load("dragoman.text.sentences").split_sentences,
         "protection": protected,
         "masks": masked,
         "units": load("dragoman.text.words").units,
-        "language": load("dragoman.text.identify").identify,
+        "language": lambda text: identify(text, ["en", "fr", "zh", "ja"]),
         "segments": lambda text: counted_call(segments, text),
     }
 
 
-NAMES = ["spans", "sentences", "protection", "masks", "units", "language", "segments"]
+NAMES = ["spans", "tags", "sentences", "protection", "masks", "units", "language", "segments"]
 
 
 @pytest.mark.parametrize("name", NAMES)

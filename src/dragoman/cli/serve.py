@@ -44,7 +44,7 @@ def serve(
     """Serve translations over HTTP: a page, and the APIs of LibreTranslate, DeepL, Apertium and tmserver."""
     from dragoman.cli.translators import open_translator
     from dragoman.serve.app import Options
-    from dragoman.serve.keys import Keys
+    from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
     from dragoman.serve.run import serve as serve_until_stopped
@@ -52,6 +52,8 @@ def serve(
 
     keys = None if key_file is None else Keys.load(key_file)
     limits = Limits(characters=characters, texts=texts, queue=queue)
+    if key_file is not None and (warning := exposed(key_file)) is not None:
+        typer.echo(f"dragoman: {warning}", err=True)
     served: list[Served] = []
     for run in runs:
         opened = open_translator(run, [], checkpoint, device)

@@ -44,6 +44,8 @@ class Member(Protocol):
 class Connections:
     def __init__(self, most: int, metrics: Metrics) -> None:
         self.most, self.draining = most, False
+        self.opening = 0
+        """Connections that are accepted and not here yet."""
         self.buffer = bytearray(1 << 16)
         """What is read from a socket is here until it is looked at, which is in the same moment."""
         self.none_left = asyncio.Event()
@@ -59,6 +61,11 @@ class Connections:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(list(self._stage))
+
+    @property
+    def busy(self) -> int:
+        """How many are being worked for."""
+        return len(self._at[Stage.WORK])
 
     def stage(self, member: Member) -> Stage | None:
         return self._stage.get(member)
@@ -92,7 +99,7 @@ class Connections:
         self._when_room = call
 
     def _changed(self) -> None:
-        if self._when_room is not None and len(self._at[Stage.WORK]) < self.most:
+        if self._when_room is not None and self.busy < self.most:
             call, self._when_room = self._when_room, None
             call()
         (self.none_left.clear if self._stage else self.none_left.set)()

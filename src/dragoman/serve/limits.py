@@ -26,7 +26,7 @@ class Limits:
     alternatives: int = 8
     requests: int = 256
     """Requests in work at once, of all clients. One counts from when its body and its key are there."""
-    requests_per_client: int = 128
+    requests_per_client: int = 192
     """Requests in work at once of one client: of one key, or of one address where there are no keys."""
     queue: int = 1024
     """Sentences that wait for one translator. A client that has none waiting may bring more at once."""

@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._client = _address(transport.get_extra_info("peername"))
         self._server = _address(transport.get_extra_info("sockname"))
         self._network = network_of(self._client[0] if self._client else "")
+        self._all.opening -= 1
         self._all.move(self, Stage.NEW)
         self._arm(_ENDING_S if self._all.draining else self._limits.receive_s, self._idle_too_long)
 

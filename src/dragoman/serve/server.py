@@ -68,25 +68,29 @@ class Server:
         """A few at a time. Whoever is not accepted yet waits in the queue of the system."""
         loop, connections = asyncio.get_running_loop(), self.connections
         for _ in range(_ACCEPTED_A_TURN):
-            if len(connections) + len(self._opening) >= connections.most and not connections.make_room():
+            if connections.busy >= connections.most:
                 loop.remove_reader(self._listening)
                 connections.when_room(self._listen)
                 return
             try:
                 self._open(self._listening.accept()[0])
+                if len(connections) + connections.opening > connections.most:
+                    connections.make_room()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 if error.errno not in _OUT_OF_FILES:
                     raise
                 self._out_of_files.note()
-                connections.make_room()
+                for _ in range(_ACCEPTED_A_TURN):
+                    connections.make_room()
                 loop.remove_reader(self._listening)
                 loop.call_later(_AGAIN_S, self._listen)
                 return
 
     def _open(self, connection: socket.socket) -> None:
         connection.setblocking(False)
+        self.connections.opening += 1
         loop = asyncio.get_running_loop()
         task = loop.create_task(_opened(loop, self._wiring, connection))
         self._opening.add(task)
@@ -120,6 +124,7 @@ async def _opened(loop: asyncio.AbstractEventLoop, wiring: Wiring, connection: s
     try:
         await loop.connect_accepted_socket(lambda: Connection(wiring), connection)
     except OSError:  # it has gone already
+        wiring.connections.opening -= 1
         connection.close()
 
 

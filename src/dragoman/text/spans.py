@@ -66,8 +66,8 @@ def find(text: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> list[Span]:
         kind: Kind | None = None
         end = at
         if at >= looked and text[at] in _NAME and not (at and text[at - 1] in _NAME):
-            looked, kind, end = _address(text, at)
-        if kind is None or kind not in kinds:
+            looked, kind, end = _address(text, at, kinds)
+        if kind is None:
             kind, end = _first_found(text, at, kinds, comments)
         if kind is not None:
             spans.append(Span(kind, text[at:end], at))
@@ -108,17 +108,17 @@ def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
-def _address(text: str, at: int) -> tuple[int, Kind | None, int]:
-    """A URL (`scheme://…`, `www.…`) or an e-mail address. The first number is how far it has looked: from
-    inside that run nothing is tried again."""
+def _address(text: str, at: int, kinds: Collection[Kind]) -> tuple[int, Kind | None, int]:
+    """A URL (`scheme://…`, `www.…`) or an e-mail address, where it is wanted. The first number is how far it
+    has looked: from inside that run nothing is tried again."""
     run = _run(text, at, _ADDRESS)
     if text.startswith("://", run) and text[at] in _LETTERS:
-        end = _url_end(text, run + 3)
+        end = _url_end(text, run + 3) if "url" in kinds else at
         return (run, "url", end) if end > run + 3 else (run, None, at)
     if text[at : at + 4].lower() == "www." and run > at + 4:
-        end = _url_end(text, at)
+        end = _url_end(text, at) if "url" in kinds else at
         return (run, "url", end) if end > at + 4 else (run, None, at)
-    if text.startswith("@", run):
+    if text.startswith("@", run) and "email" in kinds:
         end = _run(text, run + 1, _HOST)
         while end > run and text[end - 1] in ".-":
             end -= 1

@@ -134,7 +134,9 @@ def of_glossaries(directory: Path) -> str:
     """The file of a server's glossaries."""
     found = _Hash()
     for one in Glossaries(Limits(), directory / "glossaries.json"):
-        found.add(one.id, one.name, one.created, [(pair, d.entries) for pair, d in one.dictionaries.items()])
+        found.add(
+            one.id, one.name, one.created, [(pair, dict(d.entries)) for pair, d in one.dictionaries.items()]
+        )
     return found.hex()
 
 

@@ -20,7 +20,7 @@ from serve.standin import ALL
 BODY = b'{"q": "hello", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-_NEVER_S = 300.0
+NEVER_S = 300.0
 """A test that waits for what never comes fails after this. No test is shown to be right by it."""
 
 
@@ -57,7 +57,7 @@ def on_a_still_clock(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
             task.append(asyncio.current_task())  # type: ignore[arg-type]
             await story()
 
-        guard = threading.Timer(_NEVER_S, lambda: runner.get_loop().call_soon_threadsafe(task[0].cancel))
+        guard = threading.Timer(NEVER_S, lambda: runner.get_loop().call_soon_threadsafe(task[0].cancel))
         guard.daemon = True
         guard.start()
         try:

@@ -19,7 +19,7 @@ def load() -> Iterator[Load]:
 
 
 def grown(function: Callable[[str], object], piece: str, before: str = "") -> float:
-    count = max(12, 120 // len(piece))
+    count = max(16, 200 // len(piece))
     short = steps_of(function, before + piece * count)
     return steps_of(function, before + piece * 2 * count, most=100 * short) / short
 

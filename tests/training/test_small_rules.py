@@ -25,6 +25,7 @@ from dragoman.training.estimate import Estimate
 from dragoman.training.loop import Loop
 from dragoman.training.plan import Plan
 from dragoman.training.session import train_run
+from dragoman.training.state import Progress
 
 
 @pytest.mark.parametrize(
@@ -157,3 +158,11 @@ def test_a_run_that_nothing_would_end_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Run, "corpus", lambda _: without)
     with pytest.raises(UserError, match="nothing ends this run; set max_updates"):
         train_run(run, Quiet())
+
+
+def test_a_run_begins_with_empty_sums() -> None:
+    """As after every line of the log."""
+    cleared = Progress()
+    cleared.clear_sums()
+    assert Progress() == cleared
+    assert cleared.sum_norm == cleared.sum_loss == cleared.sum_tokens == cleared.sum_updates == 0

@@ -264,8 +264,8 @@ class Batcher:
         return answer
 
     def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
-        if len(text) > _LONGEST_REMEMBERED or not self._limits.cached:
-            return
+        if len(text) > _LONGEST_REMEMBERED or how.glossary is not None or not self._limits.cached:
+            return  # what is remembered would hold the whole glossary
         self._known[text, how] = answer
         if len(self._known) > self._limits.cached:
             self._known.popitem(last=False)

@@ -8,6 +8,7 @@ headers ─ wrong host? ─ wrong key? ─ too many? ─ body ─ too large, slo
 import asyncio
 import ipaddress
 import logging
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -35,6 +36,7 @@ FAULT = "Internal error; see the log of the server"
 _DOCUMENTS = ("/api/v1/documents", "/translate_file", "/v2/document")
 _KEY_FIELDS = ("api_key", "auth_key", "key")
 _PART = 1 << 14
+_HOST = re.compile(r"(?:\[(?P<inside>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::[0-9]*)?")
 _ALLOWED = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
@@ -263,11 +265,10 @@ def _is_elsewhere(origin: str | None, host: str) -> bool:
 
 def _is_address(host: str) -> bool:
     """Whether a Host header is an IP address or localhost, with or without a port."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        name = name[1:].partition("]")[0]
-    elif name.count(":") == 1:
-        name = name.partition(":")[0]
+    found = _HOST.fullmatch(host.strip().lower())
+    if found is None:
+        return False
+    name = found["inside"] or found["name"]
     if name == "localhost":
         return True
     try:

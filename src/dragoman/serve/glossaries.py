@@ -8,6 +8,7 @@ when the file is on the disk. If it cannot be written, the memory and the disk b
 
 import asyncio
 import errno
+import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _MOST_AT_ONCE = 16
 """Glossaries that one request may name."""
 _OVERHEAD = 1024
 """Bytes that a dictionary counts beside its terms."""
+_SEAL = "sha256"
 _ESCAPED = 8
 """How many times its bytes a text may take in the file."""
 
@@ -171,7 +173,7 @@ class Glossaries:
         try:
             if not file.is_file() or file.stat().st_size > most:
                 raise UserError(f"{file}: not a file of at most {most:,} bytes; name another")
-            content = json.loads(file.read_bytes())
+            content = _unsealed(file.read_bytes())
             every = {one["glossary_id"]: self._named(one) for one in content}
         except OSError as error:
             raise UserError(f"{file}: cannot be read ({error.strerror})") from None
@@ -215,8 +217,12 @@ def _checked_name(name: str) -> str:
 def _save(file: Path, every: Every) -> None:
     try:
         with replacing(file, 0o600) as stream:
+            digest = hashlib.sha256()
             for piece in _written(every):
-                stream.write(piece.encode("utf-8"))
+                data = piece.encode("utf-8")
+                digest.update(data)
+                stream.write(data)
+            stream.write(_end(digest.hexdigest(), first=not every))
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         told = "the disk of the server is full" if full else "the server cannot write its file"
@@ -224,7 +230,7 @@ def _save(file: Path, every: Every) -> None:
 
 
 def _written(every: Every) -> Iterator[str]:
-    """JSON, a dictionary a piece."""
+    """A JSON list, a dictionary a piece, without its end."""
     yield "["
     for number, one in enumerate(every.values()):
         head = {"glossary_id": one.id, "name": one.name, "creation_time": one.created}
@@ -234,4 +240,18 @@ def _written(every: Every) -> Iterator[str]:
             content = {"source_lang": src, "target_lang": tgt, "entries": dict(own.entries)}
             yield f"{',' if place else ''}\n {json.dumps(content, ensure_ascii=False)}"
         yield "]}"
-    yield "\n]\n"
+
+
+def _end(sha256: str, first: bool) -> bytes:
+    """The last entry is the hash of all before it."""
+    return f"{'' if first else ','}\n{json.dumps({_SEAL: sha256})}\n]\n".encode("ascii")
+
+
+def _unsealed(raw: bytes) -> list[Any]:
+    """The glossaries in a file. One that an earlier version wrote has no hash."""
+    content = json.loads(raw)
+    if content and set(content[-1]) == {_SEAL}:
+        end = _end(str(content.pop()[_SEAL]), first=not content)
+        if raw[-len(end) :] != end or end != _end(hashlib.sha256(raw[: -len(end)]).hexdigest(), not content):
+            raise ValueError(_SEAL)
+    return content

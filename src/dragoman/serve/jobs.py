@@ -18,15 +18,15 @@ _AT_ONCE = 2
 
 @dataclass(eq=False)
 class Job:
-    name: str
+    name: str = field(repr=False)
     characters: int
     size: int
     """Bytes that are held for it."""
-    id: str = field(default_factory=lambda: secrets.token_hex(16))
-    key: str = field(default_factory=lambda: secrets.token_hex(32))
+    id: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+    key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     running: bool = False
     fetched: bool = False
-    result: bytes | None = None
+    result: bytes | None = field(default=None, repr=False)
     error: str | None = None
     task: "asyncio.Task[None] | None" = None
     expiry: asyncio.TimerHandle | None = None

@@ -21,7 +21,7 @@ import torch._dynamo
 
 import dragoman.checkpoint.huggingface
 import dragoman.engines.ctranslate2
-import dragoman.train.api  # noqa: F401
+import dragoman.training.api  # noqa: F401
 from dragoman.cli.main import main as dragoman_main
 from fault_operations import Operations
 

@@ -17,14 +17,14 @@ from dragoman.checkpoint.model import load_network, model_tensors
 from dragoman.config import to_dict
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import Prepared, overlap
-from dragoman.decode import corpus
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.manifest import read_export
+from dragoman.runs import corpus_job as corpus
+from dragoman.runs.directory import Run
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.run import Run
 
 _TEXTS = ("the red cat and a dog", "HILL Ünïcode 12", "")
 

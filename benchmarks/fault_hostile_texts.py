@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.train.run import CONFIG, MANIFEST
+from dragoman.runs.directory import CONFIG, MANIFEST
 from fault_attacks import Attack, published, written
 
 _ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(

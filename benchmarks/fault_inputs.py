@@ -12,8 +12,8 @@ from typer.main import get_command
 
 from dragoman.cli.main import app
 from dragoman.config import to_dict
-from dragoman.train.config import resolve
-from dragoman.train.leftovers import is_leftover
+from dragoman.learning.resolve import resolve
+from dragoman.training.leftovers import is_leftover
 from fault_commands import run_command
 from fault_common import Found
 from odd_inputs import odd_texts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 from fault_commands import Ended, run_command
 from fault_common import Found
 from fault_operations import Operations

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import fault_content
-from dragoman.decode import corpus
 from dragoman.errors import UserError
+from dragoman.runs import corpus_job as corpus
 from dragoman.serve.dictionaries import Given
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
-from dragoman.train.verify import verify
+from dragoman.training.verify import verify
 from fault_common import Found, limit_memory
 from fault_content import KINDS, Kind
 from fault_damage import Chance, damage
@@ -107,7 +107,7 @@ def further_subjects(made: Path) -> None:
     glossaries = made / "glossaries"
     glossaries.mkdir()
     kept = Glossaries(Limits(), glossaries / "glossaries.json")
-    terms = "\n".join(f"term {number}\tWort {number}" for number in range(9))
+    terms = "".join(f"term {n}\tWort {n}\n" for n in range(9))
     for number in range(3):
         asyncio.run(kept.create(f"g{number}", [Given(("en", "de"), terms, "tsv")]))
     half = made / "half"

@@ -129,7 +129,7 @@ def make_subjects(directory: Path, names: Sequence[str] = MADE) -> None:
 
 
 def small_chunks(_operations: object) -> None:
-    from dragoman.decode import corpus
+    from dragoman.runs import corpus_job as corpus
 
     corpus.CHUNK = CHUNK
 

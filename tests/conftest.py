@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 CHECKED = [
     "dragoman.nn",
     "dragoman.models",
-    "dragoman.objectives",
+    "dragoman.learning",
     "dragoman.decode",
     "dragoman.data.batch",
     "dragoman.data.packed",
@@ -43,7 +43,7 @@ CHECKED_IN = {
     "models": 1,
     "data": 1,
     "structure": 1,
-    "objectives": 1,
+    "learning": 1,
     "battery": 4,
     "decode": 4,
 }

@@ -16,12 +16,13 @@ import torch
 from dragoman import checkpoint
 from dragoman.checkpoint.model import model_tensors
 from dragoman.data.corpus import prepare
+from dragoman.learning.resolve import resolve
 from dragoman.models.base import EncoderDecoder
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.api import train
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.run import Run
-from dragoman.train.state import Training
+from dragoman.training.api import train
+from dragoman.training.state import Training
 
 DIM, HEADS = 128, 2
 PLACE, PIECE = slice(0, 32), slice(32, DIM, 2)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from dragoman.objectives import Loss
+from dragoman.learning.loss import Loss
 
 
 def learn_until(

@@ -15,7 +15,7 @@ import yaml
 from dragoman import plain
 from dragoman.config import apply_overrides, from_dict, load_yaml
 from dragoman.errors import UserError, shown
-from dragoman.train.config import RunConfig
+from dragoman.runs.config import RunConfig
 
 LETTERS = "abcdefghij"
 

@@ -9,10 +9,11 @@ import torch
 from safetensors.torch import load
 
 from dragoman import checkpoint
-from dragoman.checkpoint.files import Content, from_bytes, from_tensors, space_for, write
+from dragoman.checkpoint.files import Content, from_bytes, from_tensors, space_for
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.write import published_tensors
 from dragoman.errors import UserError
+from dragoman.files import write_new
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
@@ -63,7 +64,7 @@ def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all(
 ) -> None:
     plain = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: plain(descriptor, data[:3]))
-    written = write(tmp_path / "a", from_bytes(b"0123456789"))
+    written = write_new(tmp_path / "a", from_bytes(b"0123456789").chunks)
     assert (tmp_path / "a").read_bytes() == b"0123456789"
     assert written.size == 10 and written.sha256 == hashlib.sha256(b"0123456789").hexdigest()
 

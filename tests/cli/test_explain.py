@@ -13,15 +13,15 @@ from typer.testing import CliRunner, Result
 from dragoman.cli import explain as command
 from dragoman.cli.main import app
 from dragoman.cli.serve import _explainer
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.alignment import GoldLinks
 from dragoman.probe.explain import Explained, draw, explain_sentence
 from dragoman.probe.gold import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
+from dragoman.runs.directory import Run
 from dragoman.serve.limits import Limits
-from dragoman.train.run import Run
 
 SENTENCE = "the red cat and a dog"
 

@@ -166,5 +166,6 @@ def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert beside(Path("runs/a"), "-student") == Path("runs/a-student")
     assert beside(Path(), "-student") == tmp_path.with_name(f"{tmp_path.name}-student")
+    monkeypatch.chdir("/")
     with pytest.raises(UserError, match="root of all directories"):
         beside(Path(), "-student")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dragoman
 from dragoman.cli.main import app
 from dragoman.errors import UserError
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 TrainSmall = Callable[..., Path]
 

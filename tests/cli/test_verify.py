@@ -15,8 +15,8 @@ from dragoman import checkpoint
 from dragoman.cli.main import app
 from dragoman.errors import UserError
 from dragoman.files import new_directory
-from dragoman.train.leftovers import find_leftovers, is_leftover
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
+from dragoman.training.leftovers import find_leftovers, is_leftover
 from toy import toy_config, toy_pairs, write_pairs
 
 

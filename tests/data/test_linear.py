@@ -14,7 +14,7 @@ from steps import counting, steps_of
 
 LEAST, CHARACTERS = 12, 120
 """Repetitions of a piece, and characters of the shorter text."""
-MOST_GROWTH = 2.2
+MOST_GROWTH = 2.3
 
 Through = Callable[[str, str], None]
 

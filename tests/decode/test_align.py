@@ -8,8 +8,8 @@ import torch
 
 from battery.models import CASES, make
 from dragoman.data.alignment.links import pharaoh
-from dragoman.decode.align import Look, ModelAligner, choose, lexical_score, source_attention
-from dragoman.decode.links import links_of, members, words_by_words
+from dragoman.decode.alignment.aligner import links_of, members, words_by_words
+from dragoman.decode.alignment.attention import Look, ModelAligner, choose, lexical_score, source_attention
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.decode import corpus as module
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.corpus import Task, translate_corpus
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
+from dragoman.runs import corpus_job as module
+from dragoman.runs.corpus_job import Task, translate_corpus
 from killing import Killed
 from odd_inputs import tiny_translator
 

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.ended import Ended
-from dragoman.decode.guard import search_guarded
-from dragoman.decode.loops import Run, longest_run, loops, tail_run
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.translator.loops import Run, longest_run, loops, tail_run
+from dragoman.decode.translator.translator import search_guarded
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from decode.constrained import EOS, KINDS, LETTERS, some_words, translator, wild
-from dragoman.decode.allocate import _rank_within
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints
-from dragoman.decode.lexical import Required, pieces_for
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.rules.lexical import Required, pieces_for
+from dragoman.decode.search.allocate import _rank_within
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.words import has_phrase, places_of
 

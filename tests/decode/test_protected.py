@@ -5,11 +5,11 @@ import random
 import pytest
 import torch
 
-from dragoman.decode.aligner import Aligner
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.protected import task_of
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.aligner import Aligner
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.protected import task_of
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.rnn import RnnConfig

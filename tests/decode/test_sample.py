@@ -10,11 +10,11 @@ import torch
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from battery.models import make, random_batch
-from dragoman.decode import sample as sample_module
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.sample import _pick, truncated, uniforms
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search import sample as sample_module
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.sample import _pick, truncated, uniforms
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 
 SAMPLE = SearchConfig(method="sample", max_ratio=1.5, max_extra=5)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.decode.scorer import JointState
+from dragoman.decode.search.scorer import JointState
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
-from dragoman.decode.config import SearchConfig, StopRule
-from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
-from dragoman.decode.trace import Trace
+from dragoman.decode.search.config import SearchConfig, StopRule
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.search.trace import Trace
+from dragoman.decode.translator.hypothesis import Hypothesis
 
 EOS = 2
 LENGTHS = [4, 1, 6, 2, 3, 5, 2, 7]

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from dragoman.checkpoint.model import LoadedModel, describe, load_model, vocab_of
-from dragoman.decode.translate import Translator
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.models import build, config_class
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.train.run import Run
 from given import given_run
 from toy import toy_config, toy_pairs, write_pairs
 

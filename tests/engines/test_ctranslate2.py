@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from dragoman.checkpoint.model import LoadedModel
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.runtime import batch_slices

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dragoman.checkpoint.model import LoadedModel
-from dragoman.decode import shortlist as module
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.shortlist import Shortlist, learn_shortlist
+from dragoman.decode.search import shortlist as module
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import EOS_ID
-from dragoman.train.run import Run
 
 Pair = tuple[list[int], list[int]]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import sacrebleu
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import make_buckets
 from dragoman.evaluate.plot_search import draw_search_errors

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.models.rnn import Attention, RnnConfig
+from dragoman.models.rnn import RnnConfig
 from learn.strings import Learner, strings
 from learning import learn_until
 
@@ -16,7 +16,7 @@ def growing(updates: int) -> tuple[int, int]:
     return max(1, longest - 4), longest
 
 
-def learner(attention: Attention) -> Learner:
+def learner(attention: str) -> Learner:
     held_out = strings(100, LONGEST, LONGEST, torch.Generator().manual_seed(2))
     config = RnnConfig(cell="gru", model_dim=64, attention=attention, dropout=0.0)
     return Learner("rnn", config, "reverse", held_out, batch=32, lengths=growing)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from dragoman.decode.config import SearchConfig
-from dragoman.train.run import Run
+from dragoman.decode.search.config import SearchConfig
+from dragoman.runs.directory import Run
 from learn.texts import knows_the_words, learnt_stretches
 
 

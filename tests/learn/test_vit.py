@@ -7,8 +7,8 @@ import torch
 
 from dragoman.data.batch import VectorBatch
 from dragoman.errors import UserError
+from dragoman.learning.labels import VectorLabels
 from dragoman.models.vit import Vit, VitConfig, patches, vit
-from dragoman.objectives import VectorLabels
 from learning import learn_until
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.config import to_dict
 from dragoman.data.corpus import prepare
-from dragoman.train.config import resolve
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.learning.resolve import resolve
+from dragoman.runs.directory import Run
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
 from learning import learn_until
 
 SMALL = {

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dragoman.errors import UserError
-from dragoman.nn.scores import SCORES, PreparedMemory, ScoredAttention, ScoreName, make_score
+from dragoman.nn.scores import SCORES, PreparedMemory, ScoredAttention, make_score
 from dragoman.nn.tap import open_tap
 
 QUERY, MEMORY, INNER, PLACES = 6, 6, 5, 9
@@ -156,9 +156,7 @@ def test_kept_sentences_keep_their_memory() -> None:
         ("location", {"places.weight": (7, 6)}),
     ],
 )
-def test_a_score_has_the_parameters_of_its_formula(
-    name: ScoreName, expected: dict[str, tuple[int, ...]]
-) -> None:
+def test_a_score_has_the_parameters_of_its_formula(name: str, expected: dict[str, tuple[int, ...]]) -> None:
     """And no bias: one that all keys share would be lost in the softmax."""
     score = make_score(name, 6, 5 if expected else 6, 4, 7)
     assert isinstance(score, torch.nn.Module)

@@ -168,7 +168,7 @@ def test_documents_that_nobody_waits_for_leave_their_threads(monkeypatch: pytest
         documents = Documents(service, threads=4)
         tasks = [asyncio.ensure_future(documents.translate(b"a", "a.txt", PAIR)) for _ in range(20)]
         for _ in range(4):  # all threads are taken
-            assert await asyncio.to_thread(reading.acquire, timeout=30)
+            assert await asyncio.to_thread(reading.acquire, timeout=600)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

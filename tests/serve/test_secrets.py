@@ -98,7 +98,7 @@ def test_nothing_that_is_said_is_written_down(
 ) -> None:
     options = Options(Keys([KEY, CANARY * 2]) if keyed else None, tmp_path / "glossaries.json")
     with written(capfd) as lines, client_of(service_of(("en", "de"), ("de", "en")), options) as client:
-        client.headers |= {"Authorization": f"Bearer {CANARY * 2}"} if keyed else {}
+        client.headers.update({"Authorization": f"Bearer {CANARY * 2}"} if keyed else {})
         for asked in RIGHT:
             assert ask(client, asked).status_code < 300, asked
         errors = [ask(client, asked) for asked in WRONG]

@@ -1,7 +1,6 @@
 """Small rules of the service, each by itself."""
 
 import asyncio
-from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from dragoman.serve import batcher, deepl, memory, tmserver
-from dragoman.serve.batcher import Batcher, Kindred, busy
+from dragoman.serve import deepl, memory, tmserver
+from dragoman.serve.batcher import Kindred
 from dragoman.serve.memory import Memory, similarity
 from dragoman.serve.service import Service, Translated, Wish, _tags_broken
 
@@ -83,19 +82,6 @@ def test_without_markup_the_answers_of_the_service_are_handed_on() -> None:
         assert found is answers
 
 
-@pytest.mark.parametrize(("limit", "waiting", "expected"), [(16, 3, 3), (4, 40, 4), (64, 40, 20), (64, 9, 8)])
-def test_a_batch_is_no_larger_than_its_limit_and_its_share(
-    monkeypatch: pytest.MonkeyPatch, limit: int, waiting: int, expected: int
-) -> None:
-    """Two workers share the queue, but none takes fewer than eight where there are so many."""
-    monkeypatch.setattr(batcher, "_LEAST_SHARED", 8)
-    queue = deque(SimpleNamespace(wanted=True, how="so", number=number) for number in range(waiting))
-    own: Any = SimpleNamespace(_queue=queue, _limits=SimpleNamespace(batch=limit), _most_workers=2)
-    found: Any = Batcher._next_batch(own)
-    assert [one.number for one in found] == list(range(expected))
-    assert [one.number for one in queue] == list(range(expected, waiting))
-
-
 def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_LOOKED_AT", 1)
     known = Memory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
@@ -124,22 +110,6 @@ def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:
         ("three<i>four</i>", False),
     ]
     assert "".join(piece for piece, _ in pieces) == text
-
-
-def test_what_would_overfill_the_queue_is_refused() -> None:
-    """Three sentences wait and five may: three more are too many, though each alone would find room."""
-    metrics = SimpleNamespace(count=lambda *_: None)
-    own: Any = SimpleNamespace(
-        _remembered=lambda *_: None,
-        _metrics=metrics,
-        _queue=deque("abc"),
-        _limits=SimpleNamespace(queue=5),
-        full=False,
-        expected_wait_s=1.0,
-    )
-    with pytest.raises(type(busy("", 429, 1))) as refused:
-        asyncio.run(Batcher.ask(own, ["x", "y", "z"], Kindred()))
-    assert "3 sentences wait already" in repr(vars(refused.value)) + str(refused.value)
 
 
 def test_a_text_goes_through_every_leg_of_its_route() -> None:

@@ -13,7 +13,7 @@ CLOCKS = {"time", "perf_counter", "monotonic", "process_time", "thread_time"}
 LEAST = 60
 """Seconds: what is guarded by less may fail on a busy machine."""
 SLEEPS = {
-    "train/crew_runs.py": "chooses the moments at which processes are killed; every moment has to do",
+    "training/crew_runs.py": "chooses the moments at which processes are killed; every moment has to do",
 }
 """Files that may sleep outside of a loop that waits for something, and why."""
 

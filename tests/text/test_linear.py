@@ -8,7 +8,7 @@ import pytest
 from hostile import AFTER, PIECES, RUNS
 from steps import counted_call, counting, steps_of
 
-MOST_GROWTH = 2.2
+MOST_GROWTH = 2.3
 Load = Callable[[str], ModuleType]
 
 

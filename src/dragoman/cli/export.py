@@ -42,7 +42,7 @@ def export(
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
     from dragoman.engines.runtime import computed_as_stored
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     loaded = load_model(opened.directory, which=checkpoint)
@@ -72,7 +72,7 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
         raise UserError("--to: huggingface takes the weights as they are, without --quantize and --shortlist")
     from dragoman.checkpoint.huggingface import export_huggingface
     from dragoman.checkpoint.model import load_network
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     loaded = load_network(opened.directory, which=which)

@@ -9,7 +9,7 @@ from dragoman.errors import UserError
 
 if TYPE_CHECKING:
     from dragoman.evaluate.tune import Tuned
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 ALPHAS = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2"
 
@@ -38,7 +38,7 @@ def tune(
 
     from dragoman.cli.progress import progress_bar
     from dragoman.evaluate.tune import tune as tune_on
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     widths, penalties = parse_beams(beams), parse_alphas(alphas)
     opened = Run.open(run)
@@ -69,7 +69,7 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
-    from dragoman.decode.config import MOST_ALPHA
+    from dragoman.decode.search.config import MOST_ALPHA
 
     try:
         alphas = [float(part) for part in text.split(",")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.train.verify import Report
+    from dragoman.training.verify import Report
 
 
 def verify(
@@ -25,8 +25,8 @@ def verify(
 
     Exit status 0: all is whole; 1: something is not.
     """
-    from dragoman.train.leftovers import remove_leftovers
-    from dragoman.train.verify import verify as check
+    from dragoman.training.leftovers import remove_leftovers
+    from dragoman.training.verify import verify as check
 
     found = check(path)
     reports = found.everything()

@@ -3,7 +3,7 @@
 It has the surface of `decode/translate.Translator`, our tokenization, our length limits and our scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
-                                          └─ put right by `steer.py`, guarded by `decode/loops.py`
+                                          └─ put right by `steer.py`, guarded by `decode/translator/loops.py`
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,16 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.decode.aligner import Aligner
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints
-from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis, Partial
-from dragoman.decode.links import pieces_by_pieces
-from dragoman.decode.protected import keep_spans
-from dragoman.decode.render import EMPTY, hypothesis_of, partials, refuse_string
-from dragoman.decode.surface import Progress, Surface
-from dragoman.decode.wanted import Wanted, some_of
+from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.translator.base import Progress, Surface
+from dragoman.decode.translator.cancel import Wanted, some_of
+from dragoman.decode.translator.hypothesis import (
+    EMPTY,
+    Hypothesis,
+    Partial,
+    hypothesis_of,
+    partials,
+    refuse_string,
+)
+from dragoman.decode.translator.protected import keep_spans
 from dragoman.engines.engine import Engine
 from dragoman.engines.manifest import WEIGHTS, Export, read_export
 from dragoman.engines.runtime import Ids

@@ -23,6 +23,7 @@ from torch import nn
 
 from dragoman.config import WIDEST, check_counts, check_shares, check_sizes
 from dragoman.errors import UserError, shown
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.nn.characters import CharacterEmbedding
 from dragoman.nn.embedding import Projection
@@ -77,6 +78,10 @@ class ElmoConfig:
                 f"{self.max_characters}"
             )
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(writes=False, reads_both_ways=True, needs_spelling=True)
+
 
 def _is_filter(pair: Sequence[int]) -> bool:
     return len(pair) == 2 and 1 <= pair[0] <= _MOST_CHARACTERS and 1 <= pair[1] <= WIDEST
@@ -90,7 +95,7 @@ class Elmo(nn.Module):
     def __init__(self, config: ElmoConfig, vocab: Vocab) -> None:
         super().__init__()
         width = config.model_dim
-        self.vocab = vocab
+        self.vocab, self.abilities = vocab, config.abilities
         self.embedding = CharacterEmbedding(
             vocab.tgt_size,
             config.max_characters,

@@ -18,6 +18,7 @@ from torch import nn
 
 from dragoman.config import check_not_negative, check_shares, check_sizes
 from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average import AverageAttention
@@ -117,6 +118,12 @@ class TransformerConfig:
             )
 
     @property
+    def abilities(self) -> Abilities:
+        """Batches can be packed where nothing but attention looks at pairs of positions."""
+        packs = self.positions in ("sinusoidal", "learned", "none") and self.decoder_self == "attention"
+        return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
+
+    @property
     def decoder_layers(self) -> int:
         return self.num_decoder_layers or self.num_layers
 
@@ -140,7 +147,6 @@ class TransformerEncoder(nn.Module):
         layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
-        self.packs = _packs(config)
         self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.dropout = config.dropout
@@ -179,7 +185,6 @@ class TransformerDecoder(nn.Module):
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
-        self.packs = _packs(config) and config.decoder_self == "attention"
         self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
@@ -298,11 +303,6 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     return FeedForward(
         config.model_dim, config.ff_dim, config.ff_dropout, config.activation, config.gated, config.bias
     )
-
-
-def _packs(config: TransformerConfig) -> bool:
-    """Whether sequences may lie one after another: nothing but attention looks at pairs of positions."""
-    return config.positions in ("sinusoidal", "learned", "none")
 
 
 def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:

@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from dragoman.config import check_shares, check_sizes
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
 from dragoman.nn.embedding import TokenEmbedding
@@ -49,6 +50,17 @@ class UlmfitConfig:
         shares = ("embedding_dropout", "input_dropout", "dropout", "output_dropout", "weight_dropout")
         check_shares(self, *shares)
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            step_gradients=True,
+            reads_in_decoder=True,
+            continues_source=True,
+            carries_state=True,
+            separates_dropout=True,
+            pooling="concat",
+        )
+
 
 def ulmfit(config: UlmfitConfig, vocab: Vocab) -> EncoderDecoder:
     return join(vocab, UlmfitReader, config, UlmfitDecoder, config)
@@ -67,11 +79,6 @@ class UlmfitReader(nn.Module):
 
 
 class UlmfitDecoder(nn.Module):
-    usual_pooling = "concat"  # of heads
-    reads_on = True
-    """The source is what stands before the target: lines that have been written can be it."""
-    differentiable_steps = True
-
     def __init__(self, config: UlmfitConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         assert memory_dim == config.model_dim, "source and target are one sequence"

@@ -7,7 +7,7 @@
 
 The blocks are those of all other models here, with the norm before each sublayer. Nothing is known of images
 but how they are cut: a patch is a vector, and so is a moment of a series. There is no vocabulary, so that no
-run can be made of it: see `VectorLabels` in `pretraining.py`.
+run can be made of it: see `learning/labels.py`.
 """
 
 from collections.abc import Sequence

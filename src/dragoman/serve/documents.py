@@ -96,9 +96,7 @@ class Documents:
                 await room.enter_async_context(self._large)
             self._works.add(own)
             try:
-                return await loop.run_in_executor(
-                    self._threads, copy_context().run, work
-                )  # it works for CLIENT
+                return await loop.run_in_executor(self._threads, copy_context().run, work)
             except UserError as error:
                 raise Refusal(400, str(error)) from None
             finally:

@@ -5,7 +5,7 @@
     target   Drücken Sie {k1} am {k2}.
     unmasked Drücken Sie <x>Enter</x> am Herzmonitor.
 
-A translator that can insist on terms is asked to (`decode/lexical.py`); this is for those that cannot.
+A translator that can insist on terms is asked to (`decode/rules/lexical.py`); this is for those that cannot.
 """
 
 import re

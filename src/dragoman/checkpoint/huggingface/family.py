@@ -100,6 +100,8 @@ class Family:
     loader: str = "AutoModelForSeq2SeqLM"
     """The class of transformers that opens one with all its weights."""
     encoder_decoder: bool = True
+    objective: str = "translate"
+    """The way of learning that its models were trained by."""
     silences: tuple[str, ...] = ("silent_bos",)
     """Our options by which a control piece has no part in the softmax, where there are any."""
 

@@ -124,6 +124,7 @@ def _family(
         model_type=model_type,
         architecture=architecture,
         kind="gpt",
+        objective="causal",
         read_config=read_config,
         write_config=write_config,
         weights=lambda config, shared: _weights(config, tokens, places),  # noqa: ARG005 (one vocabulary)

@@ -48,6 +48,8 @@ class Imported:
     """What the publisher recommends for search, in our fields."""
     new: tuple[str, ...] = ()
     """Modules that the directory has no weights for: they begin at random, every time the same."""
+    objective: str = "translate"
+    """The way of learning that it was trained by."""
     verified: bool = False
     """The directory has a manifest, and all its files are as they were written."""
 
@@ -81,7 +83,7 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
     _refuse_other_sizes(directory, numbers, src, tgt)
     model, new = _built(directory, family, config, vocab_of(src, tgt), ours)
     modules = tuple(dict.fromkeys(name.rpartition(".")[0] for name in new))
-    return Imported(family.kind, config, model, src, tgt, search, modules, verified)
+    return Imported(family.kind, config, model, src, tgt, search, modules, family.objective, verified)
 
 
 @contextmanager

@@ -80,8 +80,8 @@ class Runtime:
         self.quantized = kind.startswith("int8")
         if kind not in _COMPUTED.get(quantization, (quantization,)):
             logging.getLogger("dragoman").warning(
-                f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted the "
-                f"weights to {kind}, and translations may differ"
+                f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted "
+                f"the weights to {kind}, and translations may differ"
             )
 
     def translate(

@@ -27,9 +27,9 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "anywhere.md"
 PART = (
-    *("tests/engines", "tests/kernels", "tests/learn", "tests/nn", "tests/models", "tests/objectives"),
+    *("tests/engines", "tests/kernels", "tests/learn", "tests/nn", "tests/models", "tests/learning"),
     *("tests/battery", "tests/parity", "tests/decode", "tests/probe"),
-    *("tests/train/test_resume.py", "tests/train/test_task.py", "tests/train/test_guided.py"),
+    *("tests/training/test_resume.py", "tests/training/test_task.py", "tests/training/test_guided.py"),
     *("tests/cli/test_use.py", "tests/cli/test_explain.py", "tests/cli/test_search_report.py"),
     "tests/cli/test_demo.py",
 )
@@ -96,7 +96,7 @@ SETTINGS = {
     "busy": Setting(
         "eight busy processes beside it",
         busy=8,
-        part=("tests/serve", "tests/studio/test_api.py", "tests/train/test_resume.py"),
+        part=("tests/serve", "tests/studio/test_api.py", "tests/training/test_resume.py"),
     ),
 }
 

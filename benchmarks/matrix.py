@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "matrix.md"
 PAIRS = ("3.11:2.10.0", "3.11:2.13.0", "3.12:2.13.0", "3.13:2.13.0", "3.13:2.15.0")
 QUICK = (
-    *("tests/nn", "tests/models", "tests/objectives", "tests/kernels", "tests/engines", "tests/checkpoint"),
+    *("tests/nn", "tests/models", "tests/learning", "tests/kernels", "tests/engines", "tests/checkpoint"),
     *("tests/battery/test_readers.py", "tests/battery/test_runs.py", "tests/text", "tests/cli"),
-    *("tests/train/test_resume.py", "tests/train/test_api.py", "tests/train/test_text.py"),
+    *("tests/training/test_resume.py", "tests/training/test_api.py", "tests/training/test_text.py"),
     *("tests/data/test_prepared.py", "tests/data/test_formats.py", "tests/serve/test_own.py"),
 )
 HEAD = "| Python | torch | ctranslate2 | numpy | passed | failed | skipped | seconds | |"

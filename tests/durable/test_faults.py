@@ -24,8 +24,9 @@ from dragoman.train import loop
 from dragoman.train.api import resume
 from dragoman.train.config import RunConfig
 from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.train.predictor import open_predictor
+from dragoman.train.run import Outcome, Run
+from dragoman.train.session import closing_lines, train_run
 from dragoman.train.validate import Validator
 from toy import toy_pairs
 
@@ -122,6 +123,19 @@ def test_nothing_is_removed_while_an_older_checkpoint_cannot_be_read(copy: Path)
 def test_a_file_of_a_run_that_cannot_be_read_is_named(copy: Path, name: str) -> None:
     with refused(lambda path: path == str(copy / name), errno.EACCES, ("open", "read")):
         assert_one_sentence(invoke("translate", copy, "a"), f"run/{name}: cannot be read (Permission denied)")
+
+
+def test_paths_in_commands_that_are_suggested_can_be_pasted(trained: Run, tmp_path: Path) -> None:
+    odd = Run.open(shutil.copytree(trained.directory, tmp_path / "my run; rm $HOME"))
+    quoted = f"'{odd.directory}'"
+    stopped = Outcome("stopped by Ctrl-C", 3, 130)
+    lines = closing_lines(odd, stopped, 1.0) + closing_lines(odd, Outcome("done", 4), 1.0)
+    assert [f"go on with:  dragoman resume {quoted}", f"translate with:  dragoman translate {quoted}"] == [
+        line for line in lines if "dragoman " in line
+    ]
+    with pytest.raises(UserError) as caught:
+        open_predictor(odd)
+    assert f"dragoman finetune {quoted} FILES" in str(caught.value)
 
 
 # --- what is not a file ------------------------------------------------------------------------------

@@ -18,7 +18,14 @@ from dragoman.decode.config import SearchConfig
 from dragoman.decode.embed import Vectors
 from dragoman.decode.vectors import write_vectors
 from dragoman.engines.export import export_ctranslate2
-from dragoman.files import new_directory, remove_unfinished, replace_file, replacing, write_new
+from dragoman.files import (
+    new_directory,
+    remove_unfinished,
+    replace_file,
+    replacing,
+    sync_directory,
+    write_new,
+)
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.train.config import RunConfig
 from dragoman.train.display import Quiet
@@ -97,6 +104,19 @@ OLD, NEW = b"old " * 100, b"the new one " * 90
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:
     changes("file", OLD, NEW, lambda root: replace_file(root / "file", NEW)).hold(tmp_path)
+
+
+def test_a_new_file_is_on_the_disk(tmp_path: Path) -> None:
+    """It may be there in part until it is."""
+
+    def write(root: Path) -> None:
+        write_new(root / "file", [NEW[:100], NEW[100:]])
+        sync_directory(root)
+
+    def check(found: Path) -> str:
+        return "new" if (found / "file").exists() and (found / "file").read_bytes() == NEW else "old"
+
+    Case(nothing, write, check).hold(tmp_path, notice=False)
 
 
 def test_a_stream_replaces_a_file(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def translate_corpus(
                     progress(begun + now, total)
 
             done = _translate(translator, chunk, task, batch_tokens, report, file, done)
-            file.flush()
+            sync_file(file)
             _write_journal(out, described, done)
         move(_part(out), out)
         done = replace(done, finished=True)

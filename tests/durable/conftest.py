@@ -8,10 +8,11 @@ import torch
 
 from dragoman.config import apply_overrides
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.learning.resolve import resolve
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
 from toy import toy_config, toy_pairs, write_pairs
 
 MakeConfig = Callable[..., RunConfig]

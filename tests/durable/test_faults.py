@@ -20,14 +20,14 @@ from dragoman import checkpoint
 from dragoman.cli.main import app, main
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.train import loop
-from dragoman.train.api import resume
-from dragoman.train.config import RunConfig
-from dragoman.train.display import Quiet
-from dragoman.train.predictor import open_predictor
-from dragoman.train.run import Outcome, Run
-from dragoman.train.session import closing_lines, train_run
-from dragoman.train.validate import Validator
+from dragoman.learning.validation import DecoderValidator
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.opening import open_predictor
+from dragoman.training import loop
+from dragoman.training.api import resume
+from dragoman.training.display import Quiet
+from dragoman.training.session import closing_lines, train_run
 from toy import toy_pairs
 
 MakeConfig = Callable[..., RunConfig]
@@ -307,7 +307,7 @@ def test_too_little_memory_for_an_update(
         train_run(made, Quiet())
     assert_sentence(str(caught.value), "out of memory on cpu with a batch of", "train.batch_tokens below 120")
     with monkeypatch.context() as patch, pytest.raises(UserError) as caught:
-        patch.setattr(Validator, "run", fail)
+        patch.setattr(DecoderValidator, "run", fail)
         train_run(made, Quiet())
     assert_sentence(
         str(caught.value), "out of memory on cpu", "train.batch_tokens", "the last checkpoint is 0000001"

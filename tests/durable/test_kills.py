@@ -13,8 +13,8 @@ import yaml
 from children import command, count_calls, killed_at, run
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import load_model
-from dragoman.decode import corpus
-from dragoman.train.run import Run
+from dragoman.runs import corpus_job as corpus
+from dragoman.runs.directory import Run
 from toy import toy_pairs
 
 CHANGES_EACH_TIME = ("timing.jsonl", "log.txt", "samples.jsonl", ".lock", "report.json")

@@ -22,12 +22,12 @@ from dragoman import checkpoint, files
 from dragoman.cli.main import app
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.train.api import open_or_create
-from dragoman.train.config import RunConfig
-from dragoman.train.display import Quiet
-from dragoman.train.plan import Plan
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
+from dragoman.training.api import open_or_create
+from dragoman.training.display import Quiet
+from dragoman.training.plan import Plan
+from dragoman.training.session import train_run
 from killing import assert_same_checkpoint
 
 MakeConfig = Callable[..., RunConfig]

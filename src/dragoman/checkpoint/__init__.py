@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman.checkpoint.files import Content, disk_full, from_bytes, from_tensors, is_disk_full, space_for
+from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
 from dragoman.files import (
     Written,
@@ -81,9 +80,7 @@ class Checkpoint:
         if part not in self.parts:
             raise UserError(f"{self.path}: this checkpoint has no {file.name}")
         try:
-            return load_file(file, device=str(device))
-        except SafetensorError as error:
-            raise UserError(f"{file}: not a safetensors file ({error})") from None
+            return load_tensors(file, device)
         except OSError as error:
             raise _unreadable(file, error) from None
 

@@ -38,6 +38,7 @@ from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
+from dragoman.cli.verify import verify
 from dragoman.errors import UserError, is_out_of_memory, missing_extra
 
 EXTRA_OF = {
@@ -47,7 +48,7 @@ EXTRA_OF = {
     "pyarrow": "parquet",
     "matplotlib": "plots",
     "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "multipart"), "serve"),
+    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
 }
 
 _OUT_OF_MEMORY = (
@@ -67,7 +68,7 @@ app = typer.Typer(
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
     *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, serve, corpus, align_corpus, tokenize),
+    *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 app.command("import")(import_model)

@@ -22,11 +22,12 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.learning.validation import DecoderValidator
 from dragoman.runs.config import RunConfig
-from dragoman.runs.directory import Run
+from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.opening import open_predictor
 from dragoman.training import loop
 from dragoman.training.api import resume
 from dragoman.training.display import Quiet
-from dragoman.training.session import train_run
+from dragoman.training.session import closing_lines, train_run
 from toy import toy_pairs
 
 MakeConfig = Callable[..., RunConfig]
@@ -122,6 +123,19 @@ def test_nothing_is_removed_while_an_older_checkpoint_cannot_be_read(copy: Path)
 def test_a_file_of_a_run_that_cannot_be_read_is_named(copy: Path, name: str) -> None:
     with refused(lambda path: path == str(copy / name), errno.EACCES, ("open", "read")):
         assert_one_sentence(invoke("translate", copy, "a"), f"run/{name}: cannot be read (Permission denied)")
+
+
+def test_paths_in_commands_that_are_suggested_can_be_pasted(trained: Run, tmp_path: Path) -> None:
+    odd = Run.open(shutil.copytree(trained.directory, tmp_path / "my run; rm $HOME"))
+    quoted = f"'{odd.directory}'"
+    stopped = Outcome("stopped by Ctrl-C", 3, 130)
+    lines = closing_lines(odd, stopped, 1.0) + closing_lines(odd, Outcome("done", 4), 1.0)
+    assert [f"go on with:  dragoman resume {quoted}", f"translate with:  dragoman translate {quoted}"] == [
+        line for line in lines if "dragoman " in line
+    ]
+    with pytest.raises(UserError) as caught:
+        open_predictor(odd)
+    assert f"dragoman finetune {quoted} FILES" in str(caught.value)
 
 
 # --- what is not a file ------------------------------------------------------------------------------

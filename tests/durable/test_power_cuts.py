@@ -1,5 +1,6 @@
 """Every writer against a power cut at every moment: the old content or the new one is found, never half."""
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,12 +16,22 @@ from dragoman.checkpoint.model import CHECKPOINTS, load_model, read_best, write_
 from dragoman.data.corpus import Prepared
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import export_ctranslate2
-from dragoman.files import new_directory, remove_unfinished, replace_file, replacing, write_new
+from dragoman.files import (
+    new_directory,
+    remove_unfinished,
+    replace_file,
+    replacing,
+    sync_directory,
+    write_new,
+)
 from dragoman.probe.embed import Vectors
 from dragoman.probe.vector_files import write_vectors
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import SHORTLIST, Run
+from dragoman.serve.dictionaries import Given
+from dragoman.serve.glossaries import Glossaries
+from dragoman.serve.limits import Limits
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.display import Quiet
 from dragoman.training.distill import write_text
@@ -97,6 +108,19 @@ OLD, NEW = b"old " * 100, b"the new one " * 90
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:
     changes("file", OLD, NEW, lambda root: replace_file(root / "file", NEW)).hold(tmp_path)
+
+
+def test_a_new_file_is_on_the_disk(tmp_path: Path) -> None:
+    """It may be there in part until it is."""
+
+    def write(root: Path) -> None:
+        write_new(root / "file", [NEW[:100], NEW[100:]])
+        sync_directory(root)
+
+    def check(found: Path) -> str:
+        return "new" if (found / "file").exists() and (found / "file").read_bytes() == NEW else "old"
+
+    Case(nothing, write, check).hold(tmp_path, notice=False)
 
 
 def test_a_stream_replaces_a_file(tmp_path: Path) -> None:
@@ -296,6 +320,18 @@ def test_an_export_appears(tmp_path: Path, trained: Run, engine: str) -> None:
 
 def test_the_text_of_a_teacher_appears(tmp_path: Path, trained: Run) -> None:
     appears("text", lambda root: write_text(trained, root / "text"), tmp_path / "reference").hold(tmp_path)
+
+
+def test_a_glossary_of_a_server_is_added(tmp_path: Path) -> None:
+    def add(name: str) -> Callable[[Path], object]:
+        given = [Given(("en", "de"), "a\tb", "tsv")]
+        return lambda root: asyncio.run(Glossaries(Limits(), root / "g.json").create(name, given))
+
+    def check(found: Path) -> str:
+        names = [one.name for one in Glossaries(Limits(), found / "g.json")]
+        return {("one",): "old", ("one", "two"): "new"}[tuple(names)]
+
+    Case(add("one"), add("two"), check).hold(tmp_path)
 
 
 def test_vectors_are_replaced(tmp_path: Path) -> None:

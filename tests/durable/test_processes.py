@@ -210,6 +210,19 @@ def test_no_command_leaves_anything_among_the_temporary_files(tmp_path: Path, pl
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+def test_a_command_that_is_told_to_end_removes_what_it_has_begun(tmp_path: Path, trained: Run) -> None:
+    def ask_to_end(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def act() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        pytest.MonkeyPatch().setattr(files, "sync_tree", ask_to_end)
+        command("export", trained.directory, "--out", tmp_path / "out")()
+
+    assert run(act, tmp_path.parent / "output").status == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_killed_evaluation_leaves_nothing_that_the_next_does_not_remove(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

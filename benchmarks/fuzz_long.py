@@ -28,6 +28,7 @@ PATIENCE_S = 60.0
 AT_ONCE = 8
 EXAMPLES = 6
 """Of schemathesis, for each operation in each round."""
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 SERVER = """
 import sys
 from dragoman.serve.run import until_stopped
@@ -79,11 +80,9 @@ async def in_pieces(port: int, sent: Sent, chance: random.Random) -> list[int]:
     end = chance.randrange(len(wire)) if chance.random() < 0.2 else len(wire)
     at = 0
     while at < end:
-        size = chance.choice((1, 1, 7, 100, 1000, 20_000))
+        size = chance.choice((1, 1, 7, 100, 1000, 20_000)) if len(pieces) < 60 else end
         pieces.append(wire[at : min(end, at + size)])
         at += size
-        if len(pieces) > 60:
-            size = end
     return await _exchange(port, pieces, pause=lambda: chance.choice((0, 0, 0.001, 0.02)))
 
 
@@ -99,9 +98,8 @@ async def in_chunks(port: int, sent: Sent, chance: random.Random) -> list[int]:
     size = chance.choice((1, 3, 50, 4000, 1 << 20))
     parts = [sent.body[at : at + size] for at in range(0, len(sent.body), size)][:5000]
     chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), chance.choice((b"", b";a=b")), part) for part in parts)
-    return await _exchange(
-        port, [head + b"\r\n\r\n" + chunks + b"0\r\n" + chance.choice((b"", b"X: y\r\n")) + b"\r\n"]
-    )
+    end = b"0\r\n" + chance.choice((b"", b"X: y\r\n")) + b"\r\n"
+    return await _exchange(port, [head + b"\r\n\r\n" + chunks + end])
 
 
 async def leaves(port: int, sent: Sent, chance: random.Random) -> list[int]:
@@ -225,10 +223,7 @@ async def run_for(minutes: float, seed: int, size: int = 400) -> Tally:
                 await round_of(ports, number, size, tally)
                 await asyncio.to_thread(described, ports[0], number, tally)
                 for port in ports:
-                    health = await _exchange(
-                        port, [b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"]
-                    )
-                    if port == ports[1] and health != [200]:
+                    if (health := await _exchange(port, [HEALTH])) != [200]:
                         tally.faults.append(f"the server is not there any more: {health}")
                 tally.memory.append(sum(resident_mib(process.pid) for process, _ in running))
                 print(f"round {number}: {tally.memory[-1]:.0f} MiB, {len(tally.faults)} faults", flush=True)

@@ -4,11 +4,11 @@
     python benchmarks/fuzz_serve.py --count 500 --live 100 --seed 7
     python benchmarks/fuzz_serve.py --minutes 60         and for an hour to two server processes
 
-`rubbish.py` makes them, and `fuzz_long.py` sends them for longer. The server is the real one with a tiny model
-of random weights, in three directions and one by a pivot, a fifth of the requests at a server with keys. A fault
-is a status of 500 or more (an overloaded server may say 503), an error that is not a JSON object, an exception
-that escapes, a line in the log that is an error or holds a traceback, and a connection that is neither
-answered nor closed.
+`rubbish.py` makes them, and `fuzz_long.py` sends them for longer. The server is the real one with a tiny
+model of random weights, in three directions and one by a pivot, a fifth of the requests at a server with
+keys. A fault is a status of 500 or more (an overloaded server may say 503), an error that is not a JSON
+object, an exception that escapes, a line in the log that is an error or holds a traceback, and a connection
+that is neither answered nor closed.
 """
 
 import argparse

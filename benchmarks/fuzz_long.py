@@ -8,6 +8,7 @@ to be there, and its memory is noted.
 
 import asyncio
 import contextlib
+import os
 import random
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from serve_attacks import resident_mib
 
 KEY = "the-key-of-the-fuzzing-client"
 PATIENCE_S = 60.0
-AT_ONCE = 8
+AT_ONCE = 32
 EXAMPLES = 6
 """Of schemathesis, for each operation in each round."""
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -158,8 +159,11 @@ async def round_of(ports: list[int], number: int, size: int, tally: Tally) -> No
         except OSError as error:
             tally.faults.append(f"{type(error).__name__} to {kind}: {sent.wire[:300]!r}")
 
-    for _ in range(0, size, AT_ONCE):
-        await asyncio.gather(*(one(*chance.choice(list(WAYS.items()))) for _ in range(AT_ONCE)))
+    async def client() -> None:
+        for _ in range(size // AT_ONCE):
+            await one(*chance.choice(list(WAYS.items())))
+
+    await asyncio.gather(*(client() for _ in range(AT_ONCE)))
 
 
 def described(port: int, seed: int, tally: Tally) -> None:
@@ -197,11 +201,14 @@ def described(port: int, seed: int, tally: Tally) -> None:
 def servers(folder: Path) -> Iterator[list[tuple[subprocess.Popen[str], int]]]:
     """One without keys, one with them; each writes its log into a file."""
     found: list[tuple[subprocess.Popen[str], int]] = []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     try:
         for keys in (0, 1):
             with (folder / f"log{keys}").open("w") as log:
                 command = [sys.executable, "-c", SERVER, str(keys)]
-                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+                process = subprocess.Popen(
+                    command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+                )
             assert process.stdout is not None
             found.append((process, int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])))
         yield found
@@ -212,7 +219,7 @@ def servers(folder: Path) -> Iterator[list[tuple[subprocess.Popen[str], int]]]:
             process.wait()
 
 
-async def run_for(minutes: float, seed: int, size: int = 400) -> Tally:
+async def run_for(minutes: float, seed: int, size: int = 3200) -> Tally:
     tally, begun = Tally(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         with servers(Path(folder)) as running:

@@ -25,7 +25,7 @@ from typing import Any
 from starlette.types import Message, Scope
 
 from common import write_table
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.keys import Keys

@@ -1,5 +1,8 @@
 """The mistakes that a person can mend. Everything else that is raised is a bug in dragoman."""
 
+import errno
+import reprlib
+
 
 class UserError(ValueError):
     """Bad input, told in one sentence that names the file, line or field and the value.
@@ -8,8 +11,34 @@ class UserError(ValueError):
     """
 
 
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc", "CUDA out of memory")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Of Python, the system, a CPU's allocator (torch raises a plain RuntimeError) or a GPU."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, RuntimeError):
+        return any(sign in str(error) for sign in _NO_MEMORY)
+    return isinstance(error, MemoryError)
+
+
 def missing_extra(module: str, extra: str, purpose: str) -> UserError:
     """The error to raise where an optional dependency is not installed."""
     return UserError(
         f"{purpose} needs the package '{module}': install it with  pip install 'dragoman[{extra}]'"
     )
+
+
+def shown(value: object, width: int = 60) -> str:
+    """A value as it is shown in a sentence: cut, however large it is and however deep it goes."""
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # Python writes out no number of thousands of digits
+        text = "a huge number"
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxset = 6, 20, 40, 40, 40
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 1000

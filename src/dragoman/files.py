@@ -2,29 +2,68 @@
 
 Everything that dragoman keeps is written through this module, with torch and without.
 
-    write_new       a new file, forced to disk
-    replace_file    the bytes of a file, exchanged at once
-    replacing       the same as a stream
-    new_directory   a directory that gets its name when everything in it is on the disk
+    write_new          a new file, forced to disk
+    replace_file       the bytes of a file, exchanged at once
+    replacing          the same as a stream
+    new_directory      a directory that gets its name when everything in it is on the disk
+    scratch_directory  a directory that is gone afterwards
+    open_regular       a file to read, and nothing that could wait for ever
+    read_regular       its bytes, no more of them than a limit
 
-Unfinished files and directories are hidden files beside their target that end in `.unfinished`, locked by
-their process for as long as it lives. `remove_unfinished` deletes those that nobody holds any more.
-
-Every system call goes through the module `os`, so that the tests can let each of them fail in turn.
+What is not complete has a hidden name beside its target (`unfinished.py`); every writer first removes what
+dead processes have left there. Errors of the system are OSErrors that name the target; `explained` turns
+them into one sentence. System calls go through the module `os`, so that the tests can let each of them fail.
 """
 
-import fcntl
+import errno
 import hashlib
 import os
-import secrets
-import shutil
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from shutil import rmtree
+from typing import IO, BinaryIO, NamedTuple
 
-_SUFFIX = ".unfinished"
+from dragoman.errors import UserError
+from dragoman.unfinished import (
+    claimed,
+    final_name,
+    moved_aside,
+    remove_all_unfinished,
+    remove_unfinished,
+    try_lock,
+    unfinished_name,
+)
+
+__all__ = [
+    "Written",
+    "discard",
+    "explained",
+    "final_name",
+    "hash_file",
+    "make_directories",
+    "move",
+    "new_directory",
+    "open_regular",
+    "open_to_append",
+    "read_regular",
+    "remove_all_unfinished",
+    "remove_unfinished",
+    "replace_file",
+    "replacing",
+    "scratch_directory",
+    "sync_directory",
+    "sync_file",
+    "sync_tree",
+    "try_lock",
+    "write_new",
+]
+
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EACCES)
 
 
 class Written(NamedTuple):
@@ -32,13 +71,70 @@ class Written(NamedTuple):
     sha256: str
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read its bytes. A directory, named pipe, socket or device is a UserError.
+
+    Opening a named pipe that nobody writes to would wait for ever. Symbolic links are followed. A file that
+    is missing or may not be read is the OSError of the system: the caller knows what the file was for.
+    """
+    return os.fdopen(_open_regular(path, os.O_RDONLY), "rb")
+
+
+def open_to_append(path: Path) -> BufferedWriter:
+    """The same to write at the end of a file, which is made if it is missing."""
+    return os.fdopen(_open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """The bytes of a file, opened as `open_regular` does. More than `limit` bytes are a UserError, and no
+    memory is taken for them."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > limit else file.read(limit + 1)
+    if max(size, len(data)) > limit:
+        raise UserError(f"{path}: too large: {max(size, len(data)):,} bytes, and {limit:,} are allowed here")
+    return data
+
+
 def hash_file(path: Path) -> str:
-    """SHA-256 of its bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """SHA-256 of the bytes of a file, opened as `open_regular` does."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o644) -> Written:
+def _open_regular(path: Path, flags: int) -> int:
+    with suppress(FileNotFoundError):  # to open some devices has effects, so look first
+        _refuse_unless_regular(path, path.stat().st_mode)
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    try:
+        _refuse_unless_regular(path, os.fstat(descriptor).st_mode)  # it may have been exchanged since
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse_unless_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: this is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a file")
+
+
+@contextmanager
+def explained(path: Path, done: str = "written") -> Iterator[None]:
+    """An error of the system while `path` is written, or read, becomes one sentence."""
+    try:
+        yield
+    except OSError as error:
+        named = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else path
+        path, about, reason = final_name(path), str(final_name(named)), error.strerror or str(error)
+        if isinstance(error, FileExistsError):
+            raise UserError(f"{about}: {reason}; choose another directory with --out") from error
+        if about == str(path) or about.startswith(f"{path}{os.sep}"):
+            raise UserError(f"{about}: cannot be {done} ({reason})") from error
+        raise UserError(f"{about}: {reason}") from error
+
+
+def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o666) -> Written:
     """Write a file that must not exist yet, and force its bytes to disk. Its name is not forced."""
     size, digest = 0, hashlib.sha256()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -55,116 +151,163 @@ def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o64
     return Written(size, digest.hexdigest())
 
 
-def replace_file(path: Path, data: bytes, mode: int = 0o644) -> None:
+def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
     """Whoever reads `path` finds the old bytes or the new ones, never a part of them."""
     with replacing(path, mode) as file:
         file.write(data)
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` when the `with` block ends without an error."""
+def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of `path` when the `with` block ends without an error.
+
+    Without `mode` the new file has the permissions of the old one, or those that the umask leaves. A symbolic
+    link stays, and what it points to is replaced. Anything but a file at `path` is a UserError.
+    """
+    path, old_mode = _file_to_replace(path)
+    permissions = old_mode if mode is None else mode
     remove_unfinished(path)
-    temporary = _unfinished_name(path)
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
-            _try_lock(descriptor)
+
+    def create(temporary: Path) -> int:
+        allowed = 0o666 if permissions is None else permissions
+        return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, allowed)
+
+    with claimed(path, create) as (temporary, descriptor):
+        if permissions is not None:
+            with suppress(PermissionError):  # some file systems have no permissions
+                os.fchmod(descriptor, permissions)
+        with os.fdopen(descriptor, "w+b", closefd=False) as file:
             yield file
-            file.flush()
-            os.fsync(descriptor)
-            os.replace(temporary, path)  # noqa: PTH105
+            sync_file(file)
+        os.replace(temporary, path)  # noqa: PTH105
         sync_directory(path.parent)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+
+
+def _file_to_replace(path: Path) -> tuple[Path, int | None]:
+    """The file itself, and its permissions where it exists."""
+    file = path.resolve() if path.is_symlink() else path
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return file, None
+    _refuse_unless_regular(path, mode)
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return file, stat.S_IMODE(mode)
+
+
+@contextmanager
+def new_directory(path: Path, keep_existing: bool = False, replace_existing: bool = False) -> Iterator[Path]:
+    """A directory to fill, which gets the name `path` when the `with` block ends without an error.
+
+    An empty directory at `path` is replaced. Anything else there raises FileExistsError, at once, or in the
+    end where another process was quicker. With `keep_existing` the directory of the other process stays and
+    this one is dropped; with `replace_existing` the old directory goes when the new one is complete.
+    """
+    path = path.resolve() if path.is_symlink() or not path.name else path
+    make_directories(path.parent)
+    remove_unfinished(path)
+    if not (keep_existing or replace_existing):
+        _refuse_occupied(path)
+    with claimed(path, _make_and_open) as (temporary, _):
+        yield temporary
+        sync_tree(temporary)
+        with moved_aside(path) if replace_existing else nullcontext():
+            try:
+                os.rename(temporary, path)  # noqa: PTH104
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+                if not keep_existing:
+                    what = "another process has just written it"
+                    raise FileExistsError(errno.EEXIST, what, str(path)) from None
+            sync_directory(path.parent)
+
+
+def _refuse_occupied(path: Path) -> None:
+    if os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(errno.EEXIST, "there is something here", str(path))
+    if path.resolve() == Path.cwd():
+        raise FileExistsError(errno.EEXIST, "this is the current directory", str(path))
+
+
+def _make_and_open(temporary: Path, mode: int = 0o777) -> int:
+    os.mkdir(temporary, mode)  # noqa: PTH102
+    try:
+        return os.open(temporary, os.O_RDONLY)
+    except OSError:
+        rmtree(temporary, ignore_errors=True)
         raise
 
 
 @contextmanager
-def new_directory(path: Path, keep_existing: bool = False) -> Iterator[Path]:
-    """A directory to fill, which gets the name `path` when the `with` block ends without an error.
-
-    An empty directory at `path` is replaced. Anything else there raises FileExistsError, also if another
-    process was first; with `keep_existing` the directory of the other process stays and this one is dropped.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(path)
-    temporary = _unfinished_name(path)
-    os.mkdir(temporary)  # noqa: PTH102
-    descriptor = os.open(temporary, os.O_RDONLY)
-    try:
-        _try_lock(descriptor)
+def scratch_directory() -> Iterator[Path]:
+    """A directory in the system's folder for temporary files, removed in the end. If the process is killed,
+    the next one that asks for a scratch directory removes it."""
+    name = Path(tempfile.gettempdir(), f"dragoman-{os.getuid()}")
+    remove_unfinished(name)
+    with claimed(name, lambda temporary: _make_and_open(temporary, 0o700)) as (temporary, _):
         yield temporary
-        sync_tree(temporary)
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and those above it that are missing; each name is forced to disk."""
+    if not path.is_dir():
+        make_directories(path.parent)
         try:
-            os.rename(temporary, path)  # noqa: PTH104
-        except OSError:
+            os.mkdir(path)  # noqa: PTH102
+        except FileExistsError:
             if not path.is_dir():
-                raise
-            if not keep_existing:
-                raise FileExistsError(f"{path}: another process has written it") from None
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
         sync_directory(path.parent)
-    finally:
-        os.close(descriptor)
-        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def move(path: Path, target: Path) -> None:
+    """Give a file or directory another name in its directory, and force that to disk. A file or an empty
+    directory at `target` is replaced."""
+    os.replace(path, target)  # noqa: PTH105
+    sync_directory(target.parent)
+
+
+def discard(directory: Path) -> None:
+    """Delete a directory. Its name goes first, so that nobody ever sees a part of it."""
+    temporary = unfinished_name(directory)
+    move(directory, temporary)
+    rmtree(temporary, ignore_errors=True)
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Force what was written to an open file to disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_tree(directory: Path) -> None:
     """Force every file below a directory to disk, then the names in it."""
     for parent, _, names in os.walk(directory, topdown=False):
         for name in names:
-            descriptor = os.open(Path(parent, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            path = Path(parent, name)
+            if stat.S_ISREG(path.lstat().st_mode):
+                _sync(path)
         sync_directory(Path(parent))
 
 
 def sync_directory(path: Path) -> None:
-    """Force the names in a directory to disk: a rename is only then certain to survive a power cut."""
+    """Force the names in a directory to disk: a rename is only then certain to survive a power cut. Some file
+    systems cannot, and some directories may be written to and not read."""
+    try:
+        _sync(path)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         os.close(descriptor)
-
-
-def remove_unfinished(path: Path) -> None:
-    """Delete what processes that died while they wrote `path` have left beside it."""
-    with suppress(OSError):
-        entries = [entry for entry in path.parent.iterdir() if _belongs_to(entry, path)]
-        for entry in entries:
-            with suppress(OSError):  # another process may be deleting it too
-                _remove_if_abandoned(entry)
-
-
-def _remove_if_abandoned(entry: Path) -> None:
-    descriptor = os.open(entry, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:
-        if not _try_lock(descriptor):
-            return
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
-
-
-def _unfinished_name(path: Path) -> Path:
-    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
-
-
-def _belongs_to(entry: Path, path: Path) -> bool:
-    begin = f".{path.name[:100]}."
-    return entry.name.startswith(begin) and len(entry.name) == len(begin) + 8 + len(_SUFFIX)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -11,8 +11,8 @@ import pytest
 
 from checkpoint.saved import assert_is, entries, save
 from dragoman import checkpoint
-from dragoman.checkpoint.files import write_atomically
 from dragoman.errors import UserError
+from dragoman.files import replace_file
 
 # --- crashes -----------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ def test_an_error_at_every_file_operation_is_one_sentence(tmp_path: Path) -> Non
 
 def test_small_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "best.json"
-    write_atomically(path, b"old")
+    replace_file(path, b"old")
     number = 0
     for number in range(1, 20):
         with pytest.MonkeyPatch.context() as patch:
@@ -137,10 +137,10 @@ def test_small_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
 
             fail_at(patch, number, crash)
             try:
-                write_atomically(path, b"new one")
+                replace_file(path, b"new one")
             except Crash:
                 assert path.read_bytes() in (b"old", b"new one")
-                write_atomically(path, b"old")
+                replace_file(path, b"old")
             else:
                 break
     assert number > 5

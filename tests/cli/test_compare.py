@@ -135,7 +135,7 @@ def test_a_picture_that_cannot_be_replaced_is_named(
     (tmp_path / "lengths.png").mkdir()
     result = compare(runs[0], "--test", *files, "--out", tmp_path / "lengths", "--bootstrap", 0)
     assert isinstance(result.exception, UserError), result.output
-    assert "lengths.png: cannot be written" in str(result.exception)
+    assert "lengths.png: this is a directory, not a file" in str(result.exception)
 
 
 def test_without_matplotlib_nothing_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:

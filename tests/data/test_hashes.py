@@ -20,9 +20,10 @@ from dragoman.data.clean import (
     reason_of,
 )
 from dragoman.data.config import CleanConfig
+from dragoman.data.hashed import OutputFiles
 from dragoman.data.hashes import NumberWriter, contains, map_numbers, mark_repeats, write_sorted_set
-from dragoman.data.match import hash_pair, hash_text, mix, normalise
 from dragoman.data.split import hold_out
+from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 
 
 @pytest.mark.parametrize("partition", [1 << 21, 1000, 37])
@@ -45,7 +46,8 @@ def test_repeats_across_partitions_against_a_set(
             assert after == (DUPLICATE if value in seen else KEPT)
             seen.add(value)
 
-    write_sorted_set(hashes, codes, tmp_path / "set", tmp_path)
+    with OutputFiles() as output:
+        write_sorted_set(hashes, codes, output.create(tmp_path / "set"), tmp_path)
     written = map_numbers(tmp_path / "set", np.uint64)
     assert written.tolist() == sorted(seen)
     probes = np.concatenate([pool, pool + np.uint64(1)])
@@ -56,7 +58,8 @@ def test_repeats_across_partitions_against_a_set(
 def test_empty_sets(tmp_path: Path) -> None:
     nothing = np.empty(0, dtype=np.uint64)
     mark_repeats(nothing, np.empty(0, dtype=np.uint8), DUPLICATE, tmp_path)
-    write_sorted_set(nothing, np.empty(0, dtype=np.uint8), tmp_path / "set", tmp_path)
+    with OutputFiles() as output:
+        write_sorted_set(nothing, np.empty(0, dtype=np.uint8), output.create(tmp_path / "set"), tmp_path)
     assert len(map_numbers(tmp_path / "set", np.uint64)) == 0
     assert contains(nothing, np.array([1, 2], dtype=np.uint64)).tolist() == [False, False]
 
@@ -94,7 +97,7 @@ def test_normalised_equality(one: str, other: str, same: bool) -> None:
 
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hash_text("Grüße\u2028") == 0x9CA6A2FDABD696A7
-    code = "from dragoman.data.match import hash_pair; print(hash_pair('a', 'b'))"
+    code = "from dragoman.data.text_hash import hash_pair; print(hash_pair('a', 'b'))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -1,16 +1,14 @@
 import json
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from data.conftest import Decoded, MakePairs, WriteCorpus
+from data.damage import reseal
 from dragoman.data.corpus import CleanConfig, DataConfig, Prepared, SourceConfig, overlap, prepare
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
@@ -69,15 +67,17 @@ def test_a_damaged_cache_entry_is_made_again(
     whole = ids.read_bytes()
     ids.write_bytes(whole[:-2])
     with pytest.raises(
-        UserError, match=r"train\.src\.ids: expected \d+ bytes, the file has \d+ bytes; prepare again"
+        UserError, match=r"train\.src\.ids: damaged: expected [\d,]+ bytes, the file has [\d,]+ bytes; give"
     ):
         Prepared.open(prepared.directory)
     assert decoded(prepare(data, CHARS, seed=1, cache=tmp_path / "cache")) == expected
     (prepared.directory / "seen.src").unlink()
     with pytest.raises(UserError, match=r"seen\.src: .* the file is missing"):
         Prepared.open(prepared.directory)
-    with pytest.raises(UserError, match=r"no prepared corpus here \(seen\.src is missing\)"):
+    with pytest.raises(UserError, match=r"seen\.src: .* the file is missing"):
         overlap(prepared.directory, ["x"], "src")
+    with pytest.raises(UserError, match=r"no prepared corpus here \(meta\.json is missing\)"):
+        overlap(tmp_path, ["x"], "src")
 
 
 def test_open_refuses_what_is_not_a_prepared_corpus(
@@ -88,18 +88,26 @@ def test_open_refuses_what_is_not_a_prepared_corpus(
     data = DataConfig((write_corpus(make_pairs(60)),), valid_size=5)
     prepared = prepare(data, CHARS, seed=1, cache=tmp_path / "cache")
     meta = prepared.directory / "meta.json"
-    whole = json.loads(meta.read_text())
+    whole = meta.read_bytes()
     for change, message in (
         ({"version": 99}, "prepared in format 99"),
         ({"tokenizers": ["0" * 64]}, "not the tokenizer of this corpus"),
         ({"extra": 1}, "extra: unknown field"),
-        ({"train": whole["train"] | {"pairs": 3}}, r"train\.src\.\* do not fit together"),
+        ({"train": json.loads(whole)["train"] | {"pairs": 3}}, "what is said of 'train' contradicts itself"),
     ):
-        meta.write_text(json.dumps(whole | change))
+        reseal(prepared.directory, lambda plain, change=change: plain.update(change))
         with pytest.raises(UserError, match=message):
             Prepared.open(prepared.directory)
-    meta.write_text("{")
-    with pytest.raises(UserError, match=r"meta\.json: cannot be read"):
+        meta.write_bytes(whole)
+    for text in ("{", "[]", "1", "", "[" * 100_000, whole.decode().replace("1", "2", 1)):
+        meta.write_text(text)
+        with pytest.raises(
+            UserError, match=r"meta\.json: damaged: it is not what was written; give the command"
+        ):
+            Prepared.open(prepared.directory)
+    with meta.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match=r"meta\.json: damaged"):
         Prepared.open(prepared.directory)
 
 
@@ -128,7 +136,7 @@ def test_a_run_holds_its_data(
     with pytest.raises(UserError, match="holds another corpus already"):
         other.link_into(tmp_path / "copy")
     (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(UserError, match=r"data: cannot hold the prepared corpus \("):
+    with pytest.raises(UserError, match=r"data: cannot hold the prepared data \("):
         prepared.link_into(tmp_path / "file" / "data")
     expected = decoded(prepared)
     shutil.rmtree(tmp_path / "cache")
@@ -175,55 +183,6 @@ def test_cache_that_cannot_be_written(
     (tmp_path / "file").write_text("not a directory")
     with pytest.raises(UserError, match="cannot write the prepared corpus"):
         prepare(DataConfig((write_corpus(make_pairs(20)),)), CHARS, seed=1, cache=tmp_path / "file")
-
-
-def _prepare_here(files: tuple[str, ...], cache: str) -> str:
-    return str(prepare(DataConfig((SourceConfig(files),)), CHARS, seed=1, cache=Path(cache)).directory)
-
-
-def test_preparing_at_the_same_time(tmp_path: Path, write_corpus: WriteCorpus, make_pairs: MakePairs) -> None:
-    source = write_corpus(make_pairs(3000))
-    cache = str(tmp_path / "cache")
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        directories = pool.starmap_async(_prepare_here, [(source.files, cache)] * 6).get(timeout=120)
-    assert len(set(directories)) == 1
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(directories[0]).name]
-    assert len(Prepared.open(Path(directories[0])).train) > 2000
-
-
-_PREPARE = """
-import sys
-from pathlib import Path
-from dragoman.data.corpus import *
-from dragoman.text.tokenizer import TokenizerConfig
-data = DataConfig((SourceConfig(tuple(sys.argv[2:])),))
-tell = lambda *event: print(event, flush=True)
-prepare(data, TokenizerConfig(), seed=1, cache=Path(sys.argv[1]), progress=tell)
-"""
-
-
-def test_leftovers_of_a_killed_process_are_removed(
-    tmp_path: Path, write_corpus: WriteCorpus, make_pairs: MakePairs
-) -> None:
-    source = write_corpus(make_pairs(30_000))
-    cache = tmp_path / "cache"
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PREPARE, str(cache), *source.files], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    while "read" not in process.stdout.readline():
-        pass
-    leftovers = list(cache.glob(".unfinished-*"))
-    assert len(leftovers) == 1
-    small = write_corpus(make_pairs(20), "small")
-    prepare(DataConfig((small,)), CHARS, seed=1, cache=cache)
-    assert leftovers[0].exists()  # its process is alive
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    time.sleep(0.05)
-    prepare(DataConfig((small,)), CHARS, seed=2, cache=cache)
-    assert not leftovers[0].exists()
 
 
 _MEASURE = """

@@ -1,15 +1,16 @@
 """A store in shards holds what a whole one holds, pair for pair and batch for batch, wherever they lie."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from data.conftest import MakePairs, WriteCorpus
+from data.damage import reseal
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import DataConfig, Prepared, ShardConfig, SourceConfig, prepare
 from dragoman.data.sampler import BucketSampler, tempered
@@ -97,28 +98,40 @@ def test_a_lost_shard_is_named_and_made_again_in_its_place(prepare_in: Prepare, 
     expected = contents(prepared)
     shard = (prepared.directory / "train-00001.src.ids").resolve()
     shard.write_bytes(shard.read_bytes()[:-2])
-    with pytest.raises(UserError, match=rf"train-00001\.src\.ids: .* has \d+ bytes \({shard}\); prepare"):
+    with pytest.raises(UserError, match=rf"train-00001\.src\.ids: .* has [\d,]+ bytes \({shard}\); give"):
         Prepared.open(run.directory)
     shard.unlink()
-    with pytest.raises(UserError, match=r"train-00001\.src\.ids: .* is missing \(.*\); prepare again"):
+    with pytest.raises(UserError, match=r"train-00001\.src\.ids: .* is missing \(.*\); give the command"):
         Prepared.open(run.directory)
     assert contents(prepare_in("cache", 60, tmp_path / "disk")) == expected
     assert contents(Prepared.open(run.directory)) == expected
     (tmp_path / "cache").rename(tmp_path / "gone")
     shard.write_bytes(b"")  # a damaged one that no prepared corpus points to any more
     assert contents(prepare_in("cache", 60, tmp_path / "disk")) == expected
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == [shard.parent.name]
 
 
-def test_shards_that_do_not_fit_are_refused_when_they_are_read(prepare_in: Prepare) -> None:
+def test_shards_cut_in_another_way_leave_those_of_runs_alone(prepare_in: Prepare, tmp_path: Path) -> None:
+    run = prepare_in("cache", 60, tmp_path / "disk").link_into(tmp_path / "run" / "data")
+    expected = contents(run)
+    (run.directory.parent.parent / "cache" / run.fingerprint / "seen.src").unlink()
+    assert contents(prepare_in("cache", 70, tmp_path / "disk")) == expected
+    assert contents(Prepared.open(run.directory)) == expected
+    assert len(list((tmp_path / "disk").iterdir())) == 2
+
+
+def test_shards_that_do_not_fit_are_refused(prepare_in: Prepare) -> None:
     prepared = prepare_in("cache", 60)
-    meta = prepared.directory / "meta.json"
-    plain = json.loads(meta.read_text())
-    plain["train"]["shards"][1]["pairs"] += 1
-    meta.write_text(json.dumps(plain))
-    store = Prepared.open(prepared.directory).train
-    store.src(0)
-    with pytest.raises(UserError, match=r"train-00001\.src\.\* do not fit together"):
-        store.src(70)
+
+    def edit(plain: dict[str, Any]) -> None:
+        plain["train"]["shards"][1]["pairs"] += 1
+        plain["train"]["shards"][2]["pairs"] -= 1
+
+    reseal(prepared.directory, edit)
+    with pytest.raises(
+        UserError, match=r"train-00001\.src\.offsets: damaged: [\d,]+ bytes belong to its pairs"
+    ):
+        Prepared.open(prepared.directory)
 
 
 def test_text_in_shards_has_the_same_blocks(tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.store import PairStore, StoreWriter
+from dragoman.data.hashed import OutputFiles, StoreFiles
+from dragoman.data.store import PairStore
+from dragoman.data.store_writer import StoreWriter
 
 WORD = np.dtype(np.uint16)
 
 
 def stored(directory: Path, corpora: list[list[list[int]]]) -> PairStore:
     """Each corpus is a list of lines; an empty line is not stored, but counted, as the preparation does."""
-    with StoreWriter(directory, "text", WORD, WORD) as writer:
+    with OutputFiles() as output:
+        writer = StoreWriter(output, directory, "text", WORD, WORD)
         for lines in corpora:
             for number, line in enumerate(lines, 1):
                 ids = (np.array(line, dtype=np.int64), np.array([len(line)]))
@@ -20,4 +23,4 @@ def stored(directory: Path, corpora: list[list[list[int]]]) -> PairStore:
                 writer.append(nothing, ids, np.array([number]), keep, nothing)
             writer.end_corpus()
         meta = writer.finish([f"{n}.txt" for n in range(len(corpora))], [1.0] * len(corpora))
-    return PairStore(directory, "text", meta)
+    return PairStore(StoreFiles(directory, output.hashed), "text", meta)

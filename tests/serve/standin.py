@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 
 from starlette.testclient import TestClient
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory

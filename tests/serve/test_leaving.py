@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import JointState
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import JointState
+from dragoman.decode.translator.translator import Translator
 from dragoman.serve.batcher import Kindred
 from dragoman.serve.limits import Limits
 from dragoman.serve.service import Served, Service

@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
-from dragoman.serve.memory import Memory, distance, open_memories
+from dragoman.serve.memory import Memory, distance, open_memories, similarity
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Entry, Glossary
 from serve.standin import Shouter, service_of
@@ -41,6 +41,15 @@ def test_a_memory_ranks_by_similarity() -> None:
     assert (found[0].target, found[0].quality) == ("77", 100.0)
     assert all(one.quality >= two.quality for one, two in itertools.pairwise(found))
     assert memory.matches("quite another thing") == [] and memory.matches("") == []
+
+
+def test_only_the_same_sentence_is_a_match_of_100() -> None:
+    """One character in a thousand is another sentence, however the share rounds."""
+    long = "word " * 250 + "end"
+    memory = Memory([(long, "a"), (long.replace("end", "und"), "b")])
+    assert [(one.target, one.quality) for one in memory.matches(long)] == [("a", 100.0), ("b", 99.0)]
+    assert similarity(long, long + "s") == 99.0 and similarity(long, f" {long}  ") == 100.0
+    assert similarity("abcdefghij", "abcdefghix") == 90.0 and similarity("ab", "abcdefg") == 0.0
 
 
 def test_memories_find_their_pair(tmp_path: Path) -> None:

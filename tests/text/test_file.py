@@ -65,7 +65,7 @@ def test_saving_is_atomic(saved: Path, grid: dict[str, Tokenizer], monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(UserError, match=rf"{saved.name}: the tokenizer cannot be written \(No space"):
+    with pytest.raises(UserError, match=rf"{saved.name}: cannot be written \(No space"):
         grid["char"].save(saved)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]

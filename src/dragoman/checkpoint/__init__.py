@@ -5,14 +5,14 @@
         state.json                                                 everything else
         manifest.json                                              size and SHA-256 of each file above
 
-A checkpoint is written into a temporary directory, each file and then the directory forced to disk, renamed,
-and the parent forced to disk: at any moment a name stands for a whole checkpoint or for none. Reading
-checks every hash, because safetensors loads a file with a flipped bit without a word. There is no pickle.
+A checkpoint is written into a temporary directory, which gets its name when all of it is on the disk: at any
+moment a name stands for a whole checkpoint or for none. Reading checks every hash, because safetensors loads
+a file with a flipped bit without a word. There is no pickle.
 """
 
+import errno
 import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,32 +22,43 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
-from dragoman.checkpoint.files import (
-    Content,
-    Written,
-    disk_full,
-    from_bytes,
-    from_tensors,
-    is_disk_full,
-    space_for,
-    sync_directory,
-    write,
-)
+from dragoman.checkpoint.files import Content, disk_full, from_bytes, from_tensors, is_disk_full, space_for
+from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
-from dragoman.files import hash_file
+from dragoman.files import (
+    Written,
+    discard,
+    final_name,
+    hash_file,
+    make_directories,
+    move,
+    new_directory,
+    read_regular,
+    remove_all_unfinished,
+    remove_unfinished,
+    write_new,
+)
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
 _SUFFIX = ".safetensors"
 _FORMAT = 1
-_MANIFEST_LIMIT = 1 << 20
-_TEMPORARY = (".saving-", ".removing-")
+_MANIFEST_LIMIT, _STATE_LIMIT = 1 << 20, 1 << 28
+_EARLIER = (".saving-", ".removing-")
+"""Unfinished directories of earlier versions."""
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
 
 Tensors = dict[str, Tensor]
+
+
+class Damaged(UserError):
+    """A checkpoint is not what was once written, so an older one may take its place.
+
+    A checkpoint that cannot be read just now (no permission, a disk or a server that fails) is a plain
+    UserError: it may be whole, and nothing is put in its place.
+    """
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,9 @@ class Checkpoint:
         if part not in self.parts:
             raise UserError(f"{self.path}: this checkpoint has no {file.name}")
         try:
-            return load_file(file, device=str(device))
-        except (SafetensorError, OSError) as error:
-            raise UserError(f"{file}: not a safetensors file ({error})") from None
+            return load_tensors(file, device)
+        except OSError as error:
+            raise _unreadable(file, error) from None
 
 
 def save(
@@ -83,38 +94,39 @@ def save(
     the disk is full. A checkpoint of the same name is replaced.
     """
     refuse_non_finite(tensors)
-    if not root.is_dir():
-        root.mkdir(parents=True)
-    clean(root)
-    contents = {f"{part}{_SUFFIX}": from_tensors(entries) for part, entries in tensors.items()}
+    contents = _contents(tensors)
     contents[STATE] = from_bytes(json.dumps(state, indent=1, sort_keys=True, allow_nan=False).encode())
     needed = space_for(contents.values())
-    if shutil.disk_usage(root).free < needed:
-        raise disk_full(root, needed)
-    temporary = root / f"{_TEMPORARY[0]}{name}"
     try:
-        _write_all(temporary, contents)
-        _move_in(temporary, root / name)
+        make_directories(root)
+        clean(root)
+        if shutil.disk_usage(root).free < needed:
+            raise disk_full(root, needed)
+        with new_directory(root / name, replace_existing=True) as directory:
+            written = {
+                file: write_new(directory / file, content.chunks) for file, content in contents.items()
+            }
+            write_new(directory / MANIFEST, (_manifest(written),))
     except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
         if is_disk_full(error):
             raise disk_full(root, needed) from None
-        raise UserError(f"{root / name}: the checkpoint cannot be written ({error.strerror})") from error
+        where = final_name(root / name)
+        raise UserError(f"{where}: the checkpoint cannot be written ({error.strerror})") from error
     return root / name
 
 
-def _write_all(directory: Path, contents: Mapping[str, Content]) -> None:
-    os.mkdir(directory)  # noqa: PTH102 (through `os`, as the tests that let it fail need it)
-    written = {file: write(directory / file, content) for file, content in contents.items()}
-    write(directory / MANIFEST, from_bytes(_manifest(written)))
-    sync_directory(directory)
+def _contents(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Content]:
+    return {f"{part}{_SUFFIX}": from_tensors(entries) for part, entries in tensors.items()}
 
 
-def _move_in(temporary: Path, final: Path) -> None:
-    if final.exists():  # a damaged checkpoint that training has come to for the second time
-        remove(final)
-    os.rename(temporary, final)  # noqa: PTH104
-    sync_directory(final.parent)
+def space_needed(tensors: Mapping[str, Mapping[str, Tensor]]) -> int:
+    """Bytes of disk that a checkpoint of these tensors takes, but for its state."""
+    return space_for(_contents(tensors).values())
+
+
+def space_used(root: Path) -> int:
+    """Bytes of disk that the checkpoints take."""
+    return sum(file.stat().st_size for name in names(root) for file in (root / name).iterdir())
 
 
 def _manifest(files: Mapping[str, Written]) -> bytes:
@@ -142,29 +154,36 @@ def verify(path: Path) -> dict[str, Written]:
         try:
             size = file.stat().st_size
             if size != expected.size:
-                raise UserError(
-                    f"{file}: damaged: it has {size:,} bytes, its manifest says {expected.size:,}"
-                )
+                raise Damaged(f"{file}: damaged: it has {size:,} bytes, its manifest says {expected.size:,}")
             if hash_file(file) != expected.sha256:
-                raise UserError(f"{file}: damaged: its SHA-256 is not the one in its manifest")
+                raise Damaged(f"{file}: damaged: its SHA-256 is not the one in its manifest")
         except OSError as error:
-            raise UserError(f"{file}: damaged: it cannot be read ({error.strerror})") from None
+            raise _unreadable(file, error) from None
     return files
 
 
+def _unreadable(path: Path, error: OSError) -> UserError:
+    if error.errno in _NOT_THERE:
+        return Damaged(f"{path}: damaged: it cannot be read ({error.strerror})")
+    return UserError(
+        f"{path}: cannot be read ({error.strerror or error}), and may be whole, so nothing is done without "
+        f"it: make it readable, or move {path.parent} away to go on without it"
+    )
+
+
 def _read_manifest(path: Path) -> dict[str, Written]:
-    if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: there is no such checkpoint")
-    damaged = UserError(f"{path}: damaged: this is not a checkpoint's manifest")
+    damaged = Damaged(f"{path}: damaged: this is not a checkpoint's manifest")
     try:
-        if path.stat().st_size > _MANIFEST_LIMIT:
-            raise damaged
-        raw = path.read_bytes()
+        if not path.parent.is_dir():
+            raise Damaged(f"{path.parent}: there is no such checkpoint")
+        raw = read_regular(path, _MANIFEST_LIMIT)
         data = json.loads(raw)
         files = {str(k): Written(int(v["size"]), str(v["sha256"])) for k, v in data["files"].items()}
         written_by = data["format"]
     except OSError as error:
-        raise UserError(f"{path}: damaged: it cannot be read ({error.strerror})") from None
+        raise _unreadable(path, error) from None
+    except Damaged:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise damaged from None
     if isinstance(written_by, int) and written_by > _FORMAT and b'"seal"' in raw:
@@ -176,15 +195,23 @@ def _read_manifest(path: Path) -> dict[str, Written]:
 
 def load(path: Path) -> Checkpoint:
     """Verify every file and read the state."""
+    remove_unfinished(path)  # a process that died while it replaced this checkpoint
     files = verify(path)
     parts = tuple(file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
+    return Checkpoint(path, parts, read_state(path))
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What state.json of a checkpoint says; not verified."""
     try:
-        state = json.loads((path / STATE).read_bytes())
+        state = json.loads(read_regular(path / STATE, _STATE_LIMIT))
+    except OSError as error:
+        raise _unreadable(path / STATE, error) from None
     except (ValueError, RecursionError):
-        raise UserError(f"{path / STATE}: not valid JSON") from None
+        raise Damaged(f"{path / STATE}: not valid JSON") from None
     if not isinstance(state, dict):
-        raise UserError(f"{path / STATE}: expected a mapping of fields")
-    return Checkpoint(path, parts, state)
+        raise Damaged(f"{path / STATE}: expected a mapping of fields")
+    return state
 
 
 def names(root: Path) -> list[str]:
@@ -199,13 +226,16 @@ def name_of(update: int) -> str:
 
 
 def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
-    """The newest checkpoint that verifies. Newer ones that do not are named in a warning."""
+    """The newest checkpoint that verifies. Newer ones that are damaged are named in a warning; one that
+    cannot be read is an error, since it may be the newest."""
     warn = warn or logging.getLogger("dragoman").warning
     damaged = []
     for name in reversed(names(root)):
         try:
             found = load(root / name)
-        except UserError as error:
+        except Damaged as error:
+            if name not in names(root):  # a training that goes on has removed it: there are newer ones now
+                return newest(root, warn)
             damaged.append(str(error))
             continue
         for message in damaged:
@@ -216,25 +246,19 @@ def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
     raise UserError(f"{root}: there is no checkpoint yet")
 
 
-def remove(path: Path) -> None:
-    """Take the name away first, so that no half-removed checkpoint is ever seen."""
-    aside = path.with_name(f"{_TEMPORARY[1]}{path.name}")
-    shutil.rmtree(aside, ignore_errors=True)
-    os.rename(path, aside)  # noqa: PTH104
-    shutil.rmtree(aside, ignore_errors=True)
-
-
 def set_aside(path: Path) -> None:
     """Take a damaged checkpoint out of the row; it stays to be looked at, under another name."""
     aside = path.with_name(f"{path.name}.damaged")
-    shutil.rmtree(aside, ignore_errors=True)
-    os.rename(path, aside)  # noqa: PTH104
+    if aside.exists():
+        discard(aside)
+    move(path, aside)
 
 
 def clean(root: Path) -> None:
-    """Remove what saves and removals that were cut short have left."""
+    """Remove what saves and removals that were cut short have left. Only for who has locked the run."""
+    remove_all_unfinished(root)
     for entry in root.iterdir():
-        if entry.name.startswith(_TEMPORARY):
+        if entry.name.startswith(_EARLIER):
             shutil.rmtree(entry, ignore_errors=True)
 
 
@@ -243,7 +267,7 @@ def prune(root: Path, keep: int, protect: Collection[str]) -> None:
     found = names(root)
     for name in found[: -max(2, keep)]:
         if name not in protect:
-            remove(root / name)
+            discard(root / name)
 
 
 def average(paths: Sequence[Path], part: str = "model") -> Tensors:

@@ -1,15 +1,10 @@
-"""Files that are either there as a whole or not at all, and the safetensors layout, written in one stream.
-
-Every system call goes through the module `os`, so that the tests can let each of them fail in turn.
-"""
+"""The safetensors layout as one stream of bytes, and the disk space that a checkpoint takes."""
 
 import errno
-import hashlib
 import json
 import math
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import UserError
+from dragoman.files import final_name
 
 _BLOCK = 4096
 """File systems give space in blocks; each file may leave most of its last one unused."""
@@ -40,11 +36,6 @@ class Content(NamedTuple):
 
     size: int
     chunks: Iterable[bytes | memoryview]
-
-
-class Written(NamedTuple):
-    size: int
-    sha256: str
 
 
 def from_bytes(data: bytes) -> Content:
@@ -81,63 +72,6 @@ def _tensor_chunks(header: bytes, tensors: Mapping[str, Tensor]) -> Iterator[byt
             yield flat.view(torch.uint8).numpy().data
 
 
-def write(path: Path, content: Content) -> Written:
-    """Write a new file and wait until the disk has it."""
-    digest = hashlib.sha256()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
-        for chunk in content.chunks:
-            digest.update(chunk)
-            rest = memoryview(chunk)
-            while len(rest):
-                rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return Written(content.size, digest.hexdigest())
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a small file: whoever reads `path` finds the old bytes or the new ones, never a part."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    write(temporary, from_bytes(data))
-    os.replace(temporary, path)  # noqa: PTH105
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_directory(out: Path, fill: Callable[[Path], None]) -> Path:
-    """Fill a directory under another name, wait for the disk, and give it its name."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out}: there is something here; choose another directory with --out")
-    temporary = out.with_name(f".{out.name}.exporting")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        fill(temporary)
-        for path in temporary.rglob("*"):
-            if path.is_file():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-        sync_directory(temporary)
-        os.rename(temporary, out)  # noqa: PTH104 (an empty directory may stand there)
-        sync_directory(out.parent)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return out
-
-
 def space_for(contents: Iterable[Content]) -> int:
     """Bytes of disk that these files will take, with the manifest and the directory beside them."""
     sizes = [content.size for content in contents]
@@ -147,7 +81,7 @@ def space_for(contents: Iterable[Content]) -> int:
 def disk_full(path: Path, needed: int) -> UserError:
     free = shutil.disk_usage(path).free
     return UserError(
-        f"{path}: the disk is full: a checkpoint needs {needed:,} bytes and {free:,} are free; "
+        f"{final_name(path)}: the disk is full: a checkpoint needs {needed:,} bytes and {free:,} are free; "
         "the earlier checkpoints are intact: make room and resume the run"
     )
 

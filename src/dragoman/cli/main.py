@@ -5,6 +5,7 @@ what is heavy is imported when a command is called, so that `dragoman --help` an
 """
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -37,7 +38,8 @@ from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
-from dragoman.errors import UserError, missing_extra
+from dragoman.cli.verify import verify
+from dragoman.errors import UserError, is_out_of_memory, missing_extra
 
 EXTRA_OF = {
     "torch": "train",
@@ -48,6 +50,10 @@ EXTRA_OF = {
     "ctranslate2": "fast",
     **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
 }
+
+_OUT_OF_MEMORY = (
+    "out of memory: lower train.batch_tokens or --batch-tokens, take a smaller model, or free some memory"
+)
 
 app = typer.Typer(
     name="dragoman",
@@ -62,7 +68,7 @@ app = typer.Typer(
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
     *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, serve, corpus, align_corpus, tokenize),
+    *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 app.command("import")(import_model)
@@ -86,6 +92,7 @@ def options(
 def main() -> None:
     """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
     _wait_without_spinning()
+    _leave_in_order()
     try:
         app()
     except UserError as error:
@@ -95,9 +102,17 @@ def main() -> None:
         if extra is None:
             raise
         _fail(missing_extra(str(error.name), extra, "this command"))
+    except MemoryError:
+        _fail(_OUT_OF_MEMORY)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(_OUT_OF_MEMORY)
     except BrokenPipeError:  # the reader of our output has gone, as in  dragoman translate … | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # of the system: a file that may not be read, a disk that is full
+        _fail(_OUT_OF_MEMORY if is_out_of_memory(error) else _describe(error))
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -112,6 +127,18 @@ def _wait_without_spinning() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def _fail(error: UserError) -> None:
+def _leave_in_order() -> None:
+    """SIGTERM ends a command as Ctrl-C does, so that it removes what it has not finished. Training and
+    services have ways of their own."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+
+
+def _describe(error: OSError) -> str:
+    about = "" if error.filename is None else f"{error.filename}: "
+    return f"{about}{error.strerror or error}"
+
+
+def _fail(error: UserError | str) -> None:
     print(f"dragoman: {error}", file=sys.stderr)
     sys.exit(2)

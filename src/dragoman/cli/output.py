@@ -10,6 +10,7 @@ from typing import BinaryIO
 import typer
 
 from dragoman.errors import UserError
+from dragoman.files import explained, replacing
 
 ENDINGS = (".png", ".svg", ".tsv")
 """Of a picture and its numbers."""
@@ -54,27 +55,26 @@ def output_stem(out: Path) -> Path:
     return stem
 
 
+def beside(directory: Path, ending: str) -> Path:
+    """A neighbour of a directory, with an ending after its name; the directory may be called `.` too."""
+    named = directory.resolve() if directory.name in ("", "..") else directory
+    if not named.name:
+        raise UserError(f"{directory}: this is the root of all directories; choose another")
+    return named.with_name(named.name + ending)
+
+
 def write_beside(stem: Path, contents: dict[str, bytes]) -> None:
     """Files of one name, by their endings, and a word about each."""
-    from dragoman.checkpoint.files import write_atomically
-
     for ending, content in contents.items():
         path = stem.with_name(stem.name + ending)
-        try:
-            write_atomically(path, content)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
+        write_file(path, content)
         typer.echo(f"  written to {path}" if ending == ENDINGS[0] else f"             {path}")
 
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[BinaryIO]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
+    """A device or a named pipe, such as /dev/stdout, is written to as it is; a file is replaced."""
+    with explained(path):
+        is_special = path.exists() and not path.is_file() and not path.is_dir()
+        with path.open("wb") if is_special else replacing(path) as file:
             yield file
-        temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dragoman.errors import UserError
+
 if TYPE_CHECKING:
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 
 def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:
@@ -16,7 +18,11 @@ def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> No
         typer.echo("  the training data are not with the run, so overlap with them is not checked", err=True)
         return
     data = run.directory / "data"
-    checked = {"source": overlap(data, sources, "src"), "target": overlap(data, references, "tgt")}
+    try:
+        checked = {"source": overlap(data, sources, "src"), "target": overlap(data, references, "tgt")}
+    except UserError as error:
+        typer.echo(f"  overlap with the training data is not checked: {error}", err=True)
+        return
     for label, flags in checked.items():
         seen, count = sum(flags), len(flags)
         if seen:

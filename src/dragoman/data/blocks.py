@@ -15,7 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dragoman.data.store import CorpusRange, PairStore
+from dragoman.data.sampler import CorpusRange
+from dragoman.data.store import PairStore
 from dragoman.text.tokenizer import BOS_ID, EOS_ID
 
 _MARKS = 2

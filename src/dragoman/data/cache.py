@@ -1,102 +1,69 @@
-"""Directories that appear whole or not at all, and are found again by what they were made from."""
+"""Prepared data are kept, found again by what they were made from, and made anew where they are damaged."""
 
-import os
+import logging
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TypeVar
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  (Windows has no flock; leftovers are then told by their age)
-    fcntl = None
+from dragoman.data.hashed import DamagedStore
+from dragoman.errors import UserError
+from dragoman.files import discard, remove_all_unfinished, try_lock
 
-_PREFIX = ".unfinished-"
-_LOCK = "lock"
+CACHE = ".prepared"
+"""The directory of prepared data beside runs."""
+T = TypeVar("T")
+_ATTEMPTS = 3
+_EARLIER = (".unfinished-*", ".damaged-*")
+"""Leftovers of earlier versions: with a file `lock` in them, or from before it was there."""
 _GRACE_SECONDS = 3600.0
-"""An unfinished directory without a lock may be one that another process is about to lock."""
-_OLD_SECONDS = 7 * 24 * 3600.0
 
 
-@contextmanager
-def unfinished_directory(parent: Path) -> Iterator[Path]:
-    """A directory to work in, removed in the end; what is worth keeping is published from inside it.
+def found_or_made(target: Path, open_whole: Callable[[Path], T], make: Callable[[], T]) -> T:
+    """What is at `target`, if it is whole; else what `make` puts there.
 
-    Its lock goes when the process goes, whatever ended it, so that others can tell leftovers from work.
+    Any number of processes may do this for the same target at the same time. One may take away what another
+    has just made, if it has seen the damaged directory before, and so they try again.
     """
-    parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(parent)
-    work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    lock = (work / f"{_LOCK}.new").open("wb")
+    for attempt in range(1, _ATTEMPTS + 1):
+        if target.is_dir():
+            try:
+                return open_whole(target)
+            except DamagedStore as error:
+                logging.getLogger("dragoman").warning("%s", f"{error.fact}; the data are prepared anew")
+                _discard(target)
+        try:
+            return make()
+        except DamagedStore:
+            if attempt == _ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _discard(target: Path) -> None:
     try:
-        _try_lock(lock)
-        (work / f"{_LOCK}.new").rename(work / _LOCK)  # there is never a lock file that is not locked
-        yield work
-    finally:
-        lock.close()
-        shutil.rmtree(work, ignore_errors=True)
+        discard(target)
+    except FileNotFoundError:
+        pass  # another process was quicker
+    except OSError as error:
+        raise UserError(f"{target}: damaged, and it cannot be removed ({error.strerror})") from None
 
 
-@contextmanager
-def new_directory(target: Path) -> Iterator[Path]:
-    """A directory to be filled inside the `with` block, which becomes `target` when that ends well."""
-    with unfinished_directory(target.parent) as work:
-        result = work / "result"
-        result.mkdir()
-        yield result
-        publish(result, target)
-
-
-def publish(result: Path, target: Path) -> None:
-    """Give a finished directory its name at once. If another process was first, its stays."""
-    for path in sorted(result.iterdir()):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    _fsync_directory(result)
-    try:
-        result.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-    _fsync_directory(target.parent)
-
-
-def remove_leftovers(parent: Path) -> None:
-    """Delete unfinished directories whose process has died."""
-    for work in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another process may be deleting it too
-            if _abandoned(work):
-                shutil.rmtree(work, ignore_errors=True)
+def remove_leftovers(directories: Iterable[Path]) -> None:
+    """Delete what preparations that were killed have left."""
+    for directory in directories:
+        remove_all_unfinished(directory)
+        with suppress(OSError):
+            for work in [work for pattern in _EARLIER for work in directory.glob(pattern)]:
+                if _abandoned(work):
+                    shutil.rmtree(work, ignore_errors=True)
 
 
 def _abandoned(work: Path) -> bool:
-    age = time.time() - work.stat().st_mtime
-    if fcntl is None:
-        return age > _OLD_SECONDS
     try:
-        with (work / _LOCK).open("rb") as lock:
-            return _try_lock(lock)
-    except FileNotFoundError:
-        return age > _GRACE_SECONDS
-
-
-def _try_lock(file: BinaryIO) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (work / "lock").open("rb") as lock:
+            return try_lock(lock.fileno()) is True
     except OSError:
-        return False
-    return True
-
-
-def _fsync_directory(path: Path) -> None:
-    with suppress(OSError):  # not every file system can
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        return time.time() - work.stat().st_mtime > _GRACE_SECONDS

@@ -10,34 +10,34 @@ Every pass is a stream; peak memory does not grow with the corpus.
 """
 
 import math
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
+from dragoman.config import to_dict
 from dragoman.data.alignment.links import with_links
-from dragoman.data.cache import publish, unfinished_directory
+from dragoman.data.cache import found_or_made, remove_leftovers
 from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
 from dragoman.data.encode import Encoders, Sink, encode_corpus
-from dragoman.data.fingerprint import FORMAT_VERSION, check_unchanged, fingerprint
+from dragoman.data.fingerprint import check_unchanged, fingerprint
 from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.hashed import OutputFiles
 from dragoman.data.hashes import write_sorted_set
-from dragoman.data.prepared import (
-    JOINT_TOKENIZER,
-    TOKENIZERS,
-    Prepared,
-    PreparedMeta,
-    overlap,
-    write_meta,
-)
+from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
+from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import Progress, Scan, each_code, sample, scan, sides, text_code
-from dragoman.data.shards import ShardPlaces, discard_prepared, shard_places
+from dragoman.data.seal import JOINT_TOKENIZER, write_seal
+from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
 from dragoman.data.split import count_kept, hold_out, hold_out_end
-from dragoman.data.store import CorpusRange, PairStore, StoreMeta, StoreWriter
+from dragoman.data.store import PairStore
+from dragoman.data.store_meta import StoreMeta
+from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
+from dragoman.files import new_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 __all__ = [
@@ -69,44 +69,42 @@ def prepare(
     Any number of processes may prepare the same corpus at the same time, and be killed at any moment.
     """
     report = progress or _say_nothing
+    remove_leftovers([cache, *shard_directories(data.shards)])
     name, stamps = fingerprint(data, tokenizer, seed, report, [each.sha256 for each in given])
     target = cache / name
-    if target.is_dir():
-        try:
-            return Prepared.open(target)
-        except UserError:
-            discard_prepared(target)
-    try:
-        with unfinished_directory(cache) as work, shard_places(data.shards, name) as places:
-            scratch, result = work / "scratch", work / "result"
-            scratch.mkdir()
-            result.mkdir()
-            _Preparation(data, seed, scratch, result, report, places).run(tokenizer, name, given)
+
+    def make() -> Prepared:
+        with new_directory(target, keep_existing=True) as result, shard_places(data.shards, name) as places:
+            _Preparation(data, seed, result, report, places).run(tokenizer, name, given)
             check_unchanged(stamps)
-            places.publish_into(result)
-            publish(result, target)
+            places.point_from(result)
+        return Prepared.open(target)
+
+    try:
+        return found_or_made(target, Prepared.open_whole, make)
     except OSError as error:
         where = ", ".join([str(cache), *dict.fromkeys(data.shards.directories)])
         raise UserError(f"{where}: cannot write the prepared corpus ({error.strerror or error})") from None
-    return Prepared.open(target)
 
 
 class _Preparation:
     """One making of a prepared corpus in the directory `result`."""
 
     def __init__(
-        self,
-        data: DataConfig,
-        seed: int,
-        scratch: Path,
-        result: Path,
-        report: Progress,
-        places: ShardPlaces,
+        self, data: DataConfig, seed: int, result: Path, report: Progress, places: ShardPlaces
     ) -> None:
         self.data, self.seed, self.places = data, seed, places
-        self.scratch, self.result, self.report = scratch, result, report
+        self.result, self.report = result, report
+        self.scratch, self.output = result / "scratch", OutputFiles()
 
     def run(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> None:
+        self.scratch.mkdir()
+        with self.output:
+            meta = self._write(config, fingerprint, given)
+        write_seal(self.result, to_dict(meta), self.output)
+        shutil.rmtree(self.scratch)
+
+    def _write(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> PreparedMeta:
         scanned = scan(self.data, self.scratch, self.report)
         if not self.data.valid and self.data.text:
             hold_out_end(scanned.codes, self.data.valid_size)
@@ -119,17 +117,18 @@ class _Preparation:
         files = [self.result / name for name in names]
         for file, tokenizer in zip(files, tokenizers, strict=True):
             tokenizer.save(file)
+            self.output.add(file)
         with open_workers(files, scanned.pairs) as workers:
             encoders = Encoders.of(tokenizers[0], tokenizers[-1], self.data.cleaning, workers)
             train, held_out, dropped = self._encode_train(scanned, encoders)
             valid, valid_dropped = (held_out, {}) if held_out else self._encode_valid(encoders)
         for side, hashes in (("src", scanned.src_hashes), ("tgt", scanned.tgt_hashes)):
-            write_sorted_set(hashes, scanned.codes, self.result / f"seen.{side}", self.scratch)
+            seen = self.output.create(self.result / f"seen.{side}")
+            write_sorted_set(hashes, scanned.codes, seen, self.scratch)
         names_of_tokenizers = tuple(tokenizer.sha256 for tokenizer in tokenizers)
-        meta = PreparedMeta(
+        return PreparedMeta(
             FORMAT_VERSION, fingerprint, train, valid, names_of_tokenizers, dropped, valid_dropped
         )
-        write_meta(self.result, meta, self.places.sizes())
 
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
         """One tokenizer, or one a side."""
@@ -151,27 +150,25 @@ class _Preparation:
         Sets `scanned.codes` to what became of each pair.
         """
         data = self.data
-        with ExitStack() as stack:
-            linked = any(source.alignment is not None for source in data.train)
-            train = stack.enter_context(self._writer("train", encoders, linked, data.shards.pairs))
-            valid = None if data.valid else stack.enter_context(self._writer("valid", encoders))
-            out = stack.enter_context((self.result / "train.dropped").open("wb"))
-            sink = Sink(train, valid, out, data.cleaning)
-            codes = each_code(scanned.codes)
-            done = 0
-            for number, source in enumerate(data.train):
-                read = with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
-                # Not strict: the codes go on with those of the next corpus.
-                coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
-                for final in encode_corpus(number, coded, encoders, sink):
-                    scanned.codes[done : done + len(final)] = final
-                    done += len(final)
-                    self.report("encode", done, scanned.pairs)
-            if sink.totals[KEPT] == 0:
-                raise UserError(f"train: {_nothing_left(sink.totals)}")
-            names = [source.files[0] for source in data.train]
-            train_meta = train.finish(names, [source.weight for source in data.train])
-            valid_meta = valid.finish(names, [1.0] * len(names)) if valid else None
+        linked = any(source.alignment is not None for source in data.train)
+        train = self._writer("train", encoders, linked, data.shards.pairs)
+        valid = None if data.valid else self._writer("valid", encoders)
+        sink = Sink(train, valid, self.output.create(self.result / "train.dropped"), data.cleaning)
+        codes = each_code(scanned.codes)
+        done = 0
+        for number, source in enumerate(data.train):
+            read = with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
+            # Not strict: the codes go on with those of the next corpus.
+            coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
+            for final in encode_corpus(number, coded, encoders, sink):
+                scanned.codes[done : done + len(final)] = final
+                done += len(final)
+                self.report("encode", done, scanned.pairs)
+        if sink.totals[KEPT] == 0:
+            raise UserError(f"train: {_nothing_left(sink.totals)}")
+        names = [source.files[0] for source in data.train]
+        train_meta = train.finish(names, [source.weight for source in data.train])
+        valid_meta = valid.finish(names, [1.0] * len(names)) if valid else None
         return train_meta, valid_meta, _by_reason(sink.totals)
 
     def _encode_valid(self, encoders: Encoders) -> tuple[StoreMeta, dict[str, int]]:
@@ -179,16 +176,16 @@ class _Preparation:
         be given is left out."""
         data = self.data
         lenient = CleanConfig(max_length=data.cleaning.max_length, max_ratio=math.inf)
-        with self._writer("valid", encoders) as valid, (self.result / "valid.dropped").open("wb") as out:
-            sink = Sink(valid, None, out, lenient)
-            for number, source in enumerate(data.valid):
-                read = read_pairs(source, data.src_lang, data.tgt_lang)
-                coded = ((text_code(*sides(pair, data), lenient), pair) for pair in read)
-                for _ in encode_corpus(number, coded, encoders, sink):
-                    self.report("encode valid", int(sink.totals.sum()), None)
-            if sink.totals[KEPT] == 0:
-                raise UserError(f"valid: {_nothing_left(sink.totals)}")
-            meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
+        valid = self._writer("valid", encoders)
+        sink = Sink(valid, None, self.output.create(self.result / "valid.dropped"), lenient)
+        for number, source in enumerate(data.valid):
+            read = read_pairs(source, data.src_lang, data.tgt_lang)
+            coded = ((text_code(*sides(pair, data), lenient), pair) for pair in read)
+            for _ in encode_corpus(number, coded, encoders, sink):
+                self.report("encode valid", int(sink.totals.sum()), None)
+        if sink.totals[KEPT] == 0:
+            raise UserError(f"valid: {_nothing_left(sink.totals)}")
+        meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
         return meta, _by_reason(sink.totals)
 
     def _writer(
@@ -199,7 +196,9 @@ class _Preparation:
             for tokenizer in (encoders.src, encoders.tgt)
         )
         elsewhere = self.places.directories
-        return StoreWriter(self.result, name, src_dtype, tgt_dtype, linked, shard_pairs, elsewhere)
+        return StoreWriter(
+            self.output, self.result, name, src_dtype, tgt_dtype, linked, shard_pairs, elsewhere
+        )
 
 
 def _by_reason(totals: np.ndarray) -> dict[str, int]:

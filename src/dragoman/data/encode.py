@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
 from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
-from dragoman.data.store import StoreWriter
+from dragoman.data.hashed import HashedWriter
+from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import Side, Workers, flat
 from dragoman.text.tokenizer import Tokenizer
 
@@ -83,7 +83,7 @@ class Sink:
     """Where encoded pairs go: a store, another store for those held out, or the list of what is left out."""
 
     def __init__(
-        self, kept: StoreWriter, held_out: StoreWriter | None, dropped: BinaryIO, clean: CleanConfig
+        self, kept: StoreWriter, held_out: StoreWriter | None, dropped: HashedWriter, clean: CleanConfig
     ) -> None:
         self._kept, self._held_out, self._dropped, self._clean = kept, held_out, dropped, clean
         self.totals = np.zeros(256, dtype=np.int64)
@@ -101,7 +101,7 @@ class Sink:
             self._held_out.append(src, tgt, lines, codes == HELD_OUT, links)
         out = np.flatnonzero((codes != KEPT) & (codes != HELD_OUT))
         rows = np.stack([np.full(len(out), corpus), lines[out], codes[out]], axis=1)
-        rows.astype(np.int64).tofile(self._dropped)
+        self._dropped.write(rows.astype(np.int64))
         self.totals += np.bincount(codes, minlength=256)
         return codes
 

@@ -16,8 +16,8 @@ from dragoman.data.scan import Progress
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
-FORMAT_VERSION = 1
-"""Raised with every change of what `prepare` writes or how it chooses."""
+CONTENTS_VERSION = 1
+"""Raised with every change of how `prepare` chooses and encodes: not with how that is written down."""
 _CHUNK = 1 << 20
 
 
@@ -59,7 +59,7 @@ def fingerprint(
         "test": [],
         "tokenizer": to_dict(tokenizer),
         "seed": seed,
-        "version": FORMAT_VERSION,
+        "version": CONTENTS_VERSION,
     }
     if given:
         made_from["given"] = list(given)

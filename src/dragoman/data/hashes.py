@@ -12,6 +12,8 @@ from types import TracebackType
 
 import numpy as np
 
+from dragoman.data.hashed import HashedWriter
+
 _PARTITION = 1 << 21
 """Hashes that are sorted at once: about 100 MiB with all that sorting needs."""
 _CHUNK = 1 << 20
@@ -62,11 +64,10 @@ def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path
         codes[indices[repeats]] = code
 
 
-def write_sorted_set(hashes: np.ndarray, codes: np.ndarray, path: Path, scratch: Path) -> None:
+def write_sorted_set(hashes: np.ndarray, codes: np.ndarray, out: HashedWriter, scratch: Path) -> None:
     """Write the distinct hashes of pairs with code 0 in ascending order."""
-    with path.open("wb") as file:
-        for part, _ in _partitions(hashes, codes, scratch):
-            np.unique(part).tofile(file)
+    for part, _ in _partitions(hashes, codes, scratch):
+        out.write(np.unique(part))
 
 
 def contains(sorted_hashes: np.ndarray, hashes: np.ndarray) -> np.ndarray:

@@ -1,33 +1,47 @@
 """A prepared corpus on disk: two stores, the tokenizers, and hashes of what training has seen."""
 
-import json
-import os
-import shutil
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import new_directory
-from dragoman.data.clean import reason_of
-from dragoman.data.fingerprint import FORMAT_VERSION
-from dragoman.data.hashes import contains, map_numbers
-from dragoman.data.match import hash_text, normalise
-from dragoman.data.store import PairStore, StoreMeta
+from dragoman.config import from_dict
+from dragoman.data.checked import CheckedNumbers
+from dragoman.data.clean import REASONS, reason_of
+from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
+from dragoman.data.hashes import contains
+from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.seal import (
+    JOINT_TOKENIZER,
+    META,
+    Meta,
+    link_store,
+    load_tokenizer,
+    read_seal,
+    refuse_unless_whole,
+    unverifiable,
+    warn_if_unverifiable,
+)
+from dragoman.data.store import PairStore
+from dragoman.data.store_meta import StoreMeta
+from dragoman.data.text_hash import hash_text, normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer
 
-META = "meta.json"
-JOINT_TOKENIZER = "tokenizer.json"
+FORMAT_VERSION = 2
+"""Raised with every change of what the files are."""
+_EARLIER = 1
+"""Without hashes."""
+_DROPPED = "train.dropped"
 TOKENIZERS = ("tokenizer.src.json", "tokenizer.tgt.json")
 
 
 @dataclass(frozen=True)
 class PreparedMeta:
-    """`meta.json`."""
+    """What `meta.json` says, beside what belongs to its seal."""
 
     version: int
     fingerprint: str
@@ -37,20 +51,19 @@ class PreparedMeta:
     """SHA-256 of the tokenizer, or of that of the source and that of the target."""
     dropped: dict[str, int]
     valid_dropped: dict[str, int]
-    files: dict[str, int] = field(default_factory=dict)
-    """Bytes of every other file."""
 
 
 class Prepared:
-    """An open prepared corpus."""
+    """An open prepared corpus. What is read of it is verified when it is first used."""
 
-    def __init__(self, directory: Path, meta: PreparedMeta) -> None:
-        self.directory = directory
-        self._meta = meta
+    def __init__(self, files: StoreFiles, meta: PreparedMeta) -> None:
+        self.directory = files.directory
+        self._files, self._meta = files, meta
         self.fingerprint = meta.fingerprint
-        self.src_tokenizer, self.tgt_tokenizer = _load_tokenizers(directory, meta)
-        self.train = PairStore(directory, "train", meta.train)
-        self.valid = PairStore(directory, "valid", meta.valid)
+        self.src_tokenizer, self.tgt_tokenizer = _load_tokenizers(files, meta)
+        pieces = self.src_tokenizer.size, self.tgt_tokenizer.size
+        self.train = PairStore(files, "train", meta.train, pieces)
+        self.valid = PairStore(files, "valid", meta.valid, pieces)
         self.dropped = dict(meta.dropped)
         """Pairs that are left out of training, by reason."""
         self.valid_dropped = dict(meta.valid_dropped)
@@ -63,38 +76,42 @@ class Prepared:
     @classmethod
     def open(cls, directory: Path) -> "Prepared":
         """Open a prepared corpus; one that is cut or not what it says it is gets refused by name."""
+        found = cls.of(*read_seal(directory))
+        warn_if_unverifiable(found._files)
+        return found
+
+    @classmethod
+    def open_whole(cls, directory: Path) -> "Prepared":
+        """The same with every byte verified, which one of an earlier version cannot be."""
+        found = cls.of(*read_seal(directory))
+        refuse_unless_whole(found._files)
+        return found
+
+    @classmethod
+    def of(cls, plain: Meta, files: StoreFiles) -> "Prepared":
+        version = plain.get("version")
+        if version != (FORMAT_VERSION if files.verifiable else _EARLIER):
+            raise DamagedStore(f"{files.directory}: prepared in format {version}, this is {FORMAT_VERSION}")
         try:
-            plain = json.loads((directory / META).read_bytes())
-        except FileNotFoundError:
-            raise UserError(f"{directory}: no prepared corpus here ({META} is missing)") from None
-        except (OSError, ValueError) as error:
-            raise UserError(f"{directory / META}: cannot be read ({error})") from None
-        if isinstance(plain, dict) and plain.get("version") != FORMAT_VERSION:
-            found = plain.get("version")
-            raise UserError(
-                f"{directory}: prepared in format {found}, this is {FORMAT_VERSION}; prepare again"
-            )
-        meta = from_dict(PreparedMeta, plain, str(directory / META))
-        for name, size in meta.files.items():
-            path = directory / name
-            found = path.stat().st_size if path.is_file() else None
-            if found != size:
-                state = "is missing" if found is None else f"has {found} bytes"
-                state += f" ({path.readlink()})" if path.is_symlink() else ""
-                raise UserError(f"{path}: expected {size} bytes, the file {state}; prepare again")
-        return cls(directory, meta)
+            meta = from_dict(PreparedMeta, plain, str(files.directory / META))
+        except (UserError, RecursionError) as error:
+            raise DamagedStore(str(error)) from None
+        counts = (*meta.dropped.values(), *meta.valid_dropped.values())
+        if len(meta.tokenizers) not in (1, 2) or any(type(count) is not int for count in counts):
+            raise DamagedStore(f"{files.directory / META}: damaged: it contradicts itself")
+        files.check_sizes()
+        return cls(files, meta)
+
+    def check(self) -> None:
+        """Read all of it, and hold its parts against one another."""
+        for store in (self.train, self.valid):
+            store.check()
+        list(self._dropped_rows())
 
     def link_into(self, directory: Path) -> "Prepared":
         """The same corpus at `directory`, by hard links where the file system can, else copied. Shards that
         lie elsewhere stay there."""
-        if not directory.exists():
-            try:
-                with new_directory(directory) as result:
-                    for name in (META, *self._meta.files):
-                        link_or_copy(self.directory / name, result / name)
-            except OSError as error:
-                reason = error.strerror or error
-                raise UserError(f"{directory}: cannot hold the prepared corpus ({reason})") from None
+        link_store(self._files, directory)
         linked = Prepared.open(directory)
         if linked.fingerprint != self.fingerprint:
             raise UserError(f"{directory}: holds another corpus already; choose another directory")
@@ -102,46 +119,74 @@ class Prepared:
 
     def dropped_origins(self, reason: str) -> Iterator[str]:
         """Where the pairs that were left out of training for `reason` stand: `a.en:17`."""
-        rows = map_numbers(self.directory / "train.dropped", np.int64).reshape(-1, 3)
-        for corpus, line, code in rows:
-            if reason_of(int(code)) == reason:
-                yield f"{self._meta.train.names[int(corpus)]}:{line}"
+        return (origin for code, origin in self._dropped_rows() if reason_of(code) == reason)
+
+    def _dropped_rows(self) -> Iterator[tuple[int, str]]:
+        """Why each pair was left out of training, and where it stands."""
+        numbers, names = CheckedNumbers(self._files, _DROPPED, np.int64).whole(), self._meta.train.names
+        damaged = DamagedStore(f"{self.directory / _DROPPED}: damaged: its numbers do not fit the corpus")
+        if len(numbers) % 3:
+            raise damaged
+        for corpus, line, code in numbers.reshape(-1, 3):
+            if not 0 <= corpus < len(names) or not 1 <= code <= len(REASONS):
+                raise damaged
+            yield int(code), f"{names[int(corpus)]}:{line}"
 
 
 def overlap(prepared: Prepared | Path, texts: Sequence[str], side: Literal["src", "tgt"]) -> list[bool]:
     """For each text, whether training has seen it on this side, but for case, punctuation and spaces."""
     directory = prepared.directory if isinstance(prepared, Prepared) else prepared
-    path = directory / f"seen.{side}"
-    if not path.is_file():
-        raise UserError(f"{directory}: no prepared corpus here ({path.name} is missing)")
-    seen = map_numbers(path, np.uint64)
+    _, files = read_seal(directory)
+    seen = CheckedNumbers(files, f"seen.{side}", np.uint64).whole()
     hashes = np.fromiter((hash_text(normalise(text)) for text in texts), dtype=np.uint64, count=len(texts))
     return contains(seen, hashes).tolist()
 
 
-def write_meta(directory: Path, meta: PreparedMeta, elsewhere: dict[str, int]) -> None:
-    """With the bytes of the files in `directory`, and of those that it will point to."""
-    sizes = {path.name: path.stat().st_size for path in sorted(directory.iterdir()) if path.name != META}
-    plain = to_dict(meta) | {"files": sizes | elsewhere}
-    (directory / META).write_text(json.dumps(plain, indent=1, ensure_ascii=False), encoding="utf-8")
+def verify(directory: Path) -> list[str]:
+    """What is wrong with prepared pairs, text or labelled examples, a sentence each; nothing where every byte
+    is as it was written. That a store of an earlier version cannot be verified is such a sentence too."""
+    found = [fact_of(error) for error in damages(directory)]
+    if not found and not read_seal(directory)[1].verifiable:
+        found.append(unverifiable(directory))
+    return found
 
 
-def _load_tokenizers(directory: Path, meta: PreparedMeta) -> tuple[Tokenizer, Tokenizer]:
+def damages(directory: Path) -> list[UserError]:
+    """The same, where a store of an earlier version is held to what can be known of it."""
+    try:
+        plain, files = read_seal(directory)
+        found = list(files.findings())
+        if not found:
+            (PreparedTask if "labelled" in plain else Prepared).of(plain, files).check()
+        return found
+    except UserError as error:
+        return [error]
+
+
+def mend(directory: Path, twin: Path) -> None:
+    """Verify the data of a run. Damaged ones are replaced by their `twin`, the same data in the cache, if
+    that is whole, and refused else."""
+    found = damages(directory)
+    if not found:
+        return
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    if not all(isinstance(error, DamagedStore) for error in found):
+        raise found[0]
+    if not twin.is_dir():
+        raise DamagedStore(f"{fact_of(found[0])}{more}, and {twin.parent} does not have these data any more")
+    if verify(twin):
+        raise DamagedStore(f"{fact_of(found[0])}{more}, and the same data in {twin} are damaged too")
+    link_store(read_seal(twin)[1], directory, replace_existing=True)
+    told = f"{fact_of(found[0])}{more}; replaced by the same data of {twin}, which are whole"
+    logging.getLogger("dragoman").warning("%s", told)
+
+
+def _load_tokenizers(files: StoreFiles, meta: PreparedMeta) -> tuple[Tokenizer, Tokenizer]:
     names = (JOINT_TOKENIZER,) if len(meta.tokenizers) == 1 else TOKENIZERS
-    loaded = [Tokenizer.load(directory / name) for name in names]
+    loaded = [load_tokenizer(files, name) for name in names]
     for name, tokenizer, expected in zip(names, loaded, meta.tokenizers, strict=True):
         if tokenizer.sha256 != expected:
-            raise UserError(
-                f"{directory / name}: not the tokenizer of this corpus (SHA-256 differs); prepare again"
+            raise DamagedStore(
+                f"{files.directory / name}: not the tokenizer of this corpus (SHA-256 differs)"
             )
     return loaded[0], loaded[-1]
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    if source.is_symlink():
-        target.symlink_to(source.readlink())
-        return
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)

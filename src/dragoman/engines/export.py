@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.checkpoint.files import from_bytes, write, write_directory
 from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
 from dragoman.config import from_dict
-from dragoman.decode.align import Pair, choose
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.shortlist import Shortlist
+from dragoman.decode.alignment.attention import Pair, choose
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
 from dragoman.engines.search import refuse_unsupported as refuse_search
 from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed
 from dragoman.errors import UserError
-from dragoman.files import hash_file
+from dragoman.files import explained, hash_file, new_directory, write_new
 from dragoman.models import config_class
 
 Quantization = Literal["float32", "int8", "int8_float32", "int16"]
@@ -50,11 +49,11 @@ def export_ctranslate2(
     spec = build_spec(loaded.model, config, rows, look.module)
     spec.optimize(quantization=quantize)
 
-    def fill(directory: Path) -> None:
+    with explained(out), new_directory(out) as directory:
         spec.save(str(directory))
         save_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
         if shortlist is not None:
-            (directory / _VMAP).write_text(shortlist.lines(), encoding="ascii")
+            write_new(directory / _VMAP, (shortlist.lines().encode("ascii"),))
         files = {path.name: hash_file(path) for path in sorted(directory.iterdir())}
         export = Export(
             engine="ctranslate2",
@@ -68,6 +67,5 @@ def export_ctranslate2(
             search=search,
             files=files,
         )
-        write(directory / MANIFEST, from_bytes(serialise(export)))
-
-    return write_directory(out, fill)
+        write_new(directory / MANIFEST, (serialise(export),))
+    return out

@@ -4,7 +4,7 @@
 
 A sentence is translated alike in any batch, so nobody notices who else was asking. Clients come to their turn
 one after the other (`turns.py`), however much one of them asks for. Who leaves before their turn is taken out
-of the queue; who leaves later, out of the batch before its next step (`decode/wanted.py`).
+of the queue; who leaves later, out of the batch before its next step.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
 from dragoman.serve.clients import CLIENT
 from dragoman.serve.limits import Limits
@@ -36,7 +36,7 @@ _NEWEST = 0.2
 
 
 class Translates(Protocol):
-    """What the service needs of a translator (`decode/surface.py`)."""
+    """What the service needs of a translator (`decode/translator/base.py`)."""
 
     search: SearchConfig
 
@@ -264,8 +264,8 @@ class Batcher:
         return answer
 
     def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
-        if len(text) > _LONGEST_REMEMBERED or not self._limits.cached:
-            return
+        if len(text) > _LONGEST_REMEMBERED or how.glossary is not None or not self._limits.cached:
+            return  # what is remembered would hold the whole glossary
         self._known[text, how] = answer
         if len(self._known) > self._limits.cached:
             self._known.popitem(last=False)

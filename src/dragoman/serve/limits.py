@@ -56,10 +56,27 @@ class Limits:
     documents: int = 32
     """Documents that wait, are in work or lie ready."""
     document_kept_s: float = 3600.0
+    documents_bytes: int = 128 << 20
+    """Bytes of all of them together, as they were sent or as they lie ready."""
+    document_parts: int = 1_500_000
+    """Lines, tags and pieces of text of one document. Each takes a few hundred bytes while it is in work."""
+    large_documents: int = 2
+    """Documents of more than 256 KiB that are read and written at once."""
     cached: int = 10_000
     """Sentences whose translation is remembered, for each translator."""
     glossaries: int = 1000
     glossary_bytes: int = 1 << 20
+    """Of the terms of one dictionary: a glossary has one for each pair of languages."""
+    glossary_terms: int = 20_000
+    """Terms of one dictionary."""
+    glossaries_bytes: int = 16 << 20
+    """Of all glossaries together."""
+    glossaries_terms: int = 200_000
+    """Of all glossaries together."""
+    explained_pieces: int = 256
+    """Pieces of a sentence whose attention is asked for, and of its translation."""
+    explained_weights: int = 1_000_000
+    """Weights in the answer: some 8 bytes each."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -8,13 +8,13 @@ It holds data only: no pattern, no pipeline, nothing that names code.
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
+from dragoman.files import explained, replace_file
 from dragoman.text.options import TokenizerConfig
 from dragoman.text.segment import MARK
 
@@ -62,23 +62,8 @@ def write(vocabulary: Vocabulary, path: Path) -> None:
 
 def write_bytes(data: bytes, path: Path) -> None:
     """Write the file so that a crash leaves either the old one or the new one, never half of one."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        try:
-            with unfinished.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise UserError(f"{path}: the tokenizer cannot be written ({error.strerror})") from None
+    with explained(path):
+        replace_file(path, data)
 
 
 def read(path: Path) -> Vocabulary:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from dragoman.data.alignment.spread import LinkSpread, PieceWords
-from dragoman.data.store import PairStore, StoreWriter
+from dragoman.data.hashed import OutputFiles, StoreFiles
+from dragoman.data.store import PairStore
+from dragoman.data.store_writer import StoreWriter
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from dragoman.text.words import words
@@ -104,11 +106,12 @@ def stored(
     def side(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
         return np.array(list(itertools.chain(*rows)), dtype=np.int64), np.array([len(row) for row in rows])
 
-    with StoreWriter(directory, "train", dtype, dtype, linked=True) as writer:
+    with OutputFiles() as output:
+        writer = StoreWriter(output, directory, "train", dtype, dtype, linked=True)
         sources, targets = ([tokenizer.encode(pair[k]) for pair in pairs] for k in (0, 1))
         flat = [[number for link in row for number in link] for row in links]
         keep = np.ones(len(pairs), dtype=bool)
         writer.append(side(sources), side(targets), np.arange(len(pairs)) + 1, keep, side(flat))
         writer.end_corpus()
         meta = writer.finish(["a"], [1.0])
-    return PairStore(directory, "train", meta)
+    return PairStore(StoreFiles(directory, output.hashed), "train", meta)

@@ -7,13 +7,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.checkpoint.files import from_bytes, from_tensors, write, write_directory
+from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.family import Family
-from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, LIBRARY, OWN, TOKENIZER_CONFIG, WEIGHTS
+from dragoman.checkpoint.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    LIBRARY,
+    OWN,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    write_manifest,
+)
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
 from dragoman.errors import UserError
+from dragoman.files import explained, new_directory, write_new
 from dragoman.models import Network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.heads import TaskNetwork
@@ -53,21 +62,21 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
         generation["renormalize_logits"] = True
     src, tgt = loaded.src_tokenizer, loaded.tgt_tokenizer
 
-    def fill(directory: Path) -> None:
-        write(directory / CONFIG, from_bytes(_json(fields)))
+    with explained(out), new_directory(out) as directory:
+        write_new(directory / CONFIG, (_json(fields),))
         if isinstance(model, EncoderDecoder):
-            write(directory / GENERATION, from_bytes(_json(generation)))
-        write(directory / WEIGHTS, from_tensors(tensors, {"format": "pt"}))
+            write_new(directory / GENERATION, (_json(generation),))
+        write_new(directory / WEIGHTS, from_tensors(tensors, {"format": "pt"}).chunks)
         (directory / OWN).mkdir()
         save_tokenizers(directory / OWN, src, tgt)
         folders = {directory: src} if src.sha256 == tgt.sha256 else {directory: src, directory / _TARGET: tgt}
         for folder, tokenizer in folders.items():
             folder.mkdir(exist_ok=True)
             library, about = _tokenizer_files(family, tokenizer)
-            write(folder / LIBRARY, from_bytes(_json(library)))
-            write(folder / TOKENIZER_CONFIG, from_bytes(_json(about)))
-
-    return write_directory(out, fill)
+            write_new(folder / LIBRARY, (_json(library),))
+            write_new(folder / TOKENIZER_CONFIG, (_json(about),))
+        write_manifest(directory)
+    return out
 
 
 def _tokenizer_files(family: Family, tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Parquet tables with two text columns, or a `translation` column of structs as dataset hubs publish them."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -10,9 +10,13 @@ from dragoman.data.config import SourceConfig
 from dragoman.data.formats.columns import find_named, find_sides
 from dragoman.data.formats.lines import GZIP_MAGIC, ExpansionGuard, open_binary, read_chunks
 from dragoman.data.formats.pair import Pair, check_text
+from dragoman.data.formats.parquet_pages import unpacked_sizes
 from dragoman.errors import UserError, missing_extra
 
 _ROWS = 4096
+_DECODED = 64 << 20
+"""Bytes that the cells of a column which are decoded at once can have."""
+_LARGEST_PAGE = 128 << 20
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
@@ -22,25 +26,58 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     except ModuleNotFoundError:
         raise missing_extra("pyarrow", "parquet", f"reading {source.files[0]}") from None
     path = source.files[0]
-    row = 0
-    try:
-        with _seekable(path) as file, pyarrow.parquet.ParquetFile(file, pre_buffer=False) as table:
-            src, tgt = _choose(table.schema_arrow, source, src_lang, tgt_lang, path)
-            src_name, tgt_name = ".".join(src), ".".join(tgt)
-            guard, size = ExpansionGuard(path), Path(path).stat().st_size
-            columns = list({src[0]: None, tgt[0]: None})
-            for batch in table.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False):
-                guard.check(batch.nbytes, size)
-                for src_text, tgt_text in zip(_cells(batch, src), _cells(batch, tgt), strict=True):
-                    row += 1
-                    where = f"{path}:{row}"
-                    yield Pair(
-                        check_text(src_text, where, src_name), check_text(tgt_text, where, tgt_name), row
-                    )
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not a Parquet file that can be read ({_one_line(error)})") from None
+    with _seekable(path) as file:
+        try:
+            with pyarrow.parquet.ParquetFile(file, pre_buffer=False) as table:
+                yield from _rows(table, file, source, (src_lang, tgt_lang))
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(f"{path}: not a Parquet file that can be read ({reason})") from None
+
+
+def _rows(table: Any, file: IO[bytes], source: SourceConfig, languages: tuple[str, str]) -> Iterator[Pair]:
+    path, row = source.files[0], 0
+    src, tgt = _choose(table.schema_arrow, source, *languages, path)
+    src_name, tgt_name = ".".join(src), ".".join(tgt)
+    _refuse_lists(table.schema_arrow, (src, tgt), path)
+    guard, size = ExpansionGuard(path), Path(path).stat().st_size
+    for batch in _batches(table, file, [src_name, tgt_name], path):
+        for src_text, tgt_text in zip(_cells(batch, src), _cells(batch, tgt), strict=True):
+            row += 1
+            where = f"{path}:{row}"
+            pair = Pair(check_text(src_text, where, src_name), check_text(tgt_text, where, tgt_name), row)
+            guard.check(len(pair.src) + len(pair.tgt), size)
+            yield pair
     if row == 0:
         raise UserError(f"{path}: the file has no rows")
+
+
+def _batches(table: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[Any]:
+    """A few rows at a time, so many that their cells have a bounded size however they are packed: a file of
+    100 kB can have a thousand rows that all point to one cell of 1 MB."""
+    for number in range(table.num_row_groups):
+        group = table.metadata.row_group(number)
+        if not group.num_rows:
+            continue
+        largest = max(_page_sizes(group, file, names, path), default=0)
+        if largest > _LARGEST_PAGE:
+            raise UserError(
+                f"{path}: a page of the file unpacks to {largest:,} bytes, and {_LARGEST_PAGE:,} are allowed:"
+                " write it with smaller pages"
+            )
+        rows = max(1, min(_ROWS, _DECODED // max(1, largest)))
+        yield from table.iter_batches(batch_size=rows, row_groups=[number], columns=names, use_threads=False)
+
+
+def _page_sizes(group: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[int]:
+    """Of the pages of these columns in a row group, unpacked."""
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema in names:
+            begin = column.data_page_offset
+            if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
+                begin = column.dictionary_page_offset
+            yield from unpacked_sizes(file, begin, begin + column.total_compressed_size, path)
 
 
 @contextmanager
@@ -81,13 +118,28 @@ def _choose(
     return ways[found[0]], ways[found[1]]
 
 
+def _refuse_lists(schema: Any, ways: Iterable[tuple[str, ...]], path: str) -> None:
+    """One cell of a list can have any number of entries, and a page of a few bytes can say so."""
+    import pyarrow.types
+
+    for way in ways:
+        kind = _kind(schema, way)
+        if pyarrow.types.is_nested(kind):
+            raise UserError(f"{path}: expected text in '{'.'.join(way)}', found {kind}")
+
+
 def _is_text(schema: Any, way: tuple[str, ...]) -> bool:
     import pyarrow.types
 
+    kind = _kind(schema, way)
+    return pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+
+
+def _kind(schema: Any, way: tuple[str, ...]) -> Any:
     kind = schema.field(way[0]).type
     for name in way[1:]:
         kind = kind.field(name).type
-    return pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+    return kind
 
 
 def _cells(batch: Any, way: tuple[str, ...]) -> list[object]:
@@ -95,7 +147,3 @@ def _cells(batch: Any, way: tuple[str, ...]) -> list[object]:
     for name in way[1:]:
         column = column.field(name)
     return column.to_pylist()
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

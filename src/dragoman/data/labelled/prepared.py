@@ -1,55 +1,75 @@
 """Labelled examples as a run keeps them: read and checked once, split, with the tokenizer they are read by.
 
-meta.json         fingerprint, SHA-256 of the other files, and which examples are of which corpus
+meta.json  hashes     fingerprint, which examples are of which corpus, and the seal of all files
 tokenizer.json
 train.jsonl  valid.jsonl      {"texts", "target", "origin"}, one example a line
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import new_directory
+from dragoman.data.cache import found_or_made, remove_leftovers
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.fingerprint import check_unchanged, stamp_files
+from dragoman.data.hashed import DamagedStore, OutputFiles, StoreFiles
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Answer, Example, Target
 from dragoman.data.labelled.read import check_targets, read_examples
-from dragoman.data.prepared import JOINT_TOKENIZER, META, link_or_copy
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import Progress
+from dragoman.data.seal import (
+    JOINT_TOKENIZER,
+    META,
+    Meta,
+    link_store,
+    load_tokenizer,
+    read_seal,
+    refuse_unless_whole,
+    warn_if_unverifiable,
+    write_seal,
+)
 from dragoman.errors import UserError
-from dragoman.files import hash_file
+from dragoman.files import new_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
-FORMAT_VERSION = 1
-_FILES = (JOINT_TOKENIZER, "train.jsonl", "valid.jsonl")
+FORMAT_VERSION = 2
+_EARLIER = 1
+"""Without a seal."""
+_CONTENTS_VERSION = 1
+_NAMES = ("train", "valid")
+_CHUNK = 1000
+"""Examples that are written at once."""
 
 
 @dataclass(frozen=True)
 class LabelledMeta:
-    """`meta.json`."""
+    """What `meta.json` says, beside what belongs to its seal."""
 
     labelled: int
     """The version of this format."""
     fingerprint: str
-    corpora: tuple[dict[str, Any], ...]
-    files: dict[str, str]
+    corpora: tuple[CorpusRange, ...]
 
 
 class PreparedTask:
     """Open labelled examples; for all who train it is what a `Prepared` is."""
 
-    def __init__(self, directory: Path, meta: LabelledMeta) -> None:
-        self.directory, self.fingerprint = directory, meta.fingerprint
-        self.src_tokenizer = self.tgt_tokenizer = Tokenizer.load(directory / JOINT_TOKENIZER)
-        self.train, self.valid = (list(_read(directory / f"{name}.jsonl")) for name in ("train", "valid"))
-        self.corpora = [from_dict(CorpusRange, plain, "corpora") for plain in meta.corpora]
+    def __init__(self, files: StoreFiles, meta: LabelledMeta) -> None:
+        self.directory, self.fingerprint, self._files = files.directory, meta.fingerprint, files
+        self.src_tokenizer = self.tgt_tokenizer = load_tokenizer(files)
+        self.train, self.valid = (_read(files, f"{name}.jsonl") for name in _NAMES)
+        self.corpora = list(meta.corpora)
         self.dropped: dict[str, int] = {}
+        ends = [corpus.end for corpus in self.corpora]
+        if [corpus.start for corpus in self.corpora] + [len(self.train)] != [0, *ends] or ends != sorted(
+            ends
+        ):
+            raise DamagedStore(f"{self.directory / META}: damaged: its corpora are not those of the examples")
 
     @property
     def valid_targets(self) -> int:
@@ -57,24 +77,35 @@ class PreparedTask:
 
     @classmethod
     def open(cls, directory: Path) -> "PreparedTask":
+        found = cls.of(*read_seal(directory))
+        warn_if_unverifiable(found._files)
+        return found
+
+    @classmethod
+    def open_whole(cls, directory: Path) -> "PreparedTask":
+        """The same with every byte verified, which one of an earlier version cannot be."""
+        found = cls.of(*read_seal(directory))
+        refuse_unless_whole(found._files)
+        return found
+
+    @classmethod
+    def of(cls, plain: Meta, files: StoreFiles) -> "PreparedTask":
+        version = plain.get("labelled")
+        if version != (FORMAT_VERSION if files.verifiable else _EARLIER):
+            raise DamagedStore(f"{files.directory}: prepared in format {version}, this is {FORMAT_VERSION}")
         try:
-            meta = from_dict(LabelledMeta, json.loads((directory / META).read_bytes()), str(directory / META))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{directory / META}: cannot be read ({error})") from None
-        for name in _FILES:
-            path = directory / name
-            if not path.is_file() or hash_file(path) != meta.files.get(name):
-                raise UserError(f"{path}: missing or changed since it was prepared; prepare again")
-        return cls(directory, meta)
+            meta = from_dict(LabelledMeta, plain, str(files.directory / META))
+        except (UserError, RecursionError) as error:
+            raise DamagedStore(str(error)) from None
+        files.check_sizes()
+        return cls(files, meta)
+
+    def check(self) -> None:
+        """All of it was read when it was opened."""
 
     def link_into(self, directory: Path) -> "PreparedTask":
         """The same examples at `directory`, by hard links where the file system can, else copied."""
-        try:
-            with new_directory(directory) as result:
-                for name in (META, *_FILES):
-                    link_or_copy(self.directory / name, result / name)
-        except OSError as error:
-            raise UserError(f"{directory}: cannot hold the examples ({error.strerror or error})") from None
+        link_store(self._files, directory)
         return PreparedTask.open(directory)
 
 
@@ -90,11 +121,12 @@ def prepare_task(
 ) -> PreparedTask:
     """As `data.corpus.prepare`, for labelled examples. The tokenizer that is `given` is used; without one, it
     is learnt from the training texts."""
+    remove_leftovers([cache])
     files = [file for source in (*data.train, *data.valid) for file in source.files]
     stamps = stamp_files(files, progress)
     hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
     made_from = {
-        "version": FORMAT_VERSION,
+        "version": _CONTENTS_VERSION,
         "sources": [
             [to_dict(source) | {"files": [hash_of[file] for file in source.files]} for source in side]
             for side in (data.train, data.valid)
@@ -107,14 +139,17 @@ def prepare_task(
     }
     fingerprint = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
     target = cache / fingerprint
-    if not target.is_dir():
-        try:
-            with new_directory(target) as result:
-                _write(result, fingerprint, data, task, tokenizer, seed, given)
-                check_unchanged(stamps)
-        except OSError as error:
-            raise UserError(f"{cache}: cannot write the examples ({error.strerror or error})") from None
-    return PreparedTask.open(target)
+
+    def make() -> PreparedTask:
+        with new_directory(target, keep_existing=True) as result:
+            _write(result, fingerprint, data, task, tokenizer, seed, given)
+            check_unchanged(stamps)
+        return PreparedTask.open(target)
+
+    try:
+        return found_or_made(target, PreparedTask.open_whole, make)
+    except OSError as error:
+        raise UserError(f"{cache}: cannot write the examples ({error.strerror or error})") from None
 
 
 def _write(
@@ -134,15 +169,18 @@ def _write(
     joined = " ".join if task.kind == "tag" else "\n".join
     texts = (text for example in train for text in joined(example.texts).split("\n"))
     tokenizer = given[0] if given else Tokenizer.train(texts, config)
-    tokenizer.save(result / JOINT_TOKENIZER)
-    for name, examples in (("train", train), ("valid", valid)):
-        (result / f"{name}.jsonl").write_text("".join(map(_line, examples)), encoding="utf-8")
     ranges, start = [], 0
     for source, corpus in zip(data.train, corpora, strict=True):
-        ranges.append(to_dict(CorpusRange(start, start := start + len(corpus), source.weight)))
-    hashes = {name: hash_file(result / name) for name in _FILES}
-    meta = LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges), hashes)
-    (result / META).write_text(json.dumps(to_dict(meta), indent=1), encoding="utf-8")
+        ranges.append(CorpusRange(start, start := start + len(corpus), source.weight))
+    with OutputFiles() as output:
+        tokenizer.save(result / JOINT_TOKENIZER)
+        output.add(result / JOINT_TOKENIZER)
+        for name, examples in zip(_NAMES, (train, valid), strict=True):
+            file = output.create(result / f"{name}.jsonl")
+            for start in range(0, len(examples), _CHUNK):
+                file.write("".join(map(_line, examples[start : start + _CHUNK])).encode("utf-8"))
+    meta = LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges))
+    write_seal(result, to_dict(meta), output)
 
 
 def _read_checked(source: SourceConfig, task: TaskConfig) -> list[Example]:
@@ -178,10 +216,12 @@ def _line(example: Example) -> str:
     return json.dumps(plain, ensure_ascii=False) + "\n"
 
 
-def _read(path: Path) -> Iterator[Example]:
-    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-        plain = json.loads(line)
-        yield Example(tuple(plain["texts"]), _plain_target(plain["target"]), plain["origin"])
+def _read(files: StoreFiles, name: str) -> list[Example]:
+    try:
+        rows = [json.loads(line) for line in files.read(name).decode("utf-8").split("\n")[:-1]]
+        return [Example(tuple(row["texts"]), _plain_target(row["target"]), row["origin"]) for row in rows]
+    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, RecursionError):
+        raise DamagedStore(f"{files.directory / name}: damaged: these are no labelled examples") from None
 
 
 def _plain_target(target: Any) -> Target | None:

@@ -1,0 +1,261 @@
+"""Files that are hashed block by block, so that damage is found, and found where it is, without reading all.
+
+    train.src.ids   │ block 0 │ block 1 │ … │ the rest │        each block has its SHA-256
+
+`OutputFiles` hashes what is written on its way to the disk. `StoreFiles` knows sizes and hashes of the files
+of a directory, and compares.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.errors import UserError
+
+BLOCK = 1 << 20
+"""Bytes of a block."""
+DIGEST = 32
+"""Bytes of a SHA-256."""
+_AT_ONCE = 16
+"""Blocks that a thread verifies in one go."""
+
+
+class DamagedStore(UserError):
+    """Prepared data that are not what was written. Preparing them again helps."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(f"{fact}; give the command that prepared these data again: it prepares them anew")
+        self.fact = fact
+
+
+def fact_of(error: UserError) -> str:
+    """What is wrong, without what to do about it."""
+    return error.fact if isinstance(error, DamagedStore) else str(error)
+
+
+class Hashed(NamedTuple):
+    """A file as it was written."""
+
+    size: int
+    digests: bytes
+    """The SHA-256 of its blocks, one after another."""
+
+
+class HashedWriter:
+    """A new file; its blocks are hashed as they are written."""
+
+    def __init__(self, path: Path, block: int) -> None:
+        self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        self._block, self._size = block, 0
+        self._digests, self._current = bytearray(), hashlib.sha256()
+
+    def write(self, data: bytes | np.ndarray) -> None:
+        assert self._descriptor is not None, "the file is open"
+        view = np.ascontiguousarray(data).data if isinstance(data, np.ndarray) else memoryview(data)
+        rest = view.cast("B") if view.nbytes else memoryview(b"")
+        while len(rest):
+            part = rest[: self._block - self._size % self._block]
+            self._current.update(part)
+            self._size += len(part)
+            rest = rest[len(part) :]
+            while len(part):
+                part = part[os.write(self._descriptor, part) :]
+            if self._size % self._block == 0:
+                self._digests += self._current.digest()
+                self._current = hashlib.sha256()
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @property
+    def hashed(self) -> Hashed:
+        """What has been written so far."""
+        tail = self._current.digest() if self._size % self._block else b""
+        return Hashed(self._size, bytes(self._digests) + tail)
+
+
+class OutputFiles:
+    """The files of a store while they are written, in one directory or in several. They are closed in the end
+    of the `with` block."""
+
+    def __init__(self) -> None:
+        self.block = BLOCK
+        self._writers: dict[str, HashedWriter] = {}
+        self._found: dict[str, Hashed] = {}
+
+    def create(self, path: Path) -> HashedWriter:
+        assert path.name not in self._writers, "names are unique, wherever the files are"
+        writer = self._writers[path.name] = HashedWriter(path, self.block)
+        return writer
+
+    def add(self, path: Path) -> None:
+        """A small file that has been written by others."""
+        data = path.read_bytes()
+        digests = (
+            hashlib.sha256(data[at : at + self.block]).digest() for at in range(0, len(data), self.block)
+        )
+        self._found[path.name] = Hashed(len(data), b"".join(digests))
+
+    @property
+    def hashed(self) -> dict[str, Hashed]:
+        found = self._found | {name: writer.hashed for name, writer in self._writers.items()}
+        return dict(sorted(found.items()))
+
+    def __enter__(self) -> "OutputFiles":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+
+@dataclass(frozen=True)
+class StoreFiles:
+    """The files of a store that is read."""
+
+    directory: Path
+    hashed: Mapping[str, Hashed]
+    """With no digests, where the store was written before there were any."""
+    block: int = BLOCK
+    verifiable: bool = True
+    """Whether every byte of the store has a hash."""
+
+    def size(self, name: str) -> int:
+        """Bytes of a file that the store has to have."""
+        if name not in self.hashed:
+            raise DamagedStore(f"{self.directory}: damaged: it has no {name}")
+        return self.hashed[name].size
+
+    def open(self, name: str) -> int:
+        """The descriptor of a file that has the right size."""
+        path, size = self.directory / name, self.size(name)
+        self.check_size(name)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        if os.fstat(descriptor).st_size != size:
+            os.close(descriptor)
+            self.check_size(name)
+        return descriptor
+
+    def check_sizes(self) -> None:
+        for name in self.hashed:
+            self.check_size(name)
+
+    def check_size(self, name: str) -> None:
+        path, size = self.directory / name, self.size(name)
+        try:
+            found = path.stat()
+            state = None if stat.S_ISREG(found.st_mode) else "is not a file"
+            if state is None and found.st_size != size:
+                state = f"has {found.st_size:,} bytes"
+        except (FileNotFoundError, NotADirectoryError):
+            state = "is missing"
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        if state is not None:
+            state += f" ({path.readlink()})" if path.is_symlink() else ""
+            raise DamagedStore(f"{path}: damaged: expected {size:,} bytes, the file {state}")
+
+    def read(self, name: str) -> bytes:
+        """A small file as a whole, verified."""
+        descriptor = self.open(name)
+        try:
+            found = [self.read_block(descriptor, name, number) for number in range(self.blocks(name))]
+        finally:
+            os.close(descriptor)
+        return b"".join(found)
+
+    def blocks(self, name: str) -> int:
+        return -(-self.size(name) // self.block)
+
+    def read_block(self, descriptor: int, name: str, number: int) -> bytes:
+        """The bytes of a block, verified. They are read, not mapped: a disk that fails then gives an error
+        and does not end the process."""
+        begin = number * self.block
+        length = min(self.block, self.size(name) - begin)
+        try:
+            data = _pread(descriptor, begin, length)
+        except OSError as error:
+            raise UserError(
+                self._say(name, begin, begin + length, f"cannot be read ({error.strerror})")
+            ) from None
+        digests = self.hashed[name].digests
+        expected = digests[number * DIGEST : (number + 1) * DIGEST]
+        if len(data) != length or (digests and hashlib.sha256(data).digest() != expected):
+            raise DamagedStore(self._say(name, begin, begin + length, "are damaged"))
+        return data
+
+    def findings(self) -> Iterator[UserError]:
+        """What is wrong with the files, by size and by hash: one for each stretch of damage."""
+        jobs: list[tuple[str, int]] = []
+        for name in self.hashed:
+            try:
+                self.check_size(name)
+            except UserError as error:
+                yield error
+            else:
+                jobs += [(name, first) for first in range(0, self.blocks(name), _AT_ONCE)]
+        damaged: list[tuple[str, int]] = []
+        with ThreadPoolExecutor(max_workers=min(4, len(os.sched_getaffinity(0)))) as pool:
+            for blocks, unreadable in pool.map(self._look, jobs):
+                damaged += blocks
+                yield from unreadable
+        for name, begin, end in _stretches(damaged):
+            end = min(end * self.block, self.size(name))
+            yield DamagedStore(self._say(name, begin * self.block, end, "are damaged"))
+
+    def _look(self, job: tuple[str, int]) -> tuple[list[tuple[str, int]], list[UserError]]:
+        """Of the next few blocks: which are damaged, and what cannot be read."""
+        name, first = job
+        damaged: list[tuple[str, int]] = []
+        unreadable: list[UserError] = []
+        try:
+            descriptor = self.open(name)
+        except UserError as error:
+            return [], [error]
+        try:
+            for number in range(first, min(first + _AT_ONCE, self.blocks(name))):
+                try:
+                    self.read_block(descriptor, name, number)
+                except DamagedStore:
+                    damaged.append((name, number))
+                except UserError as error:
+                    unreadable.append(error)
+        finally:
+            os.close(descriptor)
+        return damaged, unreadable
+
+    def _say(self, name: str, begin: int, end: int, what: str) -> str:
+        path = self.directory / name
+        link = f" ({path.readlink()})" if path.is_symlink() else ""
+        return f"{path}{link}: bytes {begin:,} to {end:,} {what}"
+
+
+def _stretches(blocks: list[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
+    """Blocks that follow one another as one: file, first, end."""
+    for _, found in groupby(enumerate(blocks), lambda each: (each[1][0], each[1][1] - each[0])):
+        stretch = [block for _, block in found]
+        yield stretch[0][0], stretch[0][1], stretch[-1][1] + 1
+
+
+def _pread(descriptor: int, begin: int, length: int) -> bytes:
+    """Up to `length` bytes; fewer only where the file ends."""
+    data = os.pread(descriptor, length, begin)
+    while len(data) < length and (more := os.pread(descriptor, length - len(data), begin + len(data))):
+        data += more  # the system reads at most 2 GiB at once
+    return data

@@ -1,0 +1,111 @@
+"""Writes the files of a `PairStore`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.data.hashed import HashedWriter, OutputFiles
+from dragoman.data.sampler import CorpusRange
+from dragoman.data.store_meta import LINKS, SIDES, ShardMeta, StoreMeta, shard_name, side_dtypes
+
+
+class StoreWriter:
+    """Writes the files of a `PairStore`, corpus after corpus, a chunk at a time. With `shard_pairs`, shards
+    of so many pairs are written into `shard_directories` in turn."""
+
+    def __init__(
+        self,
+        output: OutputFiles,
+        directory: Path,
+        name: str,
+        src_dtype: np.dtype,
+        tgt_dtype: np.dtype,
+        linked: bool = False,
+        shard_pairs: int | None = None,
+        shard_directories: Sequence[Path] = (),
+    ) -> None:
+        self._dtypes = side_dtypes(src_dtype, tgt_dtype, linked)
+        self._output, self._directory, self._name = output, directory, name
+        self._shard_pairs, self._shard_directories = shard_pairs, shard_directories or (directory,)
+        self._whole = {
+            kind: output.create(directory / f"{name}.{kind}")
+            for kind in (*(f"{side}.lengths" for side in self._dtypes), "lines")
+        }
+        self._part: dict[str, HashedWriter] = {}
+        self._tokens: dict[str, int] = {}
+        self._shards: list[ShardMeta] = []
+        self._pairs = self._in_shard = 0
+        self._ends: list[int] = []
+        self._begin_shard()
+
+    def append(
+        self,
+        src: tuple[np.ndarray, np.ndarray],
+        tgt: tuple[np.ndarray, np.ndarray],
+        lines: np.ndarray,
+        keep: np.ndarray,
+        links: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence). Links are left out
+        where the store has none."""
+        kept = {
+            side: (ids[np.repeat(keep, lengths)].astype(self._dtypes[side]), lengths[keep])
+            for side, (ids, lengths) in zip((*SIDES, LINKS), (src, tgt, links), strict=True)
+            if side in self._dtypes
+        }
+        for side, (_, lengths) in kept.items():
+            self._whole[f"{side}.lengths"].write(lengths.astype(np.int32))
+        self._whole["lines"].write(lines[keep].astype(np.int64))
+        count, done = int(keep.sum()), 0
+        self._pairs += count
+        ends = {side: np.append(0, np.cumsum(lengths, dtype=np.int64)) for side, (_, lengths) in kept.items()}
+        while done < count:
+            if self._in_shard == self._shard_pairs:
+                self._end_shard()
+                self._begin_shard()
+            until = count if self._shard_pairs is None else done + self._shard_pairs - self._in_shard
+            until = min(count, until)
+            for side, (ids, _) in kept.items():
+                first, last = ends[side][done], ends[side][until]
+                self._part[f"{side}.ids"].write(ids[first:last])
+                offsets = self._tokens[side] + ends[side][done + 1 : until + 1] - first
+                self._part[f"{side}.offsets"].write(offsets)
+                self._tokens[side] += int(last - first)
+            self._in_shard += until - done
+            done = until
+
+    def end_corpus(self) -> None:
+        self._ends.append(self._pairs)
+
+    def finish(self, names: Sequence[str], weights: Sequence[float]) -> StoreMeta:
+        self._end_shard()
+        starts = [0, *self._ends[:-1]]
+        corpora = zip(starts, self._ends, weights, strict=True)
+        return StoreMeta(
+            pairs=self._pairs,
+            src_dtype=self._dtypes["src"].name,
+            tgt_dtype=self._dtypes["tgt"].name,
+            corpora=tuple(CorpusRange(start, end, weight) for start, end, weight in corpora),
+            names=tuple(names),
+            linked=LINKS in self._dtypes,
+            shards=() if self._shard_pairs is None else tuple(self._shards),
+        )
+
+    def _begin_shard(self) -> None:
+        directory, name = self._directory, self._name
+        if self._shard_pairs is not None:
+            number = len(self._shards)
+            directory = self._shard_directories[number % len(self._shard_directories)]
+            name = shard_name(name, number)
+        self._in_shard = 0
+        self._tokens = dict.fromkeys(self._dtypes, 0)
+        for side in self._dtypes:
+            for kind in ("ids", "offsets"):
+                self._part[f"{side}.{kind}"] = self._output.create(directory / f"{name}.{side}.{kind}")
+            self._part[f"{side}.offsets"].write(np.zeros(1, dtype=np.int64))
+
+    def _end_shard(self) -> None:
+        self._shards.append(ShardMeta(self._in_shard, self._tokens["tgt"]))
+        for file in self._part.values():
+            file.close()

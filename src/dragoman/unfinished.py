@@ -1,0 +1,168 @@
+"""Hidden files and directories that a process is still writing, and what dead processes have left of them.
+
+    .NAME.1a2b3c4d.unfinished   will become NAME; locked by its process for as long as it lives
+    .NAME.replaced              the old directory NAME, while a new one takes its place; locked too
+
+Locks go with their process however it ends, so whoever gets the lock of such an entry may delete it. On a
+file system without locks nobody knows, and the entries stay until a person deletes them.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_SUFFIX, _REPLACED = ".unfinished", ".replaced"
+_HIDDEN = re.compile(rf"\.(.*)\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
+_NAME_BYTES = 200
+"""Of the target's name in a hidden one: the whole has 255 bytes at most."""
+_ATTEMPTS = 100
+
+
+@contextmanager
+def claimed(path: Path, create: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """A new hidden entry for `path` and its descriptor, locked, and deleted in the end if it is still there.
+
+    `create` makes it and opens it. Errors of the system name the target, not the hidden entry.
+    """
+    temporary = None
+    try:
+        temporary, descriptor = _claim(path, create)
+        try:
+            yield temporary, descriptor
+        finally:
+            os.close(descriptor)
+            with suppress(OSError):
+                _delete(temporary)
+    except OSError as error:
+        _name_target(error, path, temporary)
+        raise
+
+
+def _claim(path: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
+    """A process that cleans up may lock or delete the entry before we have locked it: then make another."""
+    for _ in range(_ATTEMPTS):
+        temporary = unfinished_name(path)
+        try:
+            descriptor = create(temporary)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and path.parent.is_dir():
+                continue  # a directory that was deleted before it could be opened
+            _name_target(error, path, temporary)
+            raise
+        if try_lock(descriptor) is not False and os.path.lexists(temporary):
+            return temporary, descriptor
+        os.close(descriptor)
+    raise OSError(errno.EAGAIN, "other processes delete it as soon as it is there", str(path))
+
+
+def _name_target(error: OSError, path: Path, temporary: Path | None) -> None:
+    if error.filename is None:
+        error.filename = str(path)
+    elif temporary is not None and os.fsdecode(error.filename).startswith(str(temporary)):
+        error.filename = str(path) + os.fsdecode(error.filename)[len(str(temporary)) :]
+        error.filename2 = None
+
+
+def final_name(path: Path | str) -> Path:
+    """The path of an entry, or of what lies in it, when it will be finished: what a person is told."""
+    parts = (found[1] if (found := _HIDDEN.fullmatch(part)) else part for part in Path(path).parts)
+    return Path(*parts)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Delete what processes that died while they wrote `path` have left beside it."""
+    begin = f".{_short(path.name)}."
+    length = len(unfinished_name(path).name)
+    _clean(path.parent, lambda name: name.startswith(begin) and len(name) == length)
+    aside = path.with_name(f".{path.name}{_REPLACED}")
+    with suppress(OSError):
+        if aside.is_dir():
+            _with_lock(aside, lambda: _settle(aside, path))
+
+
+def remove_all_unfinished(directory: Path) -> None:
+    """The same for everything in a directory."""
+    _clean(directory, lambda _name: True)
+    with suppress(OSError):
+        for aside in directory.glob(f".*{_REPLACED}"):
+            remove_unfinished(aside.with_name(aside.name[1 : -len(_REPLACED)]))
+
+
+def _clean(directory: Path, concerned: Callable[[str], bool]) -> None:
+    with suppress(OSError):  # a directory that is missing or cannot be read
+        names = [entry.name for entry in directory.iterdir()]
+        for name in names:
+            if _HIDDEN.fullmatch(name) and concerned(name):
+                with suppress(OSError):  # another process may be deleting it too
+                    _with_lock(directory / name, lambda name=name: _delete(directory / name))
+
+
+def _with_lock(entry: Path, act: Callable[[], None]) -> None:
+    """Only if no living process holds it. (NFS wants files to be open for writing.)"""
+    access = os.O_RDONLY if entry.is_dir() else os.O_RDWR
+    descriptor = os.open(entry, access | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        if try_lock(descriptor):
+            act()
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def moved_aside(path: Path) -> Iterator[None]:
+    """Inside, the directory at `path` has another name. Afterwards it is deleted if a new one has taken its
+    place; else it gets its name back. `remove_unfinished` does that for a process that has died inside."""
+    if not path.is_dir():
+        yield
+        return
+    aside = path.with_name(f".{path.name}{_REPLACED}")
+    shutil.rmtree(aside, ignore_errors=True)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        try_lock(descriptor)
+        os.rename(path, aside)  # noqa: PTH104
+        try:
+            yield
+        finally:
+            _settle(aside, path)
+    finally:
+        os.close(descriptor)
+
+
+def _settle(aside: Path, path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        os.rename(aside, path)  # noqa: PTH104
+
+
+def unfinished_name(path: Path) -> Path:
+    return path.with_name(f".{_short(path.name)}.{secrets.token_hex(4)}{_SUFFIX}")
+
+
+def _short(name: str) -> str:
+    return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """False where another process holds the lock, None where this file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _delete(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        entry.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import pytest
 from dragoman.cli.translators import open_translator
 from dragoman.errors import UserError
 from dragoman.serve.service import Served, Service
-from dragoman.train.api import train
+from dragoman.training.api import train
 from serve.exported import small_export
 from serve.standin import client_of
 from toy import toy_config, toy_pairs, write_pairs

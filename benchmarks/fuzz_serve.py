@@ -2,11 +2,13 @@
 
     python benchmarks/fuzz_serve.py                      20,000 within the process, 4,000 over sockets
     python benchmarks/fuzz_serve.py --count 500 --live 100 --seed 7
+    python benchmarks/fuzz_serve.py --minutes 60         and for an hour to two server processes
 
-`rubbish.py` makes them. The server is the real one with a tiny model of random weights, in three directions
-and one by a pivot, a fifth of the requests at a server with keys. A fault is a status of 500 or more (an
-overloaded server may say 503), an error that is not a JSON object, an exception that escapes, a line in the
-log that is an error or holds a traceback, and a connection that is neither answered nor closed.
+`rubbish.py` makes them, and `fuzz_long.py` sends them for longer. The server is the real one with a tiny
+model of random weights, in three directions and one by a pivot, a fifth of the requests at a server with
+keys. A fault is a status of 500 or more (an overloaded server may say 503), an error that is not a JSON
+object, an exception that escapes, a line in the log that is an error or holds a traceback, and a connection
+that is neither answered nor closed.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import logging
 import time
 import traceback
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,10 +34,11 @@ from dragoman.serve.memory import Memory
 from dragoman.serve.run import listen
 from dragoman.serve.server import Server
 from dragoman.serve.service import Served, Service
+from fuzz_long import KEY, run_for
 from odd_inputs import tiny_translator
 from rubbish import Rubbish, Sent
 
-KEY = "a-secret-key"
+LIMITS = Limits(receive_s=2, glossaries=50)
 PATIENCE_S = 30.0
 AT_ONCE = 8
 
@@ -82,7 +86,7 @@ def gates() -> tuple[Gate, Gate]:
         served = [
             Served(pair, translator, insists=pair == ("de", "en"), name="-".join(pair)) for pair in pairs
         ]
-        return Service(served, pivot="en", memories=memories, limits=Limits(receive_s=2, glossaries=50))
+        return Service(served, pivot="en", memories=memories, limits=LIMITS)
 
     return build(service()), build(service(), Options(keys=Keys([KEY])))
 
@@ -203,14 +207,14 @@ def _is_object(body: bytes) -> bool:
         return False
 
 
-def rows_of(where: str, found: Found) -> list[list[str]]:
+def rows_of(where: str, statuses: Mapping[str, Counter[int]], lost: Mapping[str, int]) -> list[list[str]]:
     rows: list[list[str]] = []
-    for kind, statuses in sorted(found.statuses.items()):
+    for kind in sorted({*statuses, *lost}):
         classes: Counter[str] = Counter()
-        for status, count in statuses.items():
+        for status, count in statuses.get(kind, {}).items():
             classes["503" if status == 503 else f"{status // 100}xx" if status else "closed"] += count
         counts = [str(classes[name]) for name in ("2xx", "4xx", "503", "5xx", "closed")]
-        rows.append([where, kind, str(sum(statuses.values())), *counts])
+        rows.append([where, kind, str(classes.total() + lost.get(kind, 0)), *counts, str(lost.get(kind, 0))])
     return rows
 
 
@@ -221,6 +225,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--live", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=0, help="For so long to servers of their own, too.")
     arguments = parser.parse_args()
     listener = Listener()
     logging.basicConfig(level=logging.INFO, handlers=[listener])
@@ -229,20 +234,33 @@ def main() -> None:
     begun = time.perf_counter()
     inside = asyncio.run(fuzz(gate, locked, Rubbish(arguments.seed), arguments.count))
     gate, _ = gates()
-    limits = Limits(receive_s=2)
-    live = asyncio.run(fuzz_live(gate, limits, Rubbish(arguments.seed + 1), arguments.live))
+    live = asyncio.run(fuzz_live(gate, LIMITS, Rubbish(arguments.seed + 1), arguments.live))
+    rows = [*rows_of("in process", inside.statuses, {}), *rows_of("sockets", live.statuses, {})]
     faults = [*inside.faults, *live.faults, *listener.faults]
+    notes = f"{arguments.count:,} requests in the process, {arguments.live:,} over sockets, seed"
+    notes += (
+        f" {arguments.seed}: {len(faults)} faults, {len(listener.faults)} of them errors or tracebacks in"
+    )
+    notes += f" the log, {time.perf_counter() - begun:.0f} s."
+    if arguments.minutes:
+        tally = asyncio.run(run_for(arguments.minutes, arguments.seed))
+        rows += rows_of("long run", tally.statuses, tally.lost)
+        faults += tally.faults
+        count = sum(one.total() for one in tally.statuses.values()) + tally.lost.total()
+        notes += f" Long run, two server processes, {tally.seconds / 60:.0f} minutes: {count:,} requests,"
+        notes += (
+            f" {len(tally.faults)} faults, {tally.tracebacks} tracebacks and {tally.errors} errors in the"
+        )
+        notes += f" logs, {tally.lost.total()} lost; memory of both {tally.memory[0]:.0f} MiB at first,"
+        notes += f" {tally.memory[-1]:.0f} at the end, {tally.growth():+.0f} since a tenth of the time."
     for fault in faults[:40]:
         print(fault)
     write_table(
         "fuzz_serve",
         "Requests that nobody means",
-        ["where", "what", "requests", "2xx", "4xx", "503", "5xx", "closed"],
-        [*rows_of("in process", inside), *rows_of("sockets", live)],
-        f"{arguments.count:,} requests in the process, {arguments.live:,} over sockets, seed"
-        f" {arguments.seed}: {len(faults)} faults, {len(listener.faults)} of them"
-        " errors or tracebacks in the log."
-        f" {time.perf_counter() - begun:.0f} s. «closed»: without an answer, as for half a request.",
+        ["where", "what", "requests", "2xx", "4xx", "503", "5xx", "closed", "lost"],
+        rows,
+        f"{notes} «closed»: without an answer, as for half a request; «lost»: neither answered nor closed.",
         keep=arguments.count >= 20_000,
     )
 

@@ -4,13 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test check setup browser clean
+.PHONY: demo test test-anywhere test-everywhere matrix check setup browser locales clean
 
 demo: $(VENV)/.demo
 	$(BIN)/dragoman demo
 
 test: check browser
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# A part of the tests again, as other machines would run them; and all of them, with a table.
+test-anywhere: setup locales
+	$(BIN)/python benchmarks/anywhere.py
+
+test-everywhere: setup browser locales
+	$(BIN)/python benchmarks/anywhere.py --all --write
+
+matrix: setup
+	$(BIN)/python benchmarks/matrix.py
 
 check: setup
 	$(BIN)/ruff check .
@@ -25,6 +35,14 @@ browser:
 	  { timeout 240 apt-get install -qq -y --no-install-recommends chromium chromium-driver || \
 	    { timeout 60 apt-get update -qq && timeout 240 apt-get install -qq -y --no-install-recommends chromium chromium-driver; }; } \
 	  >/dev/null 2>&1; } || echo "no chromium: the studio is not tested in a browser"
+
+# Some tests are repeated in Turkish, where the capital of i is not I. Without the package they say so.
+locales:
+	@[ -e /usr/share/i18n/locales/tr_TR ] || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && export DEBIAN_FRONTEND=noninteractive && \
+	  { timeout 60 apt-get install -qq -y --no-install-recommends locales || \
+	    { timeout 60 apt-get update -qq && timeout 60 apt-get install -qq -y --no-install-recommends locales; }; } \
+	  >/dev/null 2>&1; } || true
 
 setup: $(VENV)/.dev
 

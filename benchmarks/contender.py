@@ -8,12 +8,12 @@ from torch import nn
 
 from common import SMOOTHING, interleave, median, stepper
 from dragoman.data.batch import PairBatch
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import Vocab
-from dragoman.objectives import CrossEntropy
 
 DROPOUT = 0.1
 FORCED = 20

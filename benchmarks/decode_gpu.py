@@ -16,11 +16,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from common import interleave, median, write_table
-from dragoman.decode.beam import Beam
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search, set_up
+from dragoman.decode.search.beam import Beam
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search, set_up
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import transformer_base

@@ -10,14 +10,14 @@ import torch
 from dragoman.checkpoint.model import LoadedModel, load_model
 from dragoman.config import from_dict
 from dragoman.data.batch import pad_sources
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.models.base import matrices
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.int8 import quantize
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 from peers import published_like
 
 MAX_LENGTH = 100

@@ -19,18 +19,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import uvicorn
 from starlette.types import Message, Scope
 
 from common import write_table
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory
-from dragoman.serve.protocol import protocol_of
 from dragoman.serve.run import listen
+from dragoman.serve.server import Server
 from dragoman.serve.service import Served, Service
 from odd_inputs import tiny_translator
 from rubbish import Rubbish, Sent
@@ -181,20 +180,10 @@ async def fuzz(gate: Gate, locked: Gate, rubbish: Rubbish, count: int) -> Found:
 async def fuzz_live(gate: Gate, limits: Limits, rubbish: Rubbish, count: int) -> Found:
     """Over sockets, with bytes that are no HTTP at all. At the end the server has to be there still."""
     found = Found()
-    config = uvicorn.Config(
-        gate,
-        http=protocol_of(limits, gate),
-        ws="none",
-        log_config=None,
-        access_log=False,
-        h11_max_incomplete_event_size=limits.header_bytes,
-    )
-    server = uvicorn.Server(config)
+    server = Server(gate, limits)
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    while not server.started:
-        await asyncio.sleep(0.01)
+    serving = asyncio.create_task(server.run(listening))
     for begin in range(0, count, AT_ONCE):
         group = [rubbish.on_the_wire() for _ in range(min(AT_ONCE, count - begin))]
         await asyncio.gather(*(ask(found, sent, over_a_socket(port, sent)) for sent in group))
@@ -202,7 +191,7 @@ async def fuzz_live(gate: Gate, limits: Limits, rubbish: Rubbish, count: int) ->
     await ask(found, last, over_a_socket(port, last))
     if found.statuses.pop("")[200] != 1:
         found.fault(last, "the server is not there any more")
-    server.should_exit = True
+    server.stop()
     await serving
     return found
 

@@ -29,9 +29,9 @@ import torch._dynamo  # torch.optim imports it at its first use; the forks are t
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from dragoman.data.corpus import prepare
-from dragoman.train.api import resume
-from dragoman.train.config import resolve
-from dragoman.train.run import Run
+from dragoman.learning.resolve import resolve
+from dragoman.runs.directory import Run
+from dragoman.training.api import resume
 from kill_resume import contents, plain_config
 
 RESULTS = Path(__file__).parent / "results" / "kill_distributed.md"

@@ -30,10 +30,10 @@ import torch._dynamo  # torch.optim imports it at its first use; the forks are t
 
 from dragoman import checkpoint
 from dragoman.data.corpus import prepare
-from dragoman.train.config import resolve
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.learning.resolve import resolve
+from dragoman.runs.directory import Run
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
 
 RESULTS = Path(__file__).parent / "results" / "kill_resume.md"
 UPDATES = 48

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
+from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.train.run import Run
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "and", "then", "slept", "red", "blue")
 MARKS = ".,;:!?…«»—()[]{}<>/\\|*&%$#@~^`'\"-_=+"

@@ -29,13 +29,15 @@ from contender import count_parameters
 from dragoman.data.batch import PairBatch, TextBatch
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.packed import Batch
+from dragoman.learning.cross_entropy import CrossEntropy
+from dragoman.learning.masked import MaskedLanguageModel
+from dragoman.learning.resolve import resolve
 from dragoman.models import Network
-from dragoman.objectives import CrossEntropy, MaskedLanguageModel
+from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import PAD_ID
-from dragoman.train.batches import Batches
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.state import Training
-from dragoman.train.update import Late, Learnt, learn
+from dragoman.training.batches import Batches
+from dragoman.training.state import Training
+from dragoman.training.update import Late, Learnt, learn
 from made_up import write_text
 from on_gpu import DEVICE, matrix_rate, show_profile, turn, wait
 from peers import published_like

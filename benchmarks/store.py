@@ -99,8 +99,8 @@ def prepare_here(directory: Path, pairs: int) -> dict[str, float]:
 def read_here(directory: Path) -> dict[str, float]:
     """The first windows of an epoch as rank 3 of 8, then a new start at its last batch."""
     from dragoman.data.corpus import Prepared
-    from dragoman.data.examples import Pairs
     from dragoman.data.sampler import BucketSampler, Window
+    from dragoman.learning.translate import Pairs
 
     with watched() as memory:
         prepared = Prepared.open(next(path for path in (directory / "cache").iterdir() if path.is_dir()))

@@ -18,13 +18,13 @@ from pathlib import Path
 from common import interleave, median, write_table
 from dragoman.checkpoint.model import load_model
 from dragoman.data.formats import read_lines
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.shortlist import Shortlist
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import make_scorers
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 STUDENT_BEAMS = (1, 2)
 

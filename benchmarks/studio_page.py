@@ -21,7 +21,7 @@ from common import write_table
 from dragoman.serve.run import listen
 from dragoman.studio.app import build
 from dragoman.studio.subject import Subjects
-from dragoman.train.api import train
+from dragoman.training.api import train
 
 _TIMED = """
 const { set } = await import('/assets/state.js');

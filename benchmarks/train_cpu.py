@@ -25,10 +25,10 @@ from common import (
     write_table,
 )
 from dragoman.data.batch import PairBatch
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
-from dragoman.objectives import CrossEntropy
 from peers import TorchTransformer, published_like
 
 

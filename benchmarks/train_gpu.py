@@ -27,13 +27,14 @@ import torch
 from common import interleave, median, plain_loss, stepper, write_table
 from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared, prepare
+from dragoman.learning.resolve import resolve
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.train.batches import Batches
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.state import Training
-from dragoman.train.update import Late, Learnt, learn
+from dragoman.runs.config import RunConfig
+from dragoman.training.batches import Batches
+from dragoman.training.state import Training
+from dragoman.training.update import Late, Learnt, learn
 from made_up import MEAN_LENGTH, write_corpus
 from on_gpu import DEVICE, HALF, matrix_rate, show_profile, turn, wait
 from peers import TorchTransformer, published_like

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -25,22 +26,28 @@ import numpy as np
 
 BLOCKS = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
 BATCH_TOKENS = 4096
+SIDES = ("src", "tgt")
 UNCHECKED = 0
+
+
+class _Shard:
+    def __init__(self, directory: Path) -> None:
+        self._ids = {side: mapped(directory, f"{side}.ids", np.uint16) for side in SIDES}
+        self._offsets = {side: mapped(directory, f"{side}.offsets", np.int64) for side in SIDES}
+
+    def ids(self, side: str, index: int) -> np.ndarray:
+        offsets = self._offsets[side]
+        return self._ids[side][offsets[index] : offsets[index + 1]]
 
 
 class UncheckedStore:
     """Pairs as they were read before: mapped, and believed."""
 
     def __init__(self, directory: Path, pairs: int) -> None:
-        def mapped(name: str, dtype: type) -> np.ndarray:
-            return np.memmap(directory / f"train.{name}", dtype=dtype, mode="r").view(np.ndarray)
-
-        self.src_lengths, self.tgt_lengths = (mapped(f"{side}.lengths", np.int32) for side in ("src", "tgt"))
-        self._sides = {
-            side: (mapped(f"{side}.ids", np.uint16), mapped(f"{side}.offsets", np.int64))
-            for side in ("src", "tgt")
-        }
-        self._size = pairs
+        self.src_lengths, self.tgt_lengths = (
+            mapped(directory, f"{side}.lengths", np.int32) for side in SIDES
+        )
+        self._size, self._starts, self._shards = pairs, [0], [_Shard(directory)]
 
     def src(self, index: int) -> np.ndarray:
         return self._side("src", index)
@@ -51,8 +58,15 @@ class UncheckedStore:
     def _side(self, side: str, index: int) -> np.ndarray:
         if not 0 <= index < self._size:
             raise IndexError(index)
-        ids, offsets = self._sides[side]
-        return ids[offsets[index] : offsets[index + 1]]
+        number = bisect_right(self._starts, index) - 1
+        return self._shard(number).ids(side, index - self._starts[number])
+
+    def _shard(self, number: int) -> _Shard:
+        return self._shards[number]
+
+
+def mapped(directory: Path, name: str, dtype: type) -> np.ndarray:
+    return np.memmap(directory / f"train.{name}", dtype=dtype, mode="r").view(np.ndarray)
 
 
 def read_here(directory: Path, block: int) -> dict[str, float]:
@@ -129,9 +143,9 @@ def child(directory: Path, block: int) -> dict[str, float]:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def measure(pairs: int, rounds: int) -> dict[int, dict[str, float]]:
+def measure(pairs: int, rounds: int, store: Path | None) -> dict[int, dict[str, float]]:
     with tempfile.TemporaryDirectory() as name:
-        store = prepare_here(Path(name), pairs)
+        store = store or prepare_here(Path(name), pairs)
         stores = {block: with_blocks(store, Path(name) / str(block), block) for block in BLOCKS}
         stores[UNCHECKED] = stores[BLOCKS[-1]]
         turns = [UNCHECKED, *BLOCKS]
@@ -179,6 +193,7 @@ def main() -> None:
     )
     parser.add_argument("pairs", type=int, nargs="?", default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--store", type=Path, help="prepared data, in place of made-up ones")
     parser.add_argument("--no-write", action="store_true")
     parser.add_argument("--child", nargs=2, metavar=("DIRECTORY", "BLOCK"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -187,7 +202,7 @@ def main() -> None:
         return
     from common import write_table
 
-    figures = measure(options.pairs, options.rounds)
+    figures = measure(options.pairs, options.rounds, options.store)
     kept = figures[UNCHECKED]
     notes = (
         f"`python benchmarks/verify_cost.py`: {kept['pairs']:,.0f} pairs, {kept['bytes'] / 2**20:,.0f} MiB, "

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dragoman.checkpoint.model import load_model
-from dragoman.train.log import read_records
+from dragoman.runs.records import read_records
 
 RECIPE = Path(__file__).parent / "multi30k-en-de.yaml"
 SCORES = ("dot", "scaled_dot", "general", "concat", "additive", "cosine", "location")

@@ -34,13 +34,14 @@ def directory_of(out: Path, name: str) -> Path:
 
 def execute(job: Job, out: Path, chosen: Sequence[str], common: tuple[str, ...]) -> dict[str, Any]:
     """In a process of its own. What went wrong is told, not raised: the others go on."""
+    from dragoman.training.evaluate_text import text_metrics
+
     import dragoman
     from dragoman.data.config import SourceConfig
     from dragoman.data.labelled.read import check_targets, read_examples
-    from dragoman.train.evaluate_text import text_metrics
-    from dragoman.train.log import read_records
-    from dragoman.train.predictor import open_predictor
-    from dragoman.train.validate_task import task_metrics
+    from dragoman.learning.task_validation import task_metrics
+    from dragoman.runs.opening import open_predictor
+    from dragoman.runs.records import read_records
 
     began, directory = time.time(), directory_of(out, job.name)
     settings = [*job.settings, *chosen]

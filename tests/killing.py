@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from dragoman.train import loop
-from dragoman.train.batches import UpdateBatch
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
-from dragoman.train.state import Training
+from dragoman.runs.directory import Run
+from dragoman.training import loop
+from dragoman.training.batches import UpdateBatch
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
+from dragoman.training.state import Training
 
 
 class Killed(BaseException):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig

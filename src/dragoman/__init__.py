@@ -13,7 +13,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.train.api import load, resume, train
+    from dragoman.runs.opening import load
+    from dragoman.training.api import resume, train
 
 __all__ = ["__version__", "load", "resume", "train"]
 
@@ -21,10 +22,10 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name == "train":  # the package of that name can be called: see its docstring
-        return importlib.import_module("dragoman.train")
-    if name in ("load", "resume"):
-        return getattr(importlib.import_module("dragoman.train.api"), name)
+    if name == "load":
+        return importlib.import_module("dragoman.runs.opening").load
+    if name in ("resume", "train"):
+        return getattr(importlib.import_module("dragoman.training.api"), name)
     raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
 
 

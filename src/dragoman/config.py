@@ -4,6 +4,7 @@ A configuration is a closed schema: it can hold numbers, strings, lists and nest
 never names code. Every error says which field it is about, and what was found there.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import math
@@ -15,17 +16,37 @@ from typing import Any, TypeVar
 
 import yaml
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
+from dragoman.plain import DEEPEST, parse_yaml, read_yaml
 
 T = TypeVar("T")
+_LONGEST_NAME = 60
 
 
-def check_counts(config: object, *names: str) -> None:
-    """These fields are whole numbers of at least 1, where they are set."""
+def check_counts(config: object, *names: str, most: int | None = None) -> None:
+    """These fields are whole numbers of at least 1 and, if so said, of no more than `most`, where they are
+    set."""
     for name in names:
         value = getattr(config, name)
         if value is not None and value < 1:
             raise UserError(f"{name}: expected a whole number of at least 1, found {value}")
+        if value is not None and most is not None and value > most:
+            raise UserError(f"{name}: expected at most {most:,}, found {shown(value)}")
+
+
+MOST_LAYERS, WIDEST, MOST_PLACES = 1000, 1 << 18, 1 << 20
+"""Limits of a model's sizes: far beyond any that is in use, and far below what no machine could hold or count
+to. A file that says more is damaged or hostile."""
+
+
+def check_sizes(
+    config: object, depths: Sequence[str] = (), widths: Sequence[str] = (), places: Sequence[str] = ()
+) -> None:
+    """The sizes of a model: how many layers it has, how wide they are, and how many places, labels and the
+    like its tables are for."""
+    check_counts(config, *depths, most=MOST_LAYERS)
+    check_counts(config, *widths, most=WIDEST)
+    check_counts(config, *places, most=MOST_PLACES)
 
 
 def check_shares(config: object, *names: str) -> None:
@@ -44,24 +65,28 @@ def check_heads(config: Any) -> None:
         )
 
 
-def check_not_negative(config: object, *names: str) -> None:
-    """These fields are finite numbers of 0 or more."""
+def check_not_negative(config: object, *names: str, most: float = math.inf) -> None:
+    """These fields are finite numbers of 0 or more and, if so said, of no more than `most`."""
     for name in names:
-        if not 0 <= getattr(config, name) < math.inf:
-            raise UserError(f"{name}: expected a number of 0 or more, found {getattr(config, name)}")
+        value = getattr(config, name)
+        if not 0 <= value < math.inf:
+            raise UserError(f"{name}: expected a number of 0 or more, found {value}")
+        if value > most:
+            raise UserError(f"{name}: expected at most {most:,}, found {shown(value)}")
 
 
 def from_dict(cls: type[T], data: object, where: str = "") -> T:
     """Build the dataclass `cls` from plain data, checking every key and every type."""
     label = where or cls.__name__
     if not isinstance(data, Mapping):
-        raise UserError(f"{label}: expected a mapping of fields, found {_show(data)}")
+        raise UserError(f"{label}: expected a mapping of fields, found {shown(data)}")
     known = typing.get_type_hints(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in data:
         if key not in fields:
-            raise UserError(f"{_dotted(where, str(key))}: unknown field{_suggest(str(key), fields)}")
-    values = {key: _convert(known[key], value, _dotted(where, str(key))) for key, value in data.items()}
+            name = key if isinstance(key, str) and len(key) <= _LONGEST_NAME else shown(key)
+            raise UserError(f"{_dotted(where, name)}: unknown field{_suggest(name, fields)}")
+    values = {key: _convert(known[key], value, _dotted(where, key)) for key, value in data.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
@@ -84,20 +109,15 @@ def dump_yaml(data: Mapping[str, Any]) -> str:
 def load_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; errors name the file and, where YAML tells it, the line."""
     try:
-        data = yaml.safe_load(path.read_bytes())
+        data = read_yaml(path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not valid YAML ({error.problem})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not valid YAML ({error})") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise UserError(f"{path}: expected a mapping of fields, found {_show(data)}")
+        raise UserError(f"{path}: expected a mapping of fields, found {shown(data)}")
     return data
 
 
@@ -106,18 +126,23 @@ def apply_overrides(data: Mapping[str, Any], assignments: Sequence[str]) -> dict
     result = _deep_copy(data)
     for assignment in assignments:
         dotted, sign, text = assignment.partition("=")
+        name = f"override {shown(assignment)}"
         if not sign or not dotted:
-            raise UserError(f"override '{assignment}': expected the form field.name=value")
+            raise UserError(f"{name}: expected the form field.name=value")
         try:
-            value = yaml.safe_load(text)
+            value = parse_yaml(text)
         except yaml.YAMLError:
-            raise UserError(f"override '{assignment}': the value is not valid YAML") from None
+            raise UserError(f"{name}: the value is not valid YAML") from None
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
         *parents, last = dotted.split(".")
+        if len(parents) > DEEPEST:
+            raise UserError(f"{name}: no field lies so deep")
         node = result
         for key in parents:
             node = node.setdefault(key, {})
             if not isinstance(node, dict):
-                raise UserError(f"override '{assignment}': '{key}' has no fields of its own")
+                raise UserError(f"{name}: '{key}' has no fields of its own")
         node[last] = value
     return result
 
@@ -148,15 +173,15 @@ def _convert(hint: Any, value: object, where: str) -> Any:
     if origin is typing.Literal:
         if value not in args:
             options = ", ".join(str(a) for a in args)
-            raise UserError(f"{where}: expected one of {options}, found {_show(value)}")
+            raise UserError(f"{where}: expected one of {options}, found {shown(value)}")
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise UserError(f"{where}: expected a list, found {_show(value)}")
+            raise UserError(f"{where}: expected a list, found {shown(value)}")
         return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if origin in (dict, Mapping) or hint is dict:
         if not isinstance(value, Mapping):
-            raise UserError(f"{where}: expected a mapping, found {_show(value)}")
+            raise UserError(f"{where}: expected a mapping, found {shown(value)}")
         return dict(value)
     return _convert_scalar(hint, value, where)
 
@@ -180,22 +205,18 @@ def _convert_scalar(hint: Any, value: object, where: str) -> Any:
         except ValueError:
             pass
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        with contextlib.suppress(OverflowError):  # and then it is refused below
+            return float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-    raise UserError(f"{where}: expected {names.get(hint, hint.__name__)}, found {_show(value)}")
+    raise UserError(f"{where}: expected {names.get(hint, hint.__name__)}, found {shown(value)}")
 
 
 def _dotted(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _suggest(key: str, known: Mapping[str, object]) -> str:

@@ -1,6 +1,7 @@
 """The mistakes that a person can mend. Everything else that is raised is a bug in dragoman."""
 
 import errno
+import reprlib
 
 
 class UserError(ValueError):
@@ -27,3 +28,17 @@ def missing_extra(module: str, extra: str, purpose: str) -> UserError:
     return UserError(
         f"{purpose} needs the package '{module}': install it with  pip install 'dragoman[{extra}]'"
     )
+
+
+def shown(value: object, width: int = 60) -> str:
+    """A value as it is shown in a sentence: cut, however large it is and however deep it goes."""
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # Python writes out no number of thousands of digits
+        text = "a huge number"
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxset = 6, 20, 40, 40, 40
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 1000

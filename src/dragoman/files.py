@@ -30,6 +30,7 @@ from typing import IO, BinaryIO, NamedTuple
 from dragoman.errors import UserError
 from dragoman.unfinished import (
     claimed,
+    final_name,
     moved_aside,
     remove_all_unfinished,
     remove_unfinished,
@@ -41,6 +42,7 @@ __all__ = [
     "Written",
     "discard",
     "explained",
+    "final_name",
     "hash_file",
     "make_directories",
     "move",
@@ -123,8 +125,8 @@ def explained(path: Path, done: str = "written") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        about = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
-        reason = error.strerror or str(error)
+        named = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else path
+        path, about, reason = final_name(path), str(final_name(named)), error.strerror or str(error)
         if isinstance(error, FileExistsError):
             raise UserError(f"{about}: {reason}; choose another directory with --out") from error
         if about == str(path) or about.startswith(f"{path}{os.sep}"):
@@ -183,15 +185,15 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
 def _file_to_replace(path: Path) -> tuple[Path, int | None]:
     """The file itself, and its permissions where it exists."""
-    path = path.resolve() if path.is_symlink() else path
+    file = path.resolve() if path.is_symlink() else path
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        return path, None
+        return file, None
     _refuse_unless_regular(path, mode)
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    return path, stat.S_IMODE(mode)
+    return file, stat.S_IMODE(mode)
 
 
 @contextmanager

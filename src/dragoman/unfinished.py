@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SUFFIX, _REPLACED = ".unfinished", ".replaced"
-_HIDDEN = re.compile(rf"\..*\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
+_HIDDEN = re.compile(rf"\.(.*)\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _NAME_BYTES = 200
 """Of the target's name in a hidden one: the whole has 255 bytes at most."""
 _ATTEMPTS = 100
@@ -67,6 +67,12 @@ def _name_target(error: OSError, path: Path, temporary: Path | None) -> None:
     elif temporary is not None and os.fsdecode(error.filename).startswith(str(temporary)):
         error.filename = str(path) + os.fsdecode(error.filename)[len(str(temporary)) :]
         error.filename2 = None
+
+
+def final_name(path: Path | str) -> Path:
+    """The path of an entry, or of what lies in it, when it will be finished: what a person is told."""
+    parts = (found[1] if (found := _HIDDEN.fullmatch(part)) else part for part in Path(path).parts)
+    return Path(*parts)
 
 
 def remove_unfinished(path: Path) -> None:

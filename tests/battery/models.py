@@ -4,10 +4,10 @@ import torch
 
 from dragoman.data.batch import collate
 from dragoman.models import MODELS, build
-from dragoman.models.base import Counted, EncoderDecoder, Vocab
+from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.gpt import GptConfig
-from dragoman.models.markov import MarkovConfig
+from dragoman.models.markov import Markov, MarkovConfig
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -207,7 +207,7 @@ def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> Encode
     """A model ready to be asked: random weights (biases and gains too) or random counts, no dropout."""
     torch.manual_seed(seed)
     model = build(*CASES[name]).to(dtype).eval()
-    if isinstance(model, Counted):
+    if isinstance(model, Markov):
         src, mask, tgt = random_batch(model.vocab, [1 + i % 8 for i in range(200)], 12, seed)
         rows = zip(src, mask, tgt, strict=True)
         model.count([collate([(ids[kept].tolist(), out.tolist()) for ids, kept, out in rows])])

@@ -5,11 +5,14 @@ import dataclasses
 import torch
 
 from dragoman.data.batch import TextBatch
+from dragoman.learning.answers import AnsweredPieces
+from dragoman.learning.bidirectional import Bidirectional
+from dragoman.learning.loss import Objective
+from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models import READERS, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
 from dragoman.models.elmo import Elmo, ElmoConfig
-from dragoman.objectives import AskedPieces, MaskedLanguageModel, Objective
 
 VOCAB = Vocab(23, 23, shared=True)
 CASES: dict[str, tuple[str, object, Objective]] = {
@@ -17,7 +20,7 @@ CASES: dict[str, tuple[str, object, Objective]] = {
     "elmo": (
         "elmo",
         ElmoConfig(2, 16, 24, 4, 8, ((1, 8), (2, 8), (3, 8)), num_highway=1),
-        AskedPieces("bidirectional"),
+        AnsweredPieces(Bidirectional()),
     ),
 }
 assert {kind for kind, _, _ in CASES.values()} == set(READERS)

@@ -9,11 +9,12 @@ from battery.models import BY_COUNTING, CASES
 from dragoman.checkpoint.model import load_model
 from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.decode.config import SearchConfig
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.decode.search.config import SearchConfig
+from dragoman.learning.resolve import resolve
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_config, toy_pairs, write_pairs
 

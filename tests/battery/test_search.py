@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from battery.models import CASES, make, random_batch
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 
 
 @pytest.mark.parametrize("name", CASES)

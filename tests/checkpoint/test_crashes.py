@@ -11,8 +11,8 @@ import pytest
 
 from checkpoint.saved import assert_is, entries, save
 from dragoman import checkpoint
-from dragoman.files import replace_file
 from dragoman.errors import UserError
+from dragoman.files import replace_file
 
 # --- crashes -----------------------------------------------------------------------------------------
 

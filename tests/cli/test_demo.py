@@ -10,7 +10,7 @@ import typer
 from dragoman.cli import demo as command
 from dragoman.data import dates
 from dragoman.errors import UserError
-from dragoman.train.config import resolve
+from dragoman.learning.resolve import resolve
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_interrupted_training_ends_the_demo(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from dragoman.train.loop import Loop
-    from dragoman.train.run import Outcome
+    from dragoman.runs.directory import Outcome
+    from dragoman.training.loop import Loop
 
     monkeypatch.setattr(Loop, "fit", lambda _loop, _stop: Outcome("stopped by Ctrl-C", 2, 130))
     with pytest.raises(typer.Exit) as end:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.conftest import SETTINGS, TRANSFORMER
+from cli.conftest import OTHER, SETTINGS
 from dragoman.cli.main import app
 from dragoman.data.documents import open_document
 from dragoman.text.spans import DEFAULT_KINDS, find
 
-FEW = {"train.max_updates": 30, "train.validate_every": 30}
+SMALL = {"model.num_layers": 1, "model.num_heads": 2, "model.ff_dim": 64}
 
 
 def command(*arguments: object) -> Result:
@@ -33,7 +33,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]
 @pytest.fixture(scope="module")
 def run(memory: Path) -> Path:
     out = memory.parent / "run"
-    fields = [f"{name}={value}" for name, value in (SETTINGS | TRANSFORMER | FEW).items()]
+    fields = [f"{name}={value}" for name, value in (SETTINGS | OTHER | SMALL).items()]
     result = command("train", memory, "--out", out, "--quiet", *fields)
     assert result.exit_code == 0, result.output
     return out

@@ -7,19 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from dragoman.cli import explain as command
 from dragoman.cli.main import app
 from dragoman.cli.serve import _explainer
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.alignment import GoldLinks
 from dragoman.probe.explain import Explained, draw, explain_sentence
 from dragoman.probe.gold import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
+from dragoman.serve.limits import Limits
 
 SENTENCE = "the red cat and a dog"
 
@@ -58,16 +60,30 @@ def test_scores_and_links_as_text(run: Path) -> None:
 
 
 def test_what_a_server_tells_is_what_is_inside(translator: Translator) -> None:
-    explains = _explainer(translator)
+    explains = _explainer(translator, Limits())
     told, seen = explains(SENTENCE, "THE RED"), inside_texts(translator, SENTENCE, "THE RED")
     assert told.text == "THE RED" and tuple(told.written) == seen.written
     assert told.scores == pytest.approx(seen.token_scores)
     assert [one.kind for one in told.attentions] == [one.kind for one in seen.attentions]
     for one, own in zip(told.attentions, seen.attentions, strict=True):
-        assert one.weights == own.weights.tolist()
+        assert torch.allclose(torch.tensor(one.weights), own.weights, rtol=0, atol=1e-5)
         assert all(sum(row) == pytest.approx(1, abs=1e-4) for head in one.weights for row in head)
     assert sum(one.aligns for one in told.attentions) == 1
     assert explains(SENTENCE, None).text == SENTENCE.upper()
+
+
+def test_a_server_explains_no_more_than_its_limits(translator: Translator) -> None:
+    """By pieces, whatever the script: a character may be three of them. And by the size of the answer."""
+    explains = _explainer(translator, Limits(explained_pieces=20))
+    with pytest.raises(UserError, match=r"text: at most 20 pieces, found \d\d; take one sentence"):
+        explains("\u4e00" * 10 + "\U0001f642" * 3, None)
+    with pytest.raises(UserError, match="translation: at most 20 pieces"):
+        explains("the", "\u4e00" * 20)
+    assert len(explains("the red", None).written) <= 21
+    size = sum(seen.weights.numel() for seen in inside_texts(translator, SENTENCE, "THE RED").attentions)
+    assert _explainer(translator, Limits(explained_weights=size))(SENTENCE, "THE RED").attentions
+    with pytest.raises(UserError, match=f"{size:,} weights are more than the {size - 1:,} of an answer"):
+        _explainer(translator, Limits(explained_weights=size - 1))(SENTENCE, "THE RED")
 
 
 def test_a_picture(run: Path, tmp_path: Path) -> None:

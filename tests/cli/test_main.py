@@ -8,6 +8,7 @@ import pytest
 
 import dragoman
 from dragoman.cli import main as command
+from dragoman.cli.output import beside
 from dragoman.errors import UserError
 
 COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
@@ -158,4 +159,13 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     talker.stdout.read(5)
     talker.stdout.close()
     assert talker.stderr.read() == b""
-    assert talker.wait(timeout=60) == 1
+    assert talker.wait() == 1
+
+
+def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert beside(Path("runs/a"), "-student") == Path("runs/a-student")
+    assert beside(Path(), "-student") == tmp_path.with_name(f"{tmp_path.name}-student")
+    monkeypatch.chdir("/")
+    with pytest.raises(UserError, match="root of all directories"):
+        beside(Path(), "-student")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dragoman
 from dragoman.cli.main import app
 from dragoman.errors import UserError
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 TrainSmall = Callable[..., Path]
 
@@ -18,7 +18,7 @@ TrainSmall = Callable[..., Path]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, train_small: TrainSmall) -> Path:
     directory = train_small(tmp_path_factory.mktemp("tricks"))
-    dragoman.resume(directory, {"train.max_updates": 130, "train.save_every": 5}, quiet=True)
+    dragoman.resume(directory, {"train.max_updates": 20, "train.save_every": 5}, quiet=True)
     return directory
 
 
@@ -32,7 +32,7 @@ def command(*arguments: object) -> str:
 
 def test_average(run: Path) -> None:
     told = command("average", run, "--last", 2, "--name", "two")
-    assert told.startswith("mean of 0000125, 0000130, written as checkpoint two\nvalid at 130  loss ")
+    assert told.startswith("mean of 0000015, 0000020, written as checkpoint two\nvalid at 20  loss ")
     assert command("translate", run, "the red cat", "--checkpoint", "two")
     for arguments, message in (
         ((), "average: give either --last N or --best N"),
@@ -53,8 +53,11 @@ def test_tune_prints_a_table_and_stores_its_choice(run: Path) -> None:
     assert f"stored in {run}" in command("tune", run, "--beams", "2,1", "--alphas", "0,1", "--write")
     assert Run.open(run).config.search.beam in (1, 2)
     command("translate", run, "the red cat")
-    with pytest.raises(UserError, match=r"--alphas: expected numbers from 0 on, .* found 'x'"):
-        command("tune", run, "--alphas", "x")
+    for alphas in ("x", "1,1e20"):
+        with pytest.raises(UserError, match=rf"--alphas: expected numbers from 0 to 10, .* found '{alphas}'"):
+            command("tune", run, "--alphas", alphas)
+    with pytest.raises(UserError, match=r"alpha: expected a number from 0 to 10, found 1e\+20"):
+        command("translate", run, "the red cat", "--alpha", "1e20")
 
 
 def test_back_translate(run: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 import dragoman
 from dragoman.cli.main import app
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.errors import UserError
 
 TrainSmall = Callable[..., Path]

@@ -8,12 +8,12 @@ import pytest
 from data.test_blocks import STREAM, TEXT, S
 from data.text import stored
 from dragoman.data.blocks import Blocks
-from dragoman.data.both_ways import BothWays
+from dragoman.learning.bidirectional import BothWaysText
 
 
 @pytest.mark.parametrize("length", [4, 7, 100])
 def test_every_piece_but_the_last_is_asked_for_once(tmp_path: Path, length: int) -> None:
-    examples = BothWays(Blocks(stored(tmp_path, [TEXT]), length))
+    examples = BothWaysText(Blocks(stored(tmp_path, [TEXT]), length))
     batch = examples.batch(np.arange(len(examples)), 0)
     assert batch.targets.tolist() == [piece for piece in STREAM[1:-1] if piece != S]
     assert batch.num_tokens == 2 * len(batch.asked)

@@ -3,7 +3,6 @@
 import io
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -262,17 +261,6 @@ def test_errors_name_file_and_line(tmp_path: Path, name: str, data: bytes, messa
     with pytest.raises(UserError, match=message) as error:
         open_document(tmp_path / name)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "piece", ['<a ="', "<a b='", "<!--", "<code>", "[", "![", "`", "*a ", "**", "<b>", "</i>", "_a", "<"]
-)
-@pytest.mark.parametrize("name", ["a.html", "a.md", "a.vtt"])
-def test_time_is_linear(name: str, piece: str) -> None:
-    head = "WEBVTT\n\n00:01 --> 00:02\n" if name == "a.vtt" else ""
-    started = time.perf_counter()
-    parse_document((head + piece * 5000).encode(), name)
-    assert time.perf_counter() - started < 5
 
 
 def test_every_suffix_has_a_sample() -> None:

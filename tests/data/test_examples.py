@@ -7,9 +7,9 @@ import pytest
 
 from data.text import stored
 from dragoman.data.blocks import Blocks
-from dragoman.data.examples import Stream
-from dragoman.data.masked import Masked, Pieces
-from dragoman.data.noise import NoiseConfig
+from dragoman.data.noise import NoiseConfig, Pieces
+from dragoman.learning.causal import Stream
+from dragoman.learning.masked import MaskedText
 
 S, E, P = 1, 2, 0
 
@@ -33,9 +33,9 @@ PIECES = Pieces(mask_id=3, first=4, size=1000)
 TEXT = [[[*range(10 * n, 10 * n + 5)] for n in range(1, 60)]]
 
 
-def masked(tmp_path: Path, **settings) -> Masked:
+def masked(tmp_path: Path, **settings) -> MaskedText:
     blocks = Blocks(stored(tmp_path, TEXT), 28)
-    return Masked(blocks, NoiseConfig(), PIECES, **{"seed": 7, "pairs": True, **settings})
+    return MaskedText(blocks, NoiseConfig(), PIECES, **{"seed": 7, "pairs": True, **settings})
 
 
 def test_rows_to_be_guessed_are_what_they_say(tmp_path: Path) -> None:
@@ -70,6 +70,6 @@ def test_rows_are_a_function_of_seed_epoch_and_number(tmp_path: Path) -> None:
     assert both.ids[1, :width].tolist() == alone.ids[0].tolist()
     assert (both.asked[both.asked >= both.ids.size(1)] - both.ids.size(1)).tolist() == alone.asked.tolist()
     assert examples.batch(np.array([2]), 4).ids.tolist() != alone.ids.tolist()
-    one = Masked(examples.blocks, NoiseConfig(), PIECES, seed=7, pairs=False).batch(np.array([2]), 3)
+    one = MaskedText(examples.blocks, NoiseConfig(), PIECES, seed=7, pairs=False).batch(np.array([2]), 3)
     assert one.follows is None
     assert not one.segments.any()

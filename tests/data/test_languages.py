@@ -44,6 +44,29 @@ def test_one_sentence_is_told_from_all_languages(language: str) -> None:
     assert len(found) == len(KNOWN) and sum(sure for _, sure in found) == pytest.approx(100, abs=3)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("東京都知事選挙が七月七日に実施", "ja"),  # one kana among Chinese characters
+        ("日本語", "zh"),  # none: it may be either, and Chinese has no other letters
+        ("我的船是最新的", "zh"),
+        ("ひらがな", "ja"),
+    ],
+)
+def test_japanese_has_chinese_characters_too(text: str, expected: str) -> None:
+    assert identify(text, ["zh", "ja"])[0] == (expected, 100.0)
+    assert identify(text, ["ja", "zh", "ko", "en"])[0][0] == expected
+    assert language_of([text]) == expected
+    alone = identify(text, [expected, "ko"])
+    assert alone == [(expected, 100.0), ("ko", 0.0)]
+
+
+def test_a_text_with_kana_is_not_chinese() -> None:
+    text = "東京都知事選挙が七月七日に実施"
+    assert identify(text, ["zh", "ko"]) == [("zh", 0.0), ("ko", 0.0)]
+    assert identify(text, ["ja", "en"]) == [("ja", 100.0), ("en", 0.0)]
+
+
 def test_every_list_is_of_its_own_language() -> None:
     """Most words of a list, one after another, read as that language and no other."""
     for code, words in FREQUENT.items():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dragoman.data.dice import Dice
 from dragoman.data.noise import (
     NoiseConfig,
     corrupt_spans,
@@ -15,6 +14,7 @@ from dragoman.data.noise import (
     permute,
     rotate,
 )
+from dragoman.data.seeded import Dice
 from dragoman.errors import UserError
 
 MASK, FIRST, SIZE = 3, 10, 1010

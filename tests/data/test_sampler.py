@@ -200,3 +200,10 @@ def test_memory_is_bounded_by_the_window() -> None:
     tracemalloc.stop()
     assert total == len(lengths)
     assert peak < 8_000_000  # the pair numbers alone are 16 MB
+
+
+def test_the_smallest_batch_has_one_token() -> None:
+    lengths = np.zeros(3, dtype=np.int64)
+    with pytest.raises(UserError, match="batch_tokens"):
+        BucketSampler(lengths, lengths, batch_tokens=0, seed=1)
+    assert BucketSampler(lengths, lengths, batch_tokens=1, seed=1) is not None

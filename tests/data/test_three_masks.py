@@ -8,11 +8,10 @@ import pytest
 from data.test_blocks import STREAM, TEXT, E, S
 from data.text import stored
 from dragoman.data.blocks import Blocks
-from dragoman.data.dice import Dice
-from dragoman.data.masked import Pieces
-from dragoman.data.noise import NoiseConfig
-from dragoman.data.prefix import Prefixes, cut_of
-from dragoman.data.three_masks import ThreeMasks
+from dragoman.data.noise import NoiseConfig, Pieces
+from dragoman.data.seeded import Dice
+from dragoman.learning.prefix import PrefixedText, cut_of
+from dragoman.learning.unilm import SegmentedText
 
 PAD = 0
 
@@ -33,7 +32,7 @@ def test_a_block_is_cut_where_a_line_begins() -> None:
 
 
 def test_prefixes_by_hand(tmp_path: Path) -> None:
-    examples = Prefixes(Blocks(stored(tmp_path, [TEXT]), 8), seed=3)
+    examples = PrefixedText(Blocks(stored(tmp_path, [TEXT]), 8), seed=3)
     numbers = np.arange(len(examples))
     batch = examples.batch(numbers, 1)
     for row, begin in enumerate((0, 8, 16)):
@@ -54,7 +53,7 @@ def test_prefixes_by_hand(tmp_path: Path) -> None:
 
 def test_three_ways_by_their_statistics(long: Blocks) -> None:
     pieces = Pieces(PAD, first=10, size=60)
-    examples = ThreeMasks(long, NoiseConfig(), pieces, seed=1, shares=(2, 1, 1))
+    examples = SegmentedText(long, NoiseConfig(), pieces, seed=1, shares=(2, 1, 1))
     numbers = np.arange(len(examples) - 1)
     batch = examples.batch(numbers, 0)
     first = batch.segments[:, 0]
@@ -80,7 +79,7 @@ def test_whole_words_end_with_their_line(long: Blocks) -> None:
     starts = np.zeros(60, dtype=bool)
     starts[10::2] = True
     pieces = Pieces(PAD, first=10, size=60, word_starts=starts)
-    batch = ThreeMasks(long, NoiseConfig(share=0.3), pieces, 1, (1, 0, 0)).batch(np.arange(40), 0)
+    batch = SegmentedText(long, NoiseConfig(share=0.3), pieces, 1, (1, 0, 0)).batch(np.arange(40), 0)
     width = batch.ids.size(1)
     asked = set(batch.asked.tolist())
     for number in range(40):

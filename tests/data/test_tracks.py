@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from dragoman.data.tracks import TrackSampler
+from dragoman.data.sampler import TrackSampler
 from dragoman.errors import UserError
 
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from decode.constrained import KINDS, TEXTS, WORDS, some_words, translator, wild
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constrain import RepetitionPenalty, Rules
-from dragoman.decode.constraints import Constraints, constraints_for
-from dragoman.decode.forbid import NoRepeatedNgram
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.rules.constraints import Constraints, constraints_for
+from dragoman.decode.rules.forbid import NoRepeatedNgram
+from dragoman.decode.rules.rules import RepetitionPenalty, Rules
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.text.automaton import automaton
 from dragoman.text.tokenizer import Tokenizer

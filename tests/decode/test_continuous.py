@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from dragoman.data.batch import pad_sources
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.continuous import Continuous, Rooms, Shape, shape_for
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search, set_up
+from dragoman.decode.gpu.continuous import Continuous, Rooms, Shape, shape_for
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search, set_up
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.decode import corpus as module
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.corpus import Task, translate_corpus
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
+from dragoman.runs import corpus_job as module
+from dragoman.runs.corpus_job import Task, translate_corpus
 from killing import Killed
 from odd_inputs import tiny_translator
 
@@ -87,8 +87,37 @@ def test_a_kill_between_the_rename_and_the_journal(translator: Translator, tmp_p
     done = translate_corpus(translator, TEXTS, out, TASK)
     journal = tmp_path / "out.json"
     data = json.loads(journal.read_bytes())
+    del data["seal"]  # as an earlier version wrote it
     journal.write_text(json.dumps(data | {"done": data["done"] | {"finished": False}}), encoding="utf-8")
     assert translate_corpus(translator, until(0), out, TASK) == done
+    assert json.loads(journal.read_bytes())["done"]["finished"]
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_lines_that_have_changed_are_refused(translator: Translator, tmp_path: Path, finished: bool) -> None:
+    out = tmp_path / "out"
+    if finished:
+        translate_corpus(translator, TEXTS, out, TASK)
+    else:
+        with pytest.raises(Killed):
+            translate_corpus(translator, until(4), out, TASK)
+    file = out if finished else tmp_path / "out.part"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(UserError, match=rf"{file.name}: changed: its SHA-256"):
+        translate_corpus(translator, TEXTS, out, TASK)
+
+
+def test_a_journal_that_has_changed_is_refused(translator: Translator, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        translate_corpus(translator, until(4), tmp_path / "out", TASK)
+    journal = tmp_path / "out.json"
+    data = json.loads(journal.read_bytes())
+    data["done"]["lines"] += 1
+    journal.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(UserError, match=r"out\.json: damaged"):
+        translate_corpus(translator, TEXTS, tmp_path / "out", TASK)
 
 
 def test_what_was_begun_otherwise_is_refused(translator: Translator, tmp_path: Path) -> None:

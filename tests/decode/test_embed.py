@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from battery.models import CASES
 from checkpoint.huggingface.published_text import save_text_model
 from dragoman.cli.main import app
-from dragoman.decode.embed import Embedder
 from dragoman.errors import UserError
 from dragoman.models import build_network
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.bert import BertConfig
+from dragoman.probe.embed import Embedder
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, TokenizerConfig
-from dragoman.train.imports import import_run
+from dragoman.training.imports import import_run
 
 TEXTS = ["a cat sat", "", "the cat, on a mat", "mat"]
 BERT = ("bert", BertConfig(2, 16, 4, 24, max_positions=64))

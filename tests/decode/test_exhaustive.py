@@ -10,10 +10,10 @@ import torch
 
 from battery.models import BY_COUNTING, CASES, random_batch
 from dragoman.config import from_dict
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.ended import Ended
-from dragoman.decode.guard import search_guarded
-from dragoman.decode.loops import Run, longest_run, loops, tail_run
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.translator.loops import Run, longest_run, loops, tail_run
+from dragoman.decode.translator.translator import search_guarded
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
@@ -113,3 +113,5 @@ def test_runs() -> None:
     assert tail_run(list(range(9)) * 5) == Run()  # a block of nine is too long
     assert longest_run([1, 5, 5, 5, 5, 2, 3, 2, 3, 2, 3, 9]) == Run(4, 6)
     assert longest_run([]) == Run()
+    assert longest_run([7, 1, 2, 1, 2]) == Run(2, 4)  # twice is a run
+    assert longest_run([1, 2, 3, 1, 2]) == Run()  # broken off before the second time is none

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.shortlist import Shortlist
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.shortlist import Shortlist
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

@@ -8,10 +8,9 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.mbr import by_expected_utility
-from dragoman.decode.utility import bleu_pairs, chrf_pairs
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.mbr import bleu_pairs, by_expected_utility, chrf_pairs
 from dragoman.errors import UserError
 
 TEXTS = [

@@ -9,11 +9,11 @@ import torch
 
 from battery.models import VOCAB, make, random_batch
 from dragoman.data.batch import collate
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.coverage import covered
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.coverage import covered
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

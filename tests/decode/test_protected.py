@@ -5,8 +5,11 @@ import random
 import pytest
 import torch
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.aligner import Aligner
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.protected import task_of
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.rnn import RnnConfig
@@ -90,3 +93,34 @@ def test_alignment_counts_the_words_of_the_text_that_comes_out(translator: Trans
             tags = ("<b>", "</b>", "<br/>")  # which are no words
             to_link = {t for t, word in enumerate(best.text.split()) if word not in tags}
             assert {t for _, t in best.alignment} >= to_link or not protect(source, ALL_KINDS).text
+
+
+def test_words_are_looked_up_in_what_the_model_read_and_wrote() -> None:
+    """Spans that were put in afterwards have no length there; the same spans are linked without the model."""
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, TokenizerConfig(vocab_size=300))
+    aligner = Unasked(tokenizer, tokenizer)
+    wrote = "cat the on"
+    tokens = tuple(tokenizer.encode(wrote))
+    placed = Hypothesis("{x} cat the {y} on", 0.0, 0.0, tokens, (), (), "stop", protection="placed")
+    task = task_of("the {y} cat {x}", placed, ALL_KINDS, aligner)
+    assert tokenizer.decode(task.src_ids) == "the cat"
+    assert tuple(task.tgt_ids) == tokens
+    assert ["the cat"[start:end] for start, end in task.src_words] == ["the", "", "cat", ""]
+    assert [wrote[start:end] for start, end in task.tgt_words] == ["", "cat", "the", "", "on"]
+    assert sorted(task.known) == [(1, 3), (3, 0)]
+
+
+def test_a_text_that_is_not_what_the_model_wrote_is_read_anew() -> None:
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, TokenizerConfig(vocab_size=300))
+    aligner = Unasked(tokenizer, tokenizer)
+    cat = tuple(tokenizer.encode("cat"))
+    other = Hypothesis("{x} mat", 0.0, 0.0, cat, (), (), "stop", protection="placed")
+    task = task_of("the {x}", other, ALL_KINDS, aligner)
+    assert tokenizer.decode(task.tgt_ids) == "{x} mat"
+    assert tokenizer.decode(task.src_ids) == "the {x}"
+    assert task.known == ()
+
+
+class Unasked(Aligner):
+    def attention(self, *_: object) -> None:
+        raise AssertionError("nothing is aligned here")

@@ -10,11 +10,11 @@ import torch
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from battery.models import make, random_batch
-from dragoman.decode import sample as sample_module
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.sample import truncated, uniforms
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search import sample as sample_module
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.sample import _pick, truncated, uniforms
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 
 SAMPLE = SearchConfig(method="sample", max_ratio=1.5, max_extra=5)
@@ -182,3 +182,11 @@ def test_impossible_settings_are_refused_by_name(fields: dict[str, object], mess
 
 def test_more_samples_than_beams_are_fine() -> None:
     assert replace(SAMPLE, n_best=100).n_best == 100
+
+
+@pytest.mark.parametrize(("draw", "piece"), [(0.0, 1), (0.25, 1), (0.5, 3), (0.999, 3)])
+def test_what_has_no_probability_is_never_drawn(draw: float, piece: int) -> None:
+    """A draw on the border between two pieces is the second one's, and 0 is no piece that is cut."""
+    scores = torch.tensor([[0.0, 0.5, 0.0, 0.5, 0.0]]).log()
+    pick = _pick(torch.tensor([[draw]], dtype=torch.float64), SearchConfig(method="sample"))
+    assert pick(scores, torch.tensor([0]), 0).tolist() == [piece]

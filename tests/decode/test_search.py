@@ -10,14 +10,14 @@ import torch
 
 from battery.models import make, random_batch
 from decode.constrained import wild
-from dragoman.decode import beam as beam_module
-from dragoman.decode.allocate import best_pieces
-from dragoman.decode.beam import Beam
-from dragoman.decode.config import Method, SearchConfig
-from dragoman.decode.constrain import Rules
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.rules.rules import Rules
+from dragoman.decode.search import beam as beam_module
+from dragoman.decode.search.allocate import best_pieces
+from dragoman.decode.search.beam import Beam
+from dragoman.decode.search.config import Method, SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 

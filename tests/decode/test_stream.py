@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from battery.models import CASES, make, random_batch
-from dragoman.decode.config import SearchConfig, StopRule
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
-from dragoman.decode.stream import stream_tokens
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig, StopRule
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.translator.stream import stream_tokens
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from battery.models import make, random_batch
-from dragoman.decode.config import SearchConfig, StopRule
-from dragoman.decode.ended import Ended
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
-from dragoman.decode.trace import Trace
+from dragoman.decode.search.config import SearchConfig, StopRule
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.search.trace import Trace
+from dragoman.decode.translator.hypothesis import Hypothesis
 
 EOS = 2
 LENGTHS = [4, 1, 6, 2, 3, 5, 2, 7]
@@ -102,3 +103,10 @@ def test_json_can_hold_it_and_pieces_can_be_told() -> None:
         [c.token for c in s] for s in trace.steps
     ]
     assert all(c["piece"] == f"<{c['token']}>" for step in again["steps"] for c in step)
+
+
+def test_a_recorded_hypothesis_is_equal_to_one_that_is_not() -> None:
+    plain = Hypothesis("a", -1.0, -1.0, (5,), ("a",), (-1.0,), "stop")
+    recorded = replace(plain, trace=object())  # type: ignore[arg-type]
+    assert recorded == plain and repr(recorded) == repr(plain)
+    assert replace(plain, score=-2.0) != plain

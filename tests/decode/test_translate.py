@@ -6,9 +6,9 @@ import pytest
 import torch
 from sacrebleu.metrics.chrf import CHRF
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig

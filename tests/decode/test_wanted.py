@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from decode.test_continuous import random_model, random_sources
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.continuous import Continuous, Shape
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import set_up
-from dragoman.decode.translate import Translator
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.gpu.continuous import Continuous, Shape
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import set_up
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.translator import Translator
 from dragoman.shapes import Tensor
 from odd_inputs import tiny_translator
 

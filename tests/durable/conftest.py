@@ -8,16 +8,18 @@ import torch
 
 from dragoman.config import apply_overrides
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.train.config import RunConfig, resolve
-from dragoman.train.display import Quiet
-from dragoman.train.run import Run
-from dragoman.train.session import train_run
+from dragoman.learning.resolve import resolve
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
+from dragoman.training.display import Quiet
+from dragoman.training.session import train_run
 from toy import toy_config, toy_pairs, write_pairs
 
 MakeConfig = Callable[..., RunConfig]
 TINY = {
     "tokenizer": {"vocab_size": 280},
     "model": {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8, "position_layout": "halves"},
+    "search": {"beam": 1, "max_ratio": 1.0, "max_extra": 1},
     "train": {
         "max_updates": 4,
         "batch_tokens": 120,

@@ -13,18 +13,18 @@ from dragoman import checkpoint
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import CHECKPOINTS, load_model, read_best, write_best
 from dragoman.data.corpus import Prepared
-from dragoman.decode import corpus
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.embed import Vectors
-from dragoman.decode.vectors import write_vectors
+from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import export_ctranslate2
 from dragoman.files import new_directory, remove_unfinished, replace_file, replacing, write_new
+from dragoman.probe.embed import Vectors
+from dragoman.probe.vector_files import write_vectors
+from dragoman.runs import corpus_job as corpus
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import SHORTLIST, Run
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.config import RunConfig
-from dragoman.train.display import Quiet
-from dragoman.train.distill import write_text
-from dragoman.train.run import SHORTLIST, Run
-from dragoman.train.session import train_run
+from dragoman.training.display import Quiet
+from dragoman.training.distill import write_text
+from dragoman.training.session import train_run
 from odd_inputs import tiny_translator
 from powercut import PowerCuts
 

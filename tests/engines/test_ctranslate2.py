@@ -2,17 +2,21 @@
 
 from pathlib import Path
 
+import ctranslate2
+import numpy as np
 import pytest
 import torch
 
 from dragoman.checkpoint.model import LoadedModel
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.runtime import batch_slices
+from dragoman.engines.spec import build_spec
 from dragoman.errors import UserError
+from dragoman.models.transformer import TransformerConfig
 from engines.conftest import MakeModel
 
 OPTIONS = {
@@ -193,18 +197,47 @@ def test_positions_have_an_end(
         fast.score([("a", long)])
 
 
-@pytest.mark.parametrize(("quantize", "bound"), [("int16", 0.05), ("int8", 0.6), ("int8_float32", 0.6)])
-def test_quantised_weights_are_close(
-    loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str], quantize: str, bound: float
+QUANTIZED = ("int8", "int8_float32", "int16")
+
+
+@pytest.mark.parametrize("quantize", QUANTIZED)
+def test_quantised_weights_are_the_nearest_steps(loaded: LoadedModel, quantize: str) -> None:
+    """No weight is moved by more than half a step of its scale, whatever the weights are."""
+    config = TransformerConfig(**loaded.state["model"]["config"])
+    whole, stepped = (build_spec(loaded.model, config, 8) for _ in range(2))
+    stepped.optimize(quantization=quantize)
+    before, after = whole.variables(), stepped.variables()
+    scales = {name.removesuffix("_scale"): after[name].numpy() for name in after if name.endswith("_scale")}
+    assert len(scales) > 8
+    for name, scale in scales.items():
+        numbers = after[name].numpy()
+        assert numbers.dtype == (np.int16 if quantize == "int16" else np.int8)
+        scale = scale.astype(np.float64).reshape(-1, 1)
+        moved = np.abs(numbers / scale - before[name].numpy())
+        assert (moved <= 0.5001 / scale).all(), name
+        assert moved.any(), name
+
+
+@pytest.mark.parametrize("quantize", QUANTIZED)
+def test_a_model_that_is_sure_says_the_same_in_whole_numbers(
+    loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str], quantize: str
 ) -> None:
-    """And the model that is exported keeps its own weights."""
-    pairs = list(zip(unseen, unseen[::-1], strict=True))
-    before = ours.score(pairs[:5])
+    """The given weights say what they say with more than nine tenths. Rounding changed a score by 0.003 where
+    the processor adds products of bytes in 32 bits, and by 0.011 where it does in 16 (SSE4.1): the bound is
+    nine times that. Where there is no int16, CTranslate2 makes int8 of it. And the model that is exported
+    keeps its own weights."""
+    before = ours.score([(text, text.upper()) for text in unseen[:5]])
     directory = export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(), quantize=quantize)  # type: ignore[arg-type]
-    assert ours.score(pairs[:5]) == before
-    found = FastTranslator.open(directory).score(pairs)
-    differences = [abs(a.score - b.score) for a, b in zip(ours.score(pairs), found, strict=True)]
-    assert 0 < max(differences) < bound
+    assert ours.score([(text, text.upper()) for text in unseen[:5]]) == before
+    fast = FastTranslator.open(directory)
+    has_int16 = "int16" in ctranslate2.get_supported_compute_types("cpu")
+    kind = "int16" if quantize == "int16" and has_int16 else "int8_float32"
+    assert fast.engine.runtime.compute_type == kind
+    said = fast.translate(unseen)
+    assert said == ours.translate(unseen, search=fast.search)
+    pairs = list(zip(unseen, said, strict=True))
+    differences = [abs(a.score - b.score) for a, b in zip(ours.score(pairs), fast.score(pairs), strict=True)]
+    assert 0 < max(differences) < 0.1
 
 
 def test_who_leaves_a_greedy_search_is_broken_off(fast: FastTranslator, unseen: list[str]) -> None:

@@ -13,15 +13,15 @@ import dragoman
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.data.alignment.links import pharaoh
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.manifest import MANIFEST, is_export, read_export
 from dragoman.errors import UserError
+from dragoman.runs.directory import Run
 from dragoman.text.spans import DEFAULT_KINDS
-from dragoman.train.run import Run
 from engines.conftest import MakeModel
 
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"

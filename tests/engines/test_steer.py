@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from decode.test_protected import texts as marked_texts
-from dragoman.decode.align import choose, source_attention
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.attention import choose, source_attention
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError

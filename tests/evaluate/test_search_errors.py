@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import sacrebleu
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import make_buckets
 from dragoman.evaluate.plot_search import draw_search_errors
@@ -134,3 +134,41 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"dragoman\[plots\]"):
         draw_search_errors(example())
+
+
+class Said:
+    """A translator that returns what it was given: one score for the beam, one for the exhaustive search."""
+
+    search = SearchConfig(beam=2)
+
+    def __init__(self, beam: float, optimum: float, same: bool) -> None:
+        self.src_tokenizer = self
+        self.by_method = {"beam": ((5, 6) if same else (5,), beam), "exhaustive": ((5, 6), optimum)}
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        return [[1] for _ in texts]
+
+    def hypotheses(self, sources: list[str], *, search: SearchConfig, **_: object) -> list[list[Hypothesis]]:
+        tokens, score = self.by_method[search.method]
+        return [[Hypothesis("x", score, score, tokens, (), (), "stop", exact=True)] for _ in sources]
+
+
+@pytest.mark.parametrize(
+    ("gap", "same", "missed"),
+    [
+        (5e-7, False, False),
+        (2e-6, False, True),
+        (0.5, False, True),
+        (-1e-3, False, False),
+        (2e-6, True, False),
+    ],
+)
+def test_scores_that_only_rounding_tells_apart_are_no_search_error(
+    gap: float, same: bool, missed: bool
+) -> None:
+    found = search_errors(Said(-1.0 - gap, -1.0, same), ["a"], ["b"], beams=[2])  # type: ignore[arg-type]
+    (sentence,) = found.sentences
+    (judged,) = sentence.beams
+    assert judged.missed == missed
+    assert judged.gap == (pytest.approx(gap, abs=1e-9) if missed else 0.0)
+    assert found.overall()[0].missed == float(missed)

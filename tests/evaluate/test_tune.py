@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.rerank import translate_by
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, chrf
-from dragoman.evaluate.tune import tune
+from dragoman.evaluate.tune import translate_by, tune
 from letters import letters_translator
 
 ALPHAS = (0.0, 0.6, 2.0)

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import pad_sources
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.continuous import Continuous, Shape
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search, set_up
+from dragoman.decode.gpu.continuous import Continuous, Shape
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search, set_up
 from dragoman.kernels import usable
 from dragoman.kernels.attention import attend_memory, attend_past
 from dragoman.kernels.embed import embed

@@ -12,6 +12,8 @@ from dragoman.data.batch import PairBatch, TextBatch, collate
 from dragoman.data.packed import PackedPairs, PackedText
 from dragoman.kernels.loss import smoothed_cross_entropy
 from dragoman.kernels.residual import drop_add_norm, drop_add_then_norm
+from dragoman.learning.cross_entropy import CrossEntropy, RDrop
+from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models import build, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
@@ -24,7 +26,6 @@ from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.packed import learns_in_half
 from dragoman.nn.r_drop import projected_r_drop, r_drop
-from dragoman.objectives import CrossEntropy, MaskedLanguageModel, RDrop
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCAB = Vocab(23, 23, shared=True)

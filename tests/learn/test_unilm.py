@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
-from dragoman.decode.config import SearchConfig
-from learn.texts import accuracy_of, learnt_stretches
+from dragoman.decode.search.config import SearchConfig
+from dragoman.runs.directory import Run
+from learn.texts import knows_the_words, learnt_stretches
+
+
+def writes(run: Run) -> bool:
+    lines = run.generator(device="cpu").lines("c c", 2, max_tokens=6, search=SearchConfig(beam=2))
+    return list(lines) == ["c c c c"] * 2
 
 
 def test_it_fills_blanks_and_writes(tmp_path: Path) -> None:
-    run = learnt_stretches(tmp_path, "unilm", {"name": "unilm"}, updates=130)
-    assert accuracy_of(run) > 0.9
-    lines = run.generator(device="cpu").lines("c c", 2, max_tokens=6, search=SearchConfig(beam=2))
-    assert list(lines) == ["c c c c"] * 2
+    learnt_stretches(tmp_path, "unilm", {"name": "unilm"}, lambda run: knows_the_words(run) and writes(run))

@@ -5,10 +5,10 @@ import torch
 
 from dragoman.data.batch import TextBatch
 from dragoman.errors import UserError
+from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models import build, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
-from dragoman.objectives import MaskedLanguageModel
 
 VOCAB = Vocab(23, 23, shared=True)
 SMALL = BertConfig(2, 16, 4, 24, max_positions=16)

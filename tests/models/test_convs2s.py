@@ -127,3 +127,28 @@ def test_dropout_is_drawn_in_training_alone() -> None:
         assert torch.equal(model(src, mask, tgt), model(src, mask, tgt))
         model.train()
         assert not torch.equal(model(src, mask, tgt), model(src, mask, tgt))
+
+
+def test_what_a_layer_finds_in_the_source_is_added() -> None:
+    """With a context of 1 everywhere, whatever the attention says."""
+    model = build("convs2s", ConvS2SConfig(model_dim=8, conv_dim=12, num_layers=1), VOCAB).eval()
+    layer = model.decoder.layers[0]  # type: ignore[union-attr, index]
+    with torch.no_grad():
+        layer.context.weight.zero_()  # type: ignore[union-attr]
+        layer.context.bias.fill_(1.0)  # type: ignore[union-attr]
+        state = model.start(model.encode(torch.tensor([[3, 4, 2]]), torch.ones(1, 3, dtype=torch.bool)))
+        memory = state.memory[0]  # type: ignore[attr-defined]
+        h = torch.randn(1, 2, layer.context.bias.numel())  # type: ignore[union-attr]
+        found = layer._look(h, torch.randn(1, 2, 8), memory)  # type: ignore[operator]
+    torch.testing.assert_close(found, h + 1)
+
+
+def test_widths_of_scores_come_from_their_own_fields() -> None:
+    config = ConvS2SConfig(model_dim=8, num_layers=1, attention="additive", attention_dim=5, max_positions=9)
+    named = dict(build("convs2s", config, VOCAB).named_parameters())
+    (energy,) = (tensor for name, tensor in named.items() if name.endswith("score.energy.weight"))
+    assert energy.shape == (1, 5)
+    config = ConvS2SConfig(model_dim=8, num_layers=1, attention="location", max_positions=9)
+    named = dict(build("convs2s", config, VOCAB).named_parameters())
+    (places,) = (tensor for name, tensor in named.items() if name.endswith("score.places.weight"))
+    assert places.shape == (9, 8)

@@ -6,9 +6,9 @@ import torch
 
 from battery.readers import make_reader
 from dragoman.errors import UserError
+from dragoman.learning.bidirectional import Bidirectional
 from dragoman.models.elmo import Elmo, ElmoConfig
 from dragoman.nn.characters import SYMBOLS, spelling_table
-from dragoman.objectives import answer_both_ways
 
 
 def elmo() -> Elmo:
@@ -22,12 +22,12 @@ def test_no_direction_sees_what_it_has_to_say() -> None:
     model, (_, batch) = elmo(), make_reader("elmo")
     width = batch.ids.size(1)
     with torch.no_grad():
-        before = answer_both_ways(model, batch).hidden.chunk(2)
+        before = Bidirectional().answer(model, batch).hidden.chunk(2)
         for row, place in ((0, 1), (0, 3), (1, 2)):
             ids = batch.ids.clone()
             ids[row, place] = 3 + (int(ids[row, place]) - 2) % 20
             changed = type(batch)(ids, batch.mask, batch.segments, batch.asked, batch.targets, None, 0)
-            after = answer_both_ways(model, changed).hidden.chunk(2)
+            after = Bidirectional().answer(model, changed).hidden.chunk(2)
             rows, places = batch.asked // width, batch.asked % width
             for direction in range(2):
                 same = (before[direction] - after[direction]).abs().amax(dim=-1) < 1e-13

@@ -10,11 +10,12 @@ from battery.models import CASES
 from battery.models import make as make_case
 from dragoman.data.batch import TaskBatch
 from dragoman.errors import UserError
+from dragoman.learning.labels import TaskLoss
+from dragoman.learning.loss import Loss
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
 from dragoman.models.heads import HEADS, HeadConfig, TaskNetwork, pool
-from dragoman.objectives import Loss, TaskLoss
 
 VOCAB = Vocab(23, 23, shared=True)
 NETWORKS = ("transformer", "transformer-t5", "lstm-bahdanau", "convs2s", "gpt-2", "bert")

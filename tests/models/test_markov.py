@@ -11,9 +11,9 @@ import torch
 
 from dragoman.checkpoint.model import load_into, model_tensors
 from dragoman.data.batch import collate
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.models.markov import Markov, MarkovConfig

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 
 from battery.models import CASES, VOCAB, random_batch
 from dragoman.data.batch import collate
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder, RnnState, final_states
 from dragoman.nn.recurrent import RecurrentStack
-from dragoman.objectives import CrossEntropy
 
 LENGTHS = [7, 4, 1, 6]
 HELD = {

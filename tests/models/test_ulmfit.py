@@ -7,10 +7,10 @@ from torch import nn
 from battery.models import random_batch
 from dragoman.data.batch import collate
 from dragoman.errors import UserError
+from dragoman.learning.cross_entropy import CrossEntropy, Penalised
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.ulmfit import UlmfitConfig, UlmfitDecoder
-from dragoman.objectives import CrossEntropy, PenalisedCausal
 
 VOCAB = Vocab(23, 23, shared=True)
 NOTHING_LEFT_OUT = dict.fromkeys(("embedding_dropout", "input_dropout", "dropout", "output_dropout"), 0.0)
@@ -84,7 +84,7 @@ def test_the_penalties_by_hand() -> None:
     torch.manual_seed(3)
     plain = CrossEntropy()(model, batch)
     torch.manual_seed(3)
-    found = PenalisedCausal(2.0, 3.0)(model, batch)
+    found = Penalised(2.0, 3.0)(model, batch)
     torch.manual_seed(3)
     whole, left = (
         x.detach().numpy()

@@ -6,6 +6,8 @@ import torch
 from battery.models import make
 from dragoman.data.batch import TextBatch
 from dragoman.errors import UserError
+from dragoman.learning.answers import AnsweredPieces
+from dragoman.learning.unilm import Unilm
 from dragoman.models.unilm import (
     BOTH_SIDES,
     LEFT_TO_RIGHT,
@@ -15,7 +17,6 @@ from dragoman.models.unilm import (
     UnilmDecoder,
     looking,
 )
-from dragoman.objectives import AskedPieces, answer_blanks
 
 
 def decoder_of(model) -> UnilmDecoder:
@@ -70,7 +71,7 @@ def test_a_blank_in_text_is_the_one_it_writes_with() -> None:
     batch = TextBatch(ids, torch.ones_like(ids) > 0, segments, torch.tensor([6]), torch.tensor([8]), None, 1)
     source = torch.tensor([src])
     with torch.no_grad():
-        found = answer_blanks(model, batch).hidden[0]
+        found = Unilm().answer(model, batch).hidden[0]
         at_once = model(source, torch.ones_like(source) > 0, torch.tensor([tgt]))[0, -1]
         state = model.start(model.encode(source, torch.ones_like(source) > 0))
         for piece in tgt:
@@ -86,7 +87,7 @@ def test_every_parameter_learns_from_blanks() -> None:
     segments = torch.tensor([[0] * 5, [1] * 5, [2, 2, 3, 3, 3]])
     asked, targets = torch.tensor([1, 7, 13]), torch.tensor([12, 13, 14])
     batch = TextBatch(ids, torch.ones_like(ids) > 0, segments, asked, targets, None, 3)
-    loss = AskedPieces("unilm")(model, batch)
+    loss = AnsweredPieces(Unilm())(model, batch)
     loss.total.backward()
     assert loss.count == 3
     for name, parameter in model.decoder.named_parameters():

@@ -122,3 +122,15 @@ def test_cross_attention_takes_a_memory_of_another_width() -> None:
     module = CrossAttention(8, 2, 4, 4, dropout=0.0, memory_dim=12)
     key, value = module.project_memory(torch.randn(2, 7, 12))
     assert module(torch.randn(2, 3, 8), key, value, EVERYTHING).shape == (2, 3, 8)
+
+
+def test_a_single_query_has_dropout_while_it_learns() -> None:
+    """The quick way of a search has none, so it is not for training."""
+    torch.manual_seed(0)
+    query, memory = torch.randn(1, 2, 1, 4), torch.randn(1, 2, 6, 4)
+    owner = torch.nn.Identity()
+    found = set()
+    for seed in range(4):
+        torch.manual_seed(seed)
+        found.add(tuple(attend(owner, query, memory, memory, dropout=0.5).flatten().tolist()))
+    assert len(found) > 1

@@ -151,3 +151,17 @@ def test_blocks_of_a_packed_layer_are_initialised_as_if_alone() -> None:
         bound = math.sqrt(6 / (100 + width))
         assert block.abs().max().item() == pytest.approx(bound, rel=0.01)
     assert (linear.bias == 0).all()
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_dropout_falls_on_what_is_inside_a_feedforward_block(gated: bool) -> None:
+    torch.manual_seed(0)
+    block = FeedForward(8, 32, dropout=0.5, gated=gated)
+    x = torch.randn(2, 3, 8)
+    inner = block.widen(x)
+    inner = nn.functional.relu(inner[..., :32]) * inner[..., 32:] if gated else nn.functional.relu(inner)
+    torch.manual_seed(1)
+    expected = block.narrow(nn.functional.dropout(inner, 0.5))
+    torch.manual_seed(1)
+    torch.testing.assert_close(block(x), expected)
+    torch.testing.assert_close(block.eval()(x), block.narrow(inner))

@@ -54,3 +54,15 @@ def test_outside_training_nothing_is_drawn() -> None:
     assert torch.equal(held(x, None), x)
     assert torch.equal(SequenceDropout(0.5, held=False).eval()(x, None), x)
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.4])
+def test_words_that_stay_are_enlarged(rate: float) -> None:
+    """Every word is whole or not there, and the expectation is that of a pass without dropout."""
+    torch.manual_seed(0)
+    dropout, weight = WordDropout(rate), torch.ones(200, 3, dtype=torch.float64)
+    mask = dropout.draw(weight)
+    assert mask is not None and set(mask.tolist()) == {0.0, 1 / (1 - rate)}
+    ids = torch.arange(200).view(4, 50)
+    out = dropout(weight[ids], ids, mask)
+    assert torch.equal(out, mask.view(4, 50, 1).expand(4, 50, 3))

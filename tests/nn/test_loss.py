@@ -58,3 +58,25 @@ def test_autocast_stays_near_and_keeps_the_parameter_type() -> None:
     ours, theirs = torch.autograd.grad(rough, weight)[0], torch.autograd.grad(exact, weight)[0]
     assert ours.dtype == torch.float32
     assert ((ours - theirs).norm() / theirs.norm()).item() < 1e-2
+
+
+@pytest.mark.parametrize(("rows", "size"), [(57, 100), (100, 57), (5, 2000)])
+def test_never_more_logits_at_a_time_than_a_chunk_holds(
+    rows: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least one row, else as many as the limit allows; every row once."""
+    monkeypatch.setitem(loss_module._CHUNK_ELEMENTS, "cpu", 1000)
+    taken: list[tuple[int, int]] = []
+    sums = loss_module._sums
+
+    def watched(logits: torch.Tensor, *others: object) -> object:
+        taken.append((logits.size(0), logits.size(1)))
+        return sums(logits, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loss_module, "_sums", watched)
+    target = torch.ones(rows, dtype=torch.long)
+    projected_cross_entropy(torch.randn(rows, 4), torch.randn(size, 4), None, target, ignore_id=0)
+    assert sum(own for own, _ in taken) == rows
+    assert {width for _, width in taken} == {size}
+    assert all(own == 1 or own * size <= 1000 for own, _ in taken)
+    assert len(taken) <= 2 * -(-rows // max(1, 1000 // size))

@@ -132,3 +132,14 @@ def test_float16_under_autocast_is_left_to_autocast(monkeypatch: pytest.MonkeyPa
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert packed.learns_in_half(torch.ones(1, 3, dtype=torch.bfloat16), weight)
         assert not packed.learns_in_half(torch.ones(1, 3, dtype=torch.float16), weight)
+
+
+def test_without_the_library_nothing_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not packed._is_available()
+
+
+def test_operators_that_say_something_else_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "equal", lambda *_: False)
+    assert not packed._is_available()

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from battery.models import make
 from dragoman.data.batch import collate
+from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.nn import r_drop as module
 from dragoman.nn.r_drop import r_drop
-from dragoman.objectives import CrossEntropy, RDrop
 
 PAD, V, D = 0, 7, 4
 SMOOTHING, WEIGHT = 0.1, 5.0

@@ -141,3 +141,23 @@ def test_kept_sentences_keep_their_memory() -> None:
     kept: PreparedMemory = attention.prepare(memory, visible).keep(torch.tensor([1]))
     expected = attention(query, attention.prepare(memory, visible))[1:]
     torch.testing.assert_close(attention(query[1:], kept), expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("basic", {}),
+        ("dot", {"key.weight": (6, 5)}),
+        ("scaled_dot", {"key.weight": (6, 5)}),
+        ("general", {"key.weight": (6, 5)}),
+        ("concat", {"joint.weight": (4, 11), "energy.weight": (1, 4)}),
+        ("additive", {"query.weight": (4, 6), "key.weight": (4, 5), "energy.weight": (1, 4)}),
+        ("cosine", {"log_sharpness": (1,), "key.weight": (6, 5)}),
+        ("location", {"places.weight": (7, 6)}),
+    ],
+)
+def test_a_score_has_the_parameters_of_its_formula(name: str, expected: dict[str, tuple[int, ...]]) -> None:
+    """And no bias: one that all keys share would be lost in the softmax."""
+    score = make_score(name, 6, 5 if expected else 6, 4, 7)
+    assert isinstance(score, torch.nn.Module)
+    assert {key: tuple(p.shape) for key, p in score.named_parameters()} == expected

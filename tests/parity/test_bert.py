@@ -8,10 +8,10 @@ from transformers import BertForPreTraining
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.model import load_into
 from dragoman.data.batch import TextBatch
+from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
-from dragoman.objectives import MaskedLanguageModel
 
 SIZE, PLACES, WIDTH, LAYERS = 29, 12, 16, 2
 

@@ -8,9 +8,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, OpenAIGPTConfig, OpenAIGPT
 
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.model import load_into
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.objectives import CrossEntropy
 from peers import published_like
 
 SIZE = 97

@@ -6,7 +6,7 @@ import torch
 
 from battery.models import make
 from dragoman.data.batch import collate
-from dragoman.decode.scorer import Scorer
+from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.attribution import attribute

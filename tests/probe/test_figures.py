@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from battery.models import make
-from dragoman.decode.trace import Candidate, Trace
+from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
 from dragoman.probe.figures.beam import best_path, draw_beam
 from dragoman.probe.figures.curves import draw_curves

@@ -6,9 +6,9 @@ import torch
 
 from battery.models import make
 from dragoman.data.batch import collate
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.tap import tap_is_open

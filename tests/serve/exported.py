@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from dragoman.checkpoint.model import LoadedModel, describe, vocab_of
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import export_ctranslate2
 from dragoman.models import build as build_model
 from dragoman.models import config_class

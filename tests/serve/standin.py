@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 
 from starlette.testclient import TestClient
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory
@@ -23,13 +23,19 @@ MEMORY = Memory([
 ])  # fmt: skip
 
 
+ALL: "list[Shouter]" = []
+
+
 class Shouter:
+    """It waits before it translates for as long as `go_on` is not set; the end of a test sets it."""
+
     def __init__(self, mark: str = "") -> None:
         self.search = SearchConfig()
         self.batches: list[list[str]] = []
         self.mark = mark
         self.go_on = threading.Event()
         self.go_on.set()
+        ALL.append(self)
         self.error: Exception | None = None
 
     def translate(
@@ -42,7 +48,7 @@ class Shouter:
         wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         del search, batch_tokens, wanted
-        assert self.go_on.wait(10)
+        self.go_on.wait()
         self.batches.append(list(texts))
         if self.error is not None and "bad" in " ".join(texts):
             raise self.error

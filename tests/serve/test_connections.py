@@ -1,106 +1,144 @@
-"""No request is lost where a connection is closed, or a worker goes, in the moment that it comes."""
+"""One connection: how long it may take for what, what an answer is to a request that is odd, and that no
+request is lost where a connection is closed in the moment that it comes."""
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncIterator
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
+from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.app import build
 from dragoman.serve.batcher import Kindred
+from dragoman.serve.connections import Stage
+from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
-from dragoman.serve.protocol import protocol_of
-from dragoman.serve.run import listen
-from dragoman.serve.service import Service
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.protocol import Connection
+from serve.live import (
+    BODY,
+    HEAD,
+    HEALTH,
+    REQUEST,
+    advance,
+    on_a_still_clock,
+    request,
+    serving,
+    serving_gate,
+    turns,
+    until,
+)
 from serve.standin import service_of, shouter
 
-BODY = b'{"q": "hello", "source": "en", "target": "de"}'
-HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-REQUEST = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
-
-
-@contextlib.asynccontextmanager
-async def connected(service: Service) -> AsyncIterator[tuple[socket.socket, ServerState]]:
-    """A client of a server in the same event loop, so that the order of things is known."""
-    loop = asyncio.get_running_loop()
-    gate, state = build(service), ServerState()
-    config = uvicorn.Config(gate, http=protocol_of(service.limits, gate), lifespan="off", log_config=None)
-    config.load()
-    kind = config.http_protocol_class
-    listening = listen("127.0.0.1", 0)
-    server = await loop.create_server(lambda: kind(config, state, {}), sock=listening)
-    client = socket.socket()
-    client.setblocking(False)
-    try:
-        await loop.sock_connect(client, listening.getsockname())
-        yield client, state
-    finally:
-        client.close()
-        server.close()
-
-
-async def received(client: socket.socket) -> bytes:
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(10):
-        return await loop.sock_recv(client, 4096)
+LIMITS = Limits(window_s=0)
 
 
 def test_an_idle_connection_is_not_closed_while_a_request_comes_on_it() -> None:
-    """At ten times its capacity the server lost two of 6,197 requests in this way."""
+    """At ten times its capacity a server lost two of 6,197 requests in this way."""
 
     async def story() -> None:
-        async with connected(service_of()) as (client, state):
-            client.send(REQUEST)
-            assert (await received(client)).startswith(b"HTTP/1.1 200")
-            (own,) = state.connections
-            client.send(REQUEST)  # the system has it, the event loop does not know yet
-            own.timeout_keep_alive_handler()  # type: ignore[union-attr]
-            assert b"HELLO" in await received(client)
-            own.timeout_keep_alive_handler()  # type: ignore[union-attr]
-            assert await received(client) == b""
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            assert await client.ask() == 200
+            (own,) = server.connections
+            await client.send(REQUEST)  # the system has it, the event loop does not know yet
+            assert not own.drop()
+            assert b"HELLO" in (await client.answer())[2]
+            assert own.drop()
+            assert await client.receive() == b""
 
-    asyncio.run(story())
+    on_a_still_clock(story)
 
 
 def test_idle_connections_stay_for_a_time() -> None:
     async def story() -> None:
-        async with connected(service_of(limits=Limits(idle_s=0.2))) as (client, _):
-            loop = asyncio.get_running_loop()
-            client.send(REQUEST)
-            await received(client)
-            begun = loop.time()
-            assert await received(client) == b"" and loop.time() - begun > 0.15
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            assert await client.ask() == 200
+            advance(LIMITS.idle_s - 1)
+            assert await client.ask() == 200  # from here on anew
+            advance(LIMITS.idle_s - 1)
+            await turns()
+            assert len(server.connections) == 1
+            advance(2)
+            assert await client.receive() == b""
 
-    asyncio.run(story())
+    on_a_still_clock(story)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [(b"", 0), (b"POST /translate HT", 0), (HEAD + b"Content-Length: 9\r\n\r\nx", 408)],
+    ids=["nothing", "head", "body"],
+)
+def test_who_sends_too_slowly_is_sent_away(sent: bytes, status: int) -> None:
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            await client.send(sent)
+            stage = Stage.BODY if status else Stage.HEAD if sent else Stage.NEW
+            await until(lambda: server.at(stage))
+            await turns()
+            advance(LIMITS.receive_s - 1)
+            await turns()
+            assert server.at(stage) == 1
+            advance(1)
+            assert (await client.answer())[0] == status
+            assert await client.rest() == b""
+
+    on_a_still_clock(story)
+
+
+def test_a_slow_head_leaves_less_time_for_the_body() -> None:
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            await client.send(HEAD)
+            await until(lambda: server.at(Stage.HEAD))
+            advance(LIMITS.receive_s - 1)
+            await client.send(b"Content-Length: 9\r\n\r\nx")
+            await until(lambda: server.gate.bodies.coming)
+            advance(1)
+            assert (await client.answer())[0] == 408
+
+    on_a_still_clock(story)
+
+
+def test_a_document_may_take_longer() -> None:
+    head = b"POST /v2/document HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Type: "
+
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            form, other = await server.clients(2)
+            await form.send(head + b"multipart/form-data; boundary=x\r\n\r\nx")
+            await other.send(head + b"application/json\r\n\r\nx")
+            await until(lambda: server.gate.bodies.coming == 2)
+            advance(LIMITS.receive_s)
+            assert (await other.answer())[0] == 408
+            advance(5 * LIMITS.receive_s)
+            assert (await form.answer())[0] == 408
+
+    on_a_still_clock(story)
 
 
 def test_a_refused_body_that_comes_late_is_no_slow_request() -> None:
     """The rest of what was refused leaves the connection idle; it does not begin a request."""
-    service = service_of(limits=Limits(requests=1, receive_s=0.2))
+    service = service_of(limits=Limits(requests=1, window_s=0))
     shouter(service).go_on.clear()
 
     async def story() -> None:
-        async with connected(service) as (client, state):
-            other = socket.create_connection(client.getpeername())
-            other.sendall(REQUEST)
-            while not service.metrics.value("dragoman_batches_total"):
-                await asyncio.sleep(0.005)
-            client.send(REQUEST[:-9])
-            assert (await received(client)).startswith(b"HTTP/1.1 503")
-            client.send(REQUEST[-9:])
-            await asyncio.sleep(0.3)
-            assert len(state.connections) == 2
+        async with serving(service) as server:
+            other, client = await server.clients(2)
+            await other.send(REQUEST)
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
+            assert await client.ask(REQUEST[:-9]) == 503
+            await client.send(REQUEST[-9:])
+            await until(lambda: server.at(Stage.IDLE))
+            advance(2 * LIMITS.receive_s)
+            await turns()
+            assert len(server.connections) == 2
             shouter(service).go_on.set()
-            while service.metrics.value("dragoman_requests_total") < 2:
-                await asyncio.sleep(0.005)
-            client.send(REQUEST)
-            assert (await received(client)).startswith(b"HTTP/1.1 200")
-            other.close()
+            assert (await other.answer())[0] == 200
+            assert await client.ask() == 200
 
-    asyncio.run(story())
+    on_a_still_clock(story)
 
 
 @pytest.mark.parametrize(("full", "method"), [(False, b"POST"), (True, b"POST"), (False, b"HEAD")])
@@ -112,44 +150,130 @@ def test_rubbish_after_a_head_has_one_answer_and_no_traceback(
     shouter(service).go_on.clear()
 
     async def story() -> None:
-        async with connected(service) as (client, state):
+        async with serving(service) as server:
+            other, client = await server.clients(2)
             if full:  # then a request is refused before its body is there
-                other = socket.create_connection(client.getpeername())
-                other.sendall(REQUEST)
-                while not service.metrics.value("dragoman_batches_total"):
-                    await asyncio.sleep(0.005)
-            client.send(HEAD.replace(b"POST", method) + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
-            await asyncio.sleep(0.05)
-            client.send(b"zz\r\n")
-            told = await received(client)
-            while part := await received(client):
-                told += part
-            assert (
-                told.startswith(b"HTTP/1.1 503" if full else b"HTTP/1.1 400") and told.count(b"HTTP/1.1") == 1
-            )
-            shouter(service).go_on.set()
-            while len(state.connections) > full:
-                await asyncio.sleep(0.005)
+                await other.send(REQUEST)
+                await until(lambda: service.metrics.value("dragoman_batches_total"))
+            head = HEAD.replace(b"POST", method)
+            await client.send(head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+            answered = service.metrics.value
+            await until(lambda: answered("dragoman_requests_total") if full else server.gate.bodies.coming)
+            await client.send(b"zz\r\n")
+            told = await client.rest()
+            assert told.startswith(b"HTTP/1.1 503" if full else b"HTTP/1.1 400")
+            assert told.count(b"HTTP/1.1") == 1
+            client.close()
+            await until(lambda: len(server.connections) == 1)
 
     with caplog.at_level("INFO"):
-        asyncio.run(story())
+        on_a_still_clock(story)
     assert not [one for one in caplog.records if one.exc_info or one.levelname == "ERROR"]
+
+
+def test_requests_that_come_at_once_are_answered_in_their_order() -> None:
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            texts = [b'{"q": "n%d", "source": "en", "target": "de"}' % number for number in range(5)]
+            await client.send(b"".join(map(request, texts)) + HEALTH)
+            found = [await client.answer() for _ in range(6)]
+            assert [b"N%d" % n in body for n, (_, _, body) in enumerate(found[:5])] == [True] * 5
+            assert found[5][0] == 200
+
+    on_a_still_clock(story)
+
+
+def test_the_ways_of_http() -> None:
+    """100 to who waits for it, an old version, the end on request, an upgrade that there is not."""
+
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            whole = request(BODY, b"Expect: 100-continue")
+            await client.send(whole[: -len(BODY)])
+            assert (await client.receive()).startswith(b"HTTP/1.1 100 ")
+            assert await client.ask(BODY) == 200
+            old = await server.client()
+            assert await old.ask(HEALTH.replace(b"1.1", b"1.0")) == 200 and await old.rest() == b""
+            last = await server.client()
+            assert await last.ask(request(BODY, b"Connection: close")) == 200 and await last.rest() == b""
+            upgraded = await server.client()
+            assert await upgraded.ask(request(BODY, b"Connection: upgrade", b"Upgrade: websocket")) == 200
+
+    on_a_still_clock(story)
+
+
+def test_head_is_answered_like_get_without_a_body() -> None:
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            await client.send(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            head, _, body = (await client.rest()).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200") and b"content-length: " in head and body == b""
+
+    on_a_still_clock(story)
+
+
+def test_who_is_refused_while_it_sends_can_read_why() -> None:
+    """It sends on after the answer, as clients do that do not look until they have sent all."""
+
+    async def story() -> None:
+        async with serving(service_of(limits=LIMITS)) as server:
+            client = await server.client()
+            await client.send(HEAD + b"Content-Length: 9999999\r\n\r\n")
+            await until(lambda: server.at(Stage.ENDING))
+            for _ in range(20):
+                await client.send(b"x" * 10_000)
+            status, head, _ = await client.answer()
+            assert status == 413 and b"connection: close" in head.lower()
+            advance(10)
+            await until(lambda: not len(server.connections))
+
+    on_a_still_clock(story)
+
+
+def test_who_does_not_take_its_answer_is_sent_away() -> None:
+    """And no copy of the answer is made for it."""
+    large = bytes(30 << 20)
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                await send({"type": (await receive())["type"] + ".complete"})
+        headers = [(b"content-length", b"%d" % len(large))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": large})
+
+    async def story() -> None:
+        async with serving_gate(Gate(answers, LIMITS, Metrics(), None), LIMITS) as server:
+            reads, does_not = await server.clients(2, HEALTH)
+            await until(lambda: server.at(Stage.SENDING) == 2)
+            for own in server.connections:
+                assert isinstance(own, Connection) and own._transport.get_write_buffer_size() < 1 << 18
+            assert len((await reads.answer())[2]) == len(large)
+            await until(lambda: server.at(Stage.IDLE))
+            advance(LIMITS.send_s)
+            await until(lambda: len(server.connections) == 1)
+            assert len(await does_not.rest()) < len(large)
+
+    on_a_still_clock(story)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_who_asks_when_the_last_worker_has_just_gone_has_a_worker(workers: int) -> None:
-    service = service_of(limits=Limits(window_s=0), workers=workers)
+    service = service_of(limits=LIMITS, workers=workers)
     batcher = service.batchers["en", "de"]
 
     async def story() -> None:
         first = asyncio.ensure_future(batcher.ask(["one"], Kindred()))
         while not batcher.waiting:
             await asyncio.sleep(0)
-        await batcher._queue[0].future  # goes on before anything that the worker's end sets off
-        async with asyncio.timeout(5):
-            (answer,) = await batcher.ask(["two"], Kindred())
+        (ticket,) = batcher._queue._clients[""]
+        await ticket.left[0].future  # goes on before anything that the worker's end sets off
+        (answer,) = await batcher.ask(["two"], Kindred())
         assert answer.texts == ("TWO",)
         await first
 
-    asyncio.run(story())
+    on_a_still_clock(story)
     service.close()

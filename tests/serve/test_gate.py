@@ -1,25 +1,30 @@
 """What every request passes: keys, sizes, times, overload; and what is never written down."""
 
 import asyncio
+import json
 import logging
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import ANY
 
-import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from dragoman.errors import UserError
-from dragoman.serve.app import Options, build
+from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
-from serve.standin import ADDRESS, client_of, service_of, shouter
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Translated
+from serve.live import HEALTH, advance, on_a_still_clock, request, serving, until
+from serve.standin import client_of, service_of, shouter
 
 KEY = "a-secret-key"
 LOCKED = Options(keys=Keys([KEY, "another-key"]))
 TEXT = {"q": "hello", "source": "en", "target": "de"}
+
+
+def asking(text: str) -> bytes:
+    return request(json.dumps({**TEXT, "q": text}).encode())
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +68,6 @@ def test_a_key_in_every_place_where_a_client_puts_it(locked: TestClient) -> None
     assert locked.post("/v2/translate", data=form).status_code == 200
 
 
-def test_pages_elsewhere_may_ask_only_where_keys_are_needed(locked: TestClient) -> None:
-    with client_of(service_of()) as client:
-        assert "access-control-allow-origin" not in client.get("/languages").headers
-        for host in ("evil.example", "evil.example:5000", ""):
-            assert client.get("/languages", headers={"Host": host}).status_code == 421
-        form = {"data": TEXT, "headers": {"Origin": "https://evil.example"}}
-        assert client.post("/translate", **form).status_code == 403
-        own = {"Origin": "http://localhost:5000", "Host": "localhost:5000"}
-        assert client.post("/translate", data=TEXT, headers=own).status_code == 200
-        for host in ("localhost:5000", "127.0.0.1", "[::1]:80", "10.0.0.1"):
-            assert client.get("/languages", headers={"Host": host}).status_code == 200
-    assert locked.options("/translate").headers["access-control-allow-origin"] == "*"
-    named = {"Host": "translate.example", "Origin": "https://other.example", "X-API-Key": KEY}
-    assert locked.get("/languages", headers=named).status_code == 200
-
-
 def test_bodies_that_are_too_large_or_no_json() -> None:
     with client_of(service_of(limits=Limits(body_bytes=1000))) as client:
         assert client.post("/translate", content=b"x" * 1001).status_code == 413
@@ -112,24 +101,31 @@ def test_an_error_within_is_told_without_the_text(caplog: pytest.LogCaptureFixtu
 
 
 def test_one_bad_sentence_is_no_matter_of_the_others() -> None:
-    service = service_of(limits=Limits(window_s=0.05))
+    service = service_of(limits=Limits(window_s=0))
     shouter(service).error = UserError("too many tokens")
-    with client_of(service) as client, ThreadPoolExecutor(3) as threads:
-        texts = ["good", "bad", "fine"]
-        found = list(threads.map(lambda text: client.post("/translate", json={**TEXT, "q": text}), texts))
-    assert [one.status_code for one in found] == [200, 400, 200]
-    assert found[1].json() == {"error": "too many tokens"}
+
+    async def story() -> None:
+        asked = [service.translate([text], ("en", "de")) for text in ("good", "bad", "fine")]
+        good, bad, fine = await asyncio.gather(*asked, return_exceptions=True)
+        assert (good, fine) == ([Translated("GOOD", (), ANY)], [Translated("FINE", (), ANY)])
+        assert isinstance(bad, Refusal) and (bad.status, bad.message) == (400, "too many tokens")
+
+    on_a_still_clock(story)
+    assert shouter(service).batches[0] == ["good", "bad", "fine"]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_who_asks_at_once_is_answered_together_and_not_crossed(workers: int) -> None:
-    service = service_of(limits=Limits(window_s=0.05, batch=16), workers=workers)
+    service = service_of(limits=Limits(window_s=0, batch=16), workers=workers)
     texts = [f"text {number % 20}" for number in range(40)]
-    with client_of(service) as client, ThreadPoolExecutor(40) as threads:
-        found = list(threads.map(lambda text: client.post("/translate", json={**TEXT, "q": text}), texts))
-    assert [one.json()["translatedText"] for one in found] == [text.upper() for text in texts]
+
+    async def story() -> None:
+        found = await asyncio.gather(*(service.translate([text], ("en", "de")) for text in texts))
+        assert [one.text for (one,) in found] == [text.upper() for text in texts]
+
+    on_a_still_clock(story)
     batches = shouter(service).batches
-    assert len(batches) < 30 and max(map(len, batches)) <= 16
+    assert len(batches) <= 6 and max(map(len, batches)) <= 16
     assert service.metrics.value("dragoman_batches_total") == len(batches)
 
 
@@ -141,42 +137,33 @@ def test_what_was_translated_is_remembered() -> None:
     assert shouter(service).batches == [["one"], ["two"], ["three"], ["one"]]
 
 
-async def _wait_for(condition: object) -> None:
-    for _ in range(500):
-        if condition():  # type: ignore[operator]
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it never came")
+TEXTS = [f"text {number}" for number in range(10)]
 
 
 def test_overload_is_refused_at_once_and_who_leaves_is_forgotten() -> None:
-    """Asked in the event loop itself, so that the order of things is known."""
     service = service_of(limits=Limits(queue=2, window_s=0))
     slow = shouter(service)
     slow.go_on.clear()
 
     async def story() -> None:
-        transport = httpx.ASGITransport(build(service))
-        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
-
-            async def ask(text: str) -> httpx.Response:
-                return await client.post("/translate", json={**TEXT, "q": text})
-
-            first = asyncio.ensure_future(ask("in work"))
-            await _wait_for(lambda: service.waiting == 0 and service.metrics.value("dragoman_batches_total"))
-            waiting = [asyncio.ensure_future(ask(text)) for text in ("waits", "leaves")]
-            await _wait_for(lambda: service.waiting == 2)
-            refused = await ask("too much")
-            assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
-            assert refused.json()["error"].startswith("Slowdown: 2 sentences wait already")
-            assert (await client.get("/api/v1/ready")).status_code == 503
-            waiting[1].cancel()
-            await asyncio.sleep(0.01)
+        async with serving(service) as server:
+            first, waits, leaves, refused = await server.clients(4)
+            await first.send(asking("in work"))
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
+            await waits.send(asking("waits"))
+            await leaves.send(asking("leaves"))
+            await until(lambda: service.waiting == 2)
+            await refused.send(asking("too much"))
+            status, head, told = await refused.answer()
+            assert status == 429 and b"retry-after: 1\r\n" in head + b"\r\n"
+            assert json.loads(told)["error"].startswith("Slowdown: 2 sentences wait already")
+            leaves.close()
+            await until(lambda: service.waiting == 1)
             slow.go_on.set()
-            assert (await first).json() == {"translatedText": "IN WORK"}
-            assert (await waiting[0]).json() == {"translatedText": "WAITS"}
+            assert json.loads((await first.answer())[2]) == {"translatedText": "IN WORK"}
+            assert json.loads((await waits.answer())[2]) == {"translatedText": "WAITS"}
 
-    asyncio.run(story())
+    on_a_still_clock(story)
     assert slow.batches == [["in work"], ["waits"]]
 
 
@@ -186,67 +173,114 @@ def test_who_would_wait_too_long_is_sent_away() -> None:
     slow, batcher = shouter(service), service.batchers["en", "de"]
 
     async def story() -> None:
-        transport = httpx.ASGITransport(build(service))
-        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
-
-            async def ask(text: str) -> httpx.Response:
-                return await client.post("/translate", json={**TEXT, "q": text})
-
-            assert (await ask("first")).status_code == 200 and batcher.expected_wait_s == 0
+        async with serving(service) as server:
+            refused, *clients = await server.clients(5)
+            assert await refused.ask(asking("first")) == 200
             slow.go_on.clear()
             batcher._pace = 3.0
-            asked = [asyncio.ensure_future(ask("in work"))]
-            await _wait_for(lambda: service.metrics.value("dragoman_batches_total") == 2)
-            asked += [asyncio.ensure_future(ask(f"text {number}")) for number in range(3)]
-            await _wait_for(lambda: service.waiting == 3)
-            refused = await ask("too late")
-            assert (refused.status_code, refused.headers["retry-after"]) == (429, "4")
-            assert (await ask("first")).status_code == 200  # remembered: it does not have to wait
-            assert (await client.get("/api/v1/ready")).status_code == 503
+            await clients[0].send(asking("in work"))
+            await until(lambda: service.metrics.value("dragoman_batches_total") == 2)
+            for client, text in zip(clients[1:], TEXTS, strict=False):
+                await client.send(asking(text))
+            await until(lambda: service.waiting == 3)
+            await refused.send(asking("too late"))
+            status, head, _ = await refused.answer()
+            assert status == 429 and b"retry-after: 4\r\n" in head + b"\r\n"
+            assert await refused.ask(asking("first")) == 200  # remembered: it does not have to wait
             slow.go_on.set()
-            assert {one.status_code for one in await asyncio.gather(*asked)} == {200}
-            assert batcher.expected_wait_s == 0 and batcher._pace < 3
+            assert [(await client.answer())[0] for client in clients] == [200] * 4
+            assert batcher._pace < 3
 
-    asyncio.run(story())
+    on_a_still_clock(story)
 
 
-def test_time_and_requests_are_limited() -> None:
-    service = service_of(limits=Limits(request_s=0.1, requests=2))
+def test_a_server_is_not_ready_where_a_newcomer_would_be_refused() -> None:
+    service = service_of(limits=Limits(window_s=0, wait_s=8))
+    slow, batcher = shouter(service), service.batchers["en", "de"]
+    ready = HEALTH.replace(b"/health", b"/api/v1/ready")
+
+    async def story() -> None:
+        async with serving(service) as server:
+            working, waiting, client = await server.clients(3)
+            slow.go_on.clear()
+            await working.send(asking("in work"))
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
+            await waiting.send(asking("waits"))
+            await until(lambda: service.waiting == 1)
+            batcher._pace = 7.0
+            assert await client.ask(ready) == 200
+            batcher._pace = 9.0
+            assert await client.ask(ready) == 503
+
+    on_a_still_clock(story)
+
+
+def test_time_is_limited() -> None:
+    limits = Limits(window_s=0)
+    service = service_of(limits=limits)
     slow = shouter(service)
     slow.go_on.clear()
-    with client_of(service) as client:
-        begun = time.perf_counter()
-        late = client.post("/translate", json=TEXT)
-        assert late.status_code == 503 and late.headers["retry-after"] == "1"
-        assert time.perf_counter() - begun < 5
-        with ThreadPoolExecutor(6) as threads:
-            found = list(
-                threads.map(lambda n: client.post("/translate", json={**TEXT, "q": f"a{n}"}), range(6))
-            )
-        assert {one.status_code for one in found} == {503}
-        assert "Slowdown: too many requests at once" in {one.json()["error"] for one in found}
-        slow.go_on.set()
-        assert client.post("/translate", json=TEXT).status_code == 200
+
+    async def story() -> None:
+        async with serving(service) as server:
+            client = await server.client()
+            await client.send(asking("late"))
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
+            advance(limits.request_s - 1)
+            assert await (await server.client()).ask(HEALTH) == 200
+            assert server.gate.places.taken == 1
+            advance(1)
+            status, head, told = await client.answer()
+            assert status == 503 and b"retry-after: 1" in head and b"took too long" in told
+            slow.go_on.set()
+            assert await client.ask(asking("in time")) == 200
+
+    on_a_still_clock(story)
+
+
+def test_requests_in_work_are_limited() -> None:
+    service = service_of(limits=Limits(requests=2, window_s=0))
+    slow = shouter(service)
+    slow.go_on.clear()
+
+    async def story() -> None:
+        async with serving(service) as server:
+            first, second, third = await server.clients(3)
+            await first.send(asking("one"))
+            await second.send(asking("two"))
+            await until(lambda: server.gate.places.taken == 2)
+            await third.send(asking("three"))
+            status, _, told = await third.answer()
+            assert status == 503 and b"Slowdown: too many requests at once" in told
+            assert await third.ask(HEALTH) == 200
+            slow.go_on.set()
+            assert [(await one.answer())[0] for one in (first, second)] == [200, 200]
+            assert await third.ask(asking("three")) == 200
+
+    on_a_still_clock(story)
 
 
 def test_a_client_that_leaves_stops_its_document() -> None:
     """Two batches of its sentences at most are in work when it leaves; the rest is never asked for."""
-    service = service_of(limits=Limits(batch=2))
+    service = service_of(limits=Limits(batch=2, window_s=0))
     slow = shouter(service)
     slow.go_on.clear()
-    lines = "\n".join(f"line {n}" for n in range(40)).encode()
+    lines = "\n".join(f"line {n}" for n in range(40))
+    names = [*(("source", "en"), ("target", "de")), ('file"; filename="a.txt', lines)]
+    parts = [f'--x\r\nContent-Disposition: form-data; name="{a}"\r\n\r\n{b}\r\n' for a, b in names]
+    body = "".join([*parts, "--x--\r\n"]).encode()
+    head = "POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {len(body)}\r\n\r\n"
 
     async def story() -> None:
-        transport = httpx.ASGITransport(build(service))
-        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
-            form = {"source": "en", "target": "de"}
-            files = {"file": ("a.txt", lines)}
-            asked = asyncio.ensure_future(client.post("/api/v1/documents", data=form, files=files))
-            await _wait_for(lambda: service.metrics.value("dragoman_batches_total"))
-            asked.cancel()
-            await asyncio.sleep(0.3)
+        async with serving(service) as server:
+            client = await server.client()
+            await client.send(head.encode() + body)
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
+            client.close()
+            await until(lambda: not server.gate.places.taken)
             slow.go_on.set()
-            await _wait_for(lambda: threading.active_count() and not service.waiting)
+            await until(lambda: not service.waiting and not service.batchers["en", "de"]._workers)
 
-    asyncio.run(story())
+    on_a_still_clock(story)
     assert len(slow.batches) <= 2

@@ -1,4 +1,4 @@
-"""A real server on a real port: slow clients, the clients of others as they are, and the end by a signal."""
+"""A real server on a real port: cheap refusals, the clients of others as they are, and the command."""
 
 import contextlib
 import io
@@ -7,88 +7,29 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from dragoman.errors import UserError
-from dragoman.serve import protocol
-from dragoman.serve.app import Options, build
+from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
-from dragoman.serve.protocol import protocol_of, whole_request
 from dragoman.serve.run import listen, serve
-from dragoman.serve.service import Service
+from dragoman.serve.shed import SAID_EVERY_S, whole_request
 from serve.exported import small_export
+from serve.live import HEALTH, REQUEST, advance, in_a_thread, on_a_still_clock, serving, until
 from serve.standin import service_of, shouter
 
 KEY = "a-secret-key"
 
 
-@contextlib.contextmanager
-def running(service: Service, options: Options | None = None) -> Iterator[str]:
-    """The address of a server in a thread of its own."""
-    gate = build(service, options)
-    config = uvicorn.Config(
-        gate,
-        http=protocol_of(service.limits, gate),
-        ws="none",
-        log_config=None,
-        access_log=False,
-    )
-    server = uvicorn.Server(config)
-    with contextlib.closing(listen("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        finally:
-            server.should_exit = True
-            thread.join(10)
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    service = service_of(("en", "de"), ("de", "en"), limits=Limits(receive_s=0.3))
-    with running(service, Options(keys=Keys([KEY]))) as found:
+    with in_a_thread(service_of(("en", "de"), ("de", "en")), Options(keys=Keys([KEY]))) as found:
         yield found
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"POST /translate HT",
-        b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx",
-    ],
-)
-def test_who_sends_too_slowly_is_sent_away(address: str, sent: bytes) -> None:
-    port = int(address.rstrip("/").rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall(sent)
-        begun, received = time.perf_counter(), b""
-        with contextlib.suppress(ConnectionResetError):
-            while part := connection.recv(4096):
-                received += part
-        assert time.perf_counter() - begun < 4
-        assert b"408" in received.partition(b"\r\n")[0] or not sent.endswith(b"x")
-
-
-def test_a_slow_head_leaves_less_time_for_the_body(address: str) -> None:
-    """0.2 s for the head and 0.2 s for the body are too much together, where 0.3 s are allowed."""
-    port = int(address.rstrip("/").rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\n")
-        time.sleep(0.2)
-        connection.sendall(b"Content-Length: 9\r\n\r\nx")
-        begun = time.perf_counter()
-        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
-        assert time.perf_counter() - begun < 0.25
 
 
 ORDINARY = b"POST /v2/translate?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
@@ -117,35 +58,33 @@ def test_only_whole_and_ordinary_requests_are_answered_unseen() -> None:
         assert whole_request(ORDINARY[:cut], 1000) is None
 
 
-def test_a_full_server_refuses_without_looking(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocol, "SAID_EVERY_S", 0.2)
-    service = service_of(limits=Limits(requests=1))
+def test_a_full_server_refuses_without_looking(caplog: pytest.LogCaptureFixture) -> None:
+    service = service_of(limits=Limits(requests=1, window_s=0))
     shouter(service).go_on.clear()
-    with caplog.at_level("INFO"), running(service) as address, httpx.Client(base_url=address) as client:
-        body = {"q": "hello", "source": "en", "target": "de"}
-        asking = threading.Thread(target=lambda: client.post("/translate", json=body))
-        asking.start()
-        while not service.metrics.value("dragoman_batches_total"):
-            time.sleep(0.005)
-        port = int(address.rstrip("/").rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+
+    async def story() -> None:
+        async with serving(service) as server:
+            asking, client = await server.clients(2)
+            await asking.send(REQUEST)
+            await until(lambda: service.metrics.value("dragoman_batches_total"))
             for _ in range(3):  # the connection stays
-                connection.sendall(ORDINARY)
-                head, _, told = connection.recv(4096).partition(b"\r\n\r\n")
-                assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-                assert b"retry-after: 1" in head and b"x-frame-options: DENY" in head
+                await client.send(ORDINARY)
+                status, head, told = await client.answer()
+                assert status == 503 and b"retry-after: 1" in head and b"x-frame-options: DENY" in head
                 assert told == b'{"message": "Slowdown: too many requests at once"}'
-            connection.sendall(ORDINARY[:-2])  # in two parts: the gate sees it
-            time.sleep(0.05)
-            connection.sendall(b"{}")
-            assert b"too many requests" in connection.recv(4096).partition(b"\r\n\r\n")[2]
-        assert client.get("/health").status_code == 200
-        shouter(service).go_on.set()
-        asking.join(5)
-        assert 'dialect="deepl",status="503"} 4' in client.get("/metrics").text
-        time.sleep(0.2)
+            await client.send(ORDINARY[:-2])  # in two parts: the gate sees it
+            status, _, told = await client.answer()
+            assert status == 503 and b"too many requests" in told
+            await client.send(b"{}")
+            assert await client.ask(HEALTH) == 200
+            advance(SAID_EVERY_S)
+            shouter(service).go_on.set()
+            assert (await asking.answer())[0] == 200
+            await asking.send(HEALTH.replace(b"health", b"metrics"))
+            assert b'dialect="deepl",status="503"} 4' in (await asking.answer())[2]
+
+    with caplog.at_level("INFO"):
+        on_a_still_clock(story)
     lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve"]
     assert "3 requests refused at once with 503" in lines
 
@@ -205,7 +144,6 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export: Path) -> None:
-    """What is in work at SIGTERM is answered; nobody is let in any more."""
     program = (
         "import sys\n"
         "sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"
@@ -219,23 +157,12 @@ def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export:
         told = process.stderr.readline()
         assert "en→de" in told and "without keys" in told
         address = told.split()[0]
-        text = "the cat sat on the mat. A dog ran under the red mat. " * 40
-        found: list[httpx.Response] = []
-
-        def ask() -> None:
-            body = {"q": text, "source": "en", "target": "de", "alternatives": 3}
-            found.append(httpx.post(f"{address}translate", json=body, timeout=30))
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        metrics = ""
-        while "dragoman_batches_total 1" not in metrics:
-            metrics = httpx.get(f"{address}metrics", timeout=30).text
+        body = {"q": "the cat sat on the mat", "source": "en", "target": "de", "alternatives": 3}
+        found = httpx.post(f"{address}translate", json=body, timeout=None)
         process.send_signal(signal.SIGTERM)
-        asking.join(30)
         log = process.stderr.read()
-        assert process.wait(30) == -signal.SIGTERM
-    assert found[0].status_code == 200 and len(found[0].json()["alternatives"]) == 3
+        assert process.wait() == 0
+    assert found.status_code == 200 and len(found.json()["alternatives"]) == 3
     assert "the cat" not in log and "Traceback" not in log
     with pytest.raises(httpx.ConnectError):
         httpx.get(address)

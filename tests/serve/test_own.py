@@ -102,7 +102,7 @@ def test_a_document_comes_back_translated(client: TestClient) -> None:
         ({"texts": ["a"], "source": "de", "target": "fr"}, "French (fr) is not available as a target"),
         ({"texts": ["a"], "source": "fr", "target": None}, "target: expected one of en, de"),
         ({"texts": ["a"], "alternatives": 9}, "alternatives: expected at most 8, found 9"),
-        ({"texts": ["a"], "glossary": {" ": "x"}}, "the source term is empty"),
+        ({"texts": ["a"], "glossary": {" ": "x"}}, "a source term is empty"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(client: TestClient, asked: dict[str, object], said: str) -> None:

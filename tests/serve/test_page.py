@@ -9,8 +9,9 @@ import pytest
 from browser import ELEMENT, Browser, find
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
+from serve.live import in_a_thread
 from serve.standin import service_of
-from serve.test_live import KEY, running
+from serve.test_live import KEY
 
 if find() is None:
     warnings.warn(
@@ -44,7 +45,7 @@ def choose(browser: Browser, css: str, value: str) -> None:
 
 
 def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) -> None:
-    with running(service_of(("en", "de"), ("de", "en"))) as address:
+    with in_a_thread(service_of(("en", "de"), ("de", "en"))) as address:
         browser.open(address)
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length === 3")
@@ -67,7 +68,7 @@ def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) 
 
 
 def test_a_key_is_asked_for(browser: Browser) -> None:
-    with running(service_of(), Options(keys=Keys([KEY]))) as address:
+    with in_a_thread(service_of(), Options(keys=Keys([KEY]))) as address:
         browser.open(address)
         browser.until("return !document.getElementById('lock').hidden")
         browser.click("#key")

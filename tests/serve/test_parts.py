@@ -1,4 +1,4 @@
-"""The parts by themselves: distances, memories, keys, languages, masks, routes."""
+"""The parts by themselves: distances, memories, languages, masks, routes."""
 
 import itertools
 import random
@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.serve.keys import Keys
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
-from dragoman.serve.memory import Memory, distance, open_memories
+from dragoman.serve.memory import Memory, distance, open_memories, similarity
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Entry, Glossary
 from serve.standin import Shouter, service_of
@@ -44,6 +43,15 @@ def test_a_memory_ranks_by_similarity() -> None:
     assert memory.matches("quite another thing") == [] and memory.matches("") == []
 
 
+def test_only_the_same_sentence_is_a_match_of_100() -> None:
+    """One character in a thousand is another sentence, however the share rounds."""
+    long = "word " * 250 + "end"
+    memory = Memory([(long, "a"), (long.replace("end", "und"), "b")])
+    assert [(one.target, one.quality) for one in memory.matches(long)] == [("a", 100.0), ("b", 99.0)]
+    assert similarity(long, long + "s") == 99.0 and similarity(long, f" {long}  ") == 100.0
+    assert similarity("abcdefghij", "abcdefghix") == 90.0 and similarity("ab", "abcdefg") == 0.0
+
+
 def test_memories_find_their_pair(tmp_path: Path) -> None:
     unit = "<tu><tuv xml:lang='{}'><seg>{}</seg></tuv><tuv xml:lang='{}'><seg>{}</seg></tuv></tu>"
     head = "<tmx version='1.4'><header srclang='en-US'/><body>"
@@ -54,20 +62,6 @@ def test_memories_find_their_pair(tmp_path: Path) -> None:
         assert memories[pair].exact(exact[0]) == exact[1]
     with pytest.raises(UserError, match=r"a\.tmx: it holds en and de, which no run here"):
         open_memories([path], [("fr", "en")])
-
-
-def test_keys(tmp_path: Path) -> None:
-    path = tmp_path / "keys"
-    path.write_text("# ours\nfirst-secret\n\n  second-secret\r\n")
-    keys = Keys.load(path)
-    assert "first-secret" in keys and "second-secret" in keys
-    assert "# ours" not in keys and "" not in keys and None not in keys and ["first-secret"] not in keys
-    for text, said in (("short\n", ":1: a key has at least 8"), ("#\n", "there is no key"), ("é", "ASCII")):
-        path.write_text(text, "utf-8")
-        with pytest.raises(UserError, match=said):
-            Keys.load(path)
-    with pytest.raises(UserError, match="cannot be read"):
-        Keys.load(tmp_path / "nothing")
 
 
 def test_codes_of_languages() -> None:

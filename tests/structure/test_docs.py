@@ -17,14 +17,14 @@ from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
-from dragoman.decode.config import SearchConfig
+from dragoman.decode.search.config import SearchConfig
 from dragoman.models import MODELS, READERS
+from dragoman.models.guide import AlignmentGuide
 from dragoman.models.presets import PRESETS
-from dragoman.objectives import AlignmentGuide
+from dragoman.runs.config import RunConfig, TrainConfig
+from dragoman.runs.objective import ObjectiveConfig
+from dragoman.runs.optim import OptimConfig, ScheduleConfig
 from dragoman.text.tokenizer import TokenizerConfig
-from dragoman.train.config import ObjectiveConfig, RunConfig, TrainConfig
-from dragoman.train.optim import OptimConfig
-from dragoman.train.schedule import ScheduleConfig
 
 ROOT = Path(__file__).parents[2]
 ALL_MODELS = {**MODELS, **READERS}
@@ -121,7 +121,7 @@ def test_the_presets_are_documented() -> None:
         "unilm": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
         "bert": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
     }
-    for name, (kind, make) in PRESETS.items():
+    for name, (kind, make, _) in PRESETS.items():
         numbers = to_dict(make())
         if "layers" in columns[kind]:
             encoder = numbers["num_layers"]

@@ -52,12 +52,11 @@ WITHOUT_TORCH = modules(
     "data.documents",
     "data.config",
     "data.dates",
-    "decode.hypothesis",
-    "decode.loops",
-    "decode.render",
-    "decode.surface",
+    "decode.translator.hypothesis",
+    "decode.translator.loops",
+    "decode.translator.base",
     "engines.manifest",
-    "decode.shortlist",
+    "decode.search.shortlist",
     "engines.runtime",
     "engines.search",
     "engines.steer",
@@ -111,13 +110,28 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
+def test_a_model_is_opened_without_the_trainer() -> None:
+    """What opens a run for `translate`, `serve` and the studio needs neither training nor metrics."""
+    program = (
+        "import sys\n"
+        "import dragoman.cli.main, dragoman.cli.translate, dragoman.cli.translators, dragoman.runs.opening\n"
+        "rooms = ('training', 'learning', 'evaluate', 'probe', 'serve', 'studio')\n"
+        "names = tuple(f'dragoman.{room}' for room in rooms)\n"
+        "loaded = [name for name in sys.modules if name.startswith(names)]\n"
+        "assert not loaded, loaded\n"
+        "assert 'sacrebleu' not in sys.modules\n"
+    )
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_python_names() -> None:
-    """`dragoman.train` is a function for people and a package for its modules, in either order of import."""
+    """`dragoman.train` is a function, whatever has been imported before."""
     program = (
         "import dragoman\n"
         "assert callable(dragoman.train) and callable(dragoman.load) and callable(dragoman.resume)\n"
-        "import dragoman.train.config\n"
-        "assert callable(dragoman.train) and dragoman.train.config\n"
+        "import dragoman.training.api\n"
+        "assert callable(dragoman.train) and dragoman.training.api\n"
         "assert {'train', 'load', 'resume', '__version__'} <= set(dir(dragoman))\n"
         "try: dragoman.nothing\n"
         "except AttributeError as error: assert 'nothing' in str(error)\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.studio.subject import Subjects
-from dragoman.train.api import train
+from dragoman.training.api import train
 from toy import toy_config, toy_pairs, write_pairs
 
 TEXT = "abc de ab"

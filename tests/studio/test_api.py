@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from dragoman.decode.constraints import Constraints
+from dragoman.decode.rules.constraints import Constraints
 from dragoman.probe.heads import importance, mask_heads
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import look_inside
 from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import vectors_of
+from dragoman.runs.records import read_samples
 from dragoman.studio.app import POLICY, build
 from dragoman.studio.packing import MOST_WEIGHTS
 from dragoman.studio.subject import MOST_PIECES, Subject, Subjects
-from dragoman.train.log import read_samples
 from studio.conftest import TEXT
 
 

@@ -98,7 +98,7 @@ def page(subjects: Subjects, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 yield found
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join()
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -1,4 +1,4 @@
-import time
+"""Sentences, and that nothing between them is lost."""
 
 import pytest
 from hypothesis import given, settings
@@ -31,10 +31,3 @@ def test_nothing_is_lost(text: str) -> None:
     pieces = split_sentences(text)
     assert "".join(pieces) == text
     assert all(pieces)
-
-
-@pytest.mark.parametrize("piece", [". ", ".", "a.", "a. ", "\n", ".)", "aaaa", " "])
-def test_time_is_linear(piece: str) -> None:
-    started = time.perf_counter()
-    split_sentences(piece * 20_000)
-    assert time.perf_counter() - started < 5

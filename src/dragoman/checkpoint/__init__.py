@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman.checkpoint.files import Content, disk_full, from_bytes, from_tensors, is_disk_full, space_for
+from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
 from dragoman.files import (
     Written,
     discard,
+    final_name,
     hash_file,
     make_directories,
     move,
@@ -80,9 +80,7 @@ class Checkpoint:
         if part not in self.parts:
             raise UserError(f"{self.path}: this checkpoint has no {file.name}")
         try:
-            return load_file(file, device=str(device))
-        except SafetensorError as error:
-            raise UserError(f"{file}: not a safetensors file ({error})") from None
+            return load_tensors(file, device)
         except OSError as error:
             raise _unreadable(file, error) from None
 
@@ -112,7 +110,8 @@ def save(
     except OSError as error:
         if is_disk_full(error):
             raise disk_full(root, needed) from None
-        raise UserError(f"{root / name}: the checkpoint cannot be written ({error.strerror})") from error
+        where = final_name(root / name)
+        raise UserError(f"{where}: the checkpoint cannot be written ({error.strerror})") from error
     return root / name
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import UserError
+from dragoman.files import final_name
 
 _BLOCK = 4096
 """File systems give space in blocks; each file may leave most of its last one unused."""
@@ -80,7 +81,7 @@ def space_for(contents: Iterable[Content]) -> int:
 def disk_full(path: Path, needed: int) -> UserError:
     free = shutil.disk_usage(path).free
     return UserError(
-        f"{path}: the disk is full: a checkpoint needs {needed:,} bytes and {free:,} are free; "
+        f"{final_name(path)}: the disk is full: a checkpoint needs {needed:,} bytes and {free:,} are free; "
         "the earlier checkpoints are intact: make room and resume the run"
     )
 

@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from dragoman import checkpoint
-from dragoman.config import from_dict, to_dict
-from dragoman.errors import UserError
+from dragoman.checkpoint.best import refuse_lost_best, told_best
+from dragoman.config import WIDEST, check_counts, check_not_negative, from_dict, to_dict
+from dragoman.errors import UserError, shown
 from dragoman.files import read_regular, remove_unfinished, replace_file
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
-from dragoman.models.heads import HeadConfig, TaskNetwork
+from dragoman.models.heads import HeadConfig, TaskNetwork, make_head
 from dragoman.nn.counts import make_room
 from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
@@ -94,16 +95,24 @@ def renamed_weights(
 ) -> dict[str, Tensor]:
     """The weights of a network under the names that they have with a head and without. Those of a head go
     along where the head is the same."""
-    parts = {_HEAD: {}, _NETWORK: {}}
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition(".") if _HEAD in described else (_NETWORK, ".", name)
-        parts[part][rest] = tensor
+    parts = _parted(tensors, described)
     if _HEAD not in wanted:
         return parts[_NETWORK]
     named = {f"{_NETWORK}.{name}": tensor for name, tensor in parts[_NETWORK].items()}
     if _HEAD in described and _head_of(described) == _head_of(wanted):
         named |= {f"{_HEAD}.{name}": tensor for name, tensor in parts[_HEAD].items()}
     return named
+
+
+def _parted(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> dict[str, dict[str, Tensor]]:
+    """Those of the network and those of its head, each under the names that they have there."""
+    parts: dict[str, dict[str, Tensor]] = {_HEAD: {}, _NETWORK: {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".") if _HEAD in described else (_NETWORK, ".", name)
+        if part not in parts:
+            raise UserError(f"tensor {shown(name)} is neither of the network nor of its head")
+        parts[part][rest] = tensor
+    return parts
 
 
 def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -119,6 +128,21 @@ def _completed(described: Mapping[str, Any]) -> dict[str, Any]:
 
 def _head_of(described: Mapping[str, Any]) -> HeadConfig:
     return from_dict(HeadConfig, described[_HEAD], _HEAD)
+
+
+@dataclass(frozen=True)
+class _Lora:
+    rank: int
+    alpha: float
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_counts(self, "rank", most=WIDEST)
+        check_not_negative(self, "alpha")
+
+
+def _lora_of(described: Mapping[str, Any]) -> _Lora | None:
+    return from_dict(_Lora, described[LORA], LORA) if described.get(LORA) is not None else None
 
 
 def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:
@@ -153,6 +177,12 @@ def check_tokenizers(run: Path, state: Mapping[str, Any], src: Tokenizer, tgt: T
                 f"{path}: this is not the tokenizer that the model was trained with: its SHA-256 is "
                 f"{tokenizer.sha256[:12]}…, the checkpoint says {str(trained_with[side])[:12]}…"
             )
+
+
+def _check_vocab(found: checkpoint.Checkpoint, src: Tokenizer, tgt: Tokenizer) -> None:
+    told = from_dict(Vocab, found.state["model"]["vocab"], f"{found.path / checkpoint.STATE}: vocab")
+    if told != vocab_of(src, tgt):
+        raise UserError(f"{found.path / checkpoint.STATE}: vocab: these are not the sizes of the tokenizers")
 
 
 def read_best(run: Path) -> dict[str, Any] | None:
@@ -195,11 +225,10 @@ def load_network(run: Path, device: torch.device | str = "cpu", which: str = "be
     src, tgt = load_tokenizers(run)
     try:
         check_tokenizers(run, found.state, src, tgt)
-        model = build_described(found.state["model"], folded=True)
-        weights = loaded_weights(found)
-    except (KeyError, TypeError):
+        _check_vocab(found, src, tgt)
+        model = build_with(found.state["model"], loaded_weights(found), found.path, folded=True)
+    except (KeyError, TypeError, AttributeError):
         raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
-    load_into(model, weights, found.path)
     return LoadedNetwork(model.to(device).eval(), src, tgt, found.name, found.state)
 
 
@@ -214,7 +243,10 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         _refuse_other_best(run, best, found)
         return found
     if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
-        return checkpoint.newest(root)
+        last = checkpoint.newest(root)
+        if which == "best":
+            refuse_lost_best(run / BEST, last)
+        return last
     if Path(which).name == which:
         remove_unfinished(root / which)  # a process that died while it replaced this checkpoint
     if Path(which).name != which or not (root / which).is_dir():
@@ -225,30 +257,63 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
 
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
     """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
-    progress = found.state.get("progress")
-    own = progress.get("best") if isinstance(progress, Mapping) else None
-    if not isinstance(own, Mapping) or any(own.get(key) != value for key, value in best.items()):
+    own = told_best(found.state)
+    if own is None or any(own.get(key) != value for key, value in best.items()):
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 
 
+def build_with(
+    described: Mapping[str, Any], tensors: Mapping[str, Tensor], source: object, folded: bool = False
+) -> Network | TaskNetwork:
+    """The model that is described, with the weights of a file.
+
+    A description can tell of any sizes. So they are held against the weights before memory is taken for a
+    model: it is built on the device "meta" first, where tensors have shapes and no numbers.
+    """
+    shapes = {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
+    lora = _lora_of(described)
+    if lora is not None:
+        shapes = folded_tensors(shapes, lora.rank, lora.alpha)
+    parts = _parted(shapes, described)
+    try:
+        with torch.device("meta"):
+            network = _network_of(described)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    load_into(network, parts[_NETWORK], source)
+    network = _network_of(described)
+    if _HEAD in described:
+        load_into(make_head(network, _head_of(described), device="meta"), parts[_HEAD], source)
+    model = _assembled(network, described, folded)
+    load_into(model, tensors, source)
+    return model
+
+
 def build_described(described: Mapping[str, Any], folded: bool = False) -> Network | TaskNetwork:
-    """With the pairs that it is trained with (`nn/lora.py`), or with them folded into their matrices."""
+    """With the pairs that it is trained with (`nn/lora.py`), or with them folded into their matrices. Its
+    sizes are believed: what a stranger may have described is built by `build_with`."""
+    return _assembled(_network_of(described), described, folded)
+
+
+def _network_of(described: Mapping[str, Any]) -> Network:
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
-    model = build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
-    if _HEAD in described:
-        model = TaskNetwork(model, from_dict(HeadConfig, described[_HEAD], _HEAD))
-    lora = described.get(LORA)
+    return build_network(kind, config, from_dict(Vocab, described["vocab"], "vocab"))
+
+
+def _assembled(network: Network, described: Mapping[str, Any], folded: bool) -> Network | TaskNetwork:
+    model = TaskNetwork(network, _head_of(described)) if _HEAD in described else network
+    lora = _lora_of(described)
     if lora is not None and not folded:
-        add_pairs(model, int(lora["rank"]), float(lora["alpha"]), lora["targets"])
+        add_pairs(model, lora.rank, lora.alpha, lora.targets)
     return model
 
 
 def loaded_weights(found: checkpoint.Checkpoint, device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """The weights of a checkpoint that are used; pairs are folded into their matrices."""
     tensors = found.read(str(found.state["weights"]), device)
-    lora = found.state["model"].get(LORA)
-    return dict(tensors) if lora is None else folded_tensors(tensors, int(lora["rank"]), float(lora["alpha"]))
+    lora = _lora_of(found.state["model"])
+    return dict(tensors) if lora is None else folded_tensors(tensors, lora.rank, lora.alpha)
 
 
 def own_pairs(model: nn.Module) -> dict[str, Tensor]:

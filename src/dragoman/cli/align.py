@@ -30,7 +30,7 @@ def align(
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.alignment import read_gold, score_alignments
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     pairs = read_pairs(SourceConfig(tuple(files)), opened.config.data.src_lang, opened.config.data.tgt_lang)

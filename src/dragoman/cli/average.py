@@ -31,9 +31,9 @@ def average(
         raise UserError(
             f"--name: expected letters, digits, - and _, and not a number alone, found '{chosen}'"
         )
-    from dragoman.train.average import average_run, best_checkpoints, last_checkpoints
-    from dragoman.train.display import validation_line
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
+    from dragoman.training.average import average_run, best_checkpoints, last_checkpoints
+    from dragoman.training.display import validation_line
 
     opened = Run.open(run)
     names = last_checkpoints(opened, last) if last is not None else best_checkpoints(opened, best or 0)

@@ -38,13 +38,14 @@ def back_translate(
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.data.formats import read_lines
-    from dragoman.decode.corpus import Task, translate_corpus
     from dragoman.files import hash_file
-    from dragoman.train.run import Run, ensemble
+    from dragoman.runs.corpus_job import Task, translate_corpus
+    from dragoman.runs.directory import Run
+    from dragoman.runs.opening import open_translator
 
     total = sum(1 for _ in read_lines(mono))
     runs = [Run.open(path) for path in (run, *(also or []))]
-    translator = ensemble(runs, checkpoint, device)
+    translator = open_translator(runs, checkpoint, device)
     method = "sample" if sample else None
     search = with_changes(translator.search, method, fields or [], beam=beam, n_best=1)
     task = Task(

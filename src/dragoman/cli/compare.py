@@ -22,11 +22,11 @@ from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from dragoman.data.config import SourceConfig
-    from dragoman.decode.search import SearchConfig
-    from dragoman.decode.translate import Translator
+    from dragoman.decode.search.search import SearchConfig
+    from dragoman.decode.translator.translator import Translator
     from dragoman.evaluate.lengths import Comparison
     from dragoman.evaluate.metrics import Metric
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 
 class Counted(StrEnum):
@@ -79,7 +79,7 @@ def compare(
     from dragoman.evaluate import lengths
     from dragoman.evaluate.metrics import make_scorers
     from dragoman.evaluate.plot import draw_lengths
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     stem = output_stem(out)
     directories, files = runs_and_tests(runs, test or [])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.data.dates import DateTask, Example
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 SHOWN = (
     "sábado, 9 de mayo de 2026",
@@ -40,13 +40,14 @@ def demo(
             raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
+    from dragoman.cli.output import beside
     from dragoman.data import dates
-    from dragoman.train.api import execute
-    from dragoman.train.display import make_display
-    from dragoman.train.plan import make_plan
+    from dragoman.training.api import execute
+    from dragoman.training.display import make_display
+    from dragoman.training.plan import make_plan
 
     began = time.monotonic()
-    files = dates.paths(out.with_name(f"{out.name}.data"))
+    files = dates.paths(beside(out, ".data"))
     config = recipe(files, seed, quick)
     refuse_other_run(out, config)
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -71,8 +72,9 @@ def demo(
 def refuse_other_run(out: Path, config: Mapping[str, Any]) -> None:
     """Before anything is written: the pairs beside a run are the ones it was trained and tested on."""
     from dragoman.errors import UserError
-    from dragoman.train.config import differences, resolve
-    from dragoman.train.run import Run
+    from dragoman.learning.resolve import resolve
+    from dragoman.runs.config import differences
+    from dragoman.runs.directory import Run
 
     if Run.exists(out) and differences(Run.open(out).config, resolve(config)):
         raise UserError(f"{out}: there is a run with another seed or length; choose another place with --out")

@@ -40,14 +40,16 @@ def distill(
     The first teacher's training text is translated into OUT-corpus, with a recipe beside it, then the
     student is trained in OUT. Interrupted anywhere, the same command goes on.
     """
+    from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.models.presets import PRESETS
-    from dragoman.train.api import execute
-    from dragoman.train.display import make_display
-    from dragoman.train.distill import student_recipe, translate_text, write_recipe, write_text
-    from dragoman.train.plan import make_plan, split_arguments
-    from dragoman.train.run import Run, ensemble
+    from dragoman.runs.directory import Run
+    from dragoman.runs.opening import open_translator
+    from dragoman.training.api import execute
+    from dragoman.training.display import make_display
+    from dragoman.training.distill import student_recipe, translate_text, write_recipe, write_text
+    from dragoman.training.plan import make_plan, split_arguments
 
     names, overrides = split_arguments(arguments)
     if not names:
@@ -56,9 +58,9 @@ def distill(
         raise UserError(f"--student: '{student}' is not known; presets are {', '.join(PRESETS)}")
     teachers = [Run.open(Path(name)) for name in names]
     teacher = teachers[0]
-    target = out or teacher.directory.with_name(f"{teacher.directory.name}-student")
-    text = write_text(teacher, target.with_name(f"{target.name}-corpus"))
-    translator = ensemble(teachers, checkpoint, device)
+    target = out or beside(teacher.directory, "-student")
+    text = write_text(teacher, beside(target, "-corpus"))
+    translator = open_translator(teachers, checkpoint, device)
     search = with_changes(translator.search, "beam", [], beam=beam, n_best=1)
     with corpus_progress(text.pairs) as progress:
         done = translate_text(

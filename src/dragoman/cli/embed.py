@@ -10,7 +10,7 @@ from dragoman.cli.options import Checkpoint, Device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.decode.embed import Embedder, Vectors
+    from dragoman.probe.embed import Embedder, Vectors
 
 
 def embed(
@@ -30,17 +30,18 @@ def embed(
 ) -> None:
     """Write contextual vectors of text: of a layer or all, for every line, piece or word."""
     from dragoman.checkpoint.model import load_network
-    from dragoman.decode.embed import Embedder
-    from dragoman.decode.vectors import write_vectors
+    from dragoman.learning import learning_of
     from dragoman.models import Network
     from dragoman.models.heads import TaskNetwork
-    from dragoman.train.device import pick_device
-    from dragoman.train.run import Run
+    from dragoman.probe.embed import Embedder
+    from dragoman.probe.vector_files import write_vectors
+    from dragoman.runs.device import pick_device
+    from dragoman.runs.directory import Run
 
     if by != "piece" and pool != "none":
         raise UserError(f"--by: one vector a line has no {by}s; use --pool none")
     opened = Run.open(run)
-    causal = opened.config.objective.name == "causal"
+    causal = not learning_of(opened.config).reads_source
     loaded = load_network(opened.directory, pick_device(device), checkpoint)
     model = loaded.model
     embedder = Embedder(

@@ -22,7 +22,7 @@ from dragoman.cli.options import (
 
 if TYPE_CHECKING:
     from dragoman.evaluate.testset import Evaluation
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 
 def evaluate(
@@ -56,14 +56,15 @@ def evaluate(
     from dragoman.data.formats import read_pairs
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
-    from dragoman.train.evaluate_text import learns_from_text
-    from dragoman.train.run import Run, ensemble
+    from dragoman.learning import learning_of
+    from dragoman.runs.directory import Run
+    from dragoman.runs.opening import open_translator
 
     opened = Run.open(run)
-    if learns_from_text(opened):
+    if learning_of(opened.config).learns_from == "text":
         _print_text(opened, files or [], checkpoint, device)
         return
-    translator = ensemble([opened, *map(Run.open, also or [])], checkpoint, device, precision)
+    translator = open_translator([opened, *map(Run.open, also or [])], checkpoint, device, precision)
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     data = opened.config.data
     tests = [SourceConfig(tuple(files))] if files else list(data.test)
@@ -92,7 +93,7 @@ def evaluate(
 
 def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> None:
     from dragoman.errors import UserError
-    from dragoman.train.evaluate_text import text_metrics
+    from dragoman.learning.text_evaluation import text_metrics
 
     if not files:
         raise UserError(f"{run.directory}: give the files of text after the run")

@@ -67,7 +67,7 @@ def explain(
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.searching import with_changes
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     needs_model = figure is not Picture.curves or sentence is not None

@@ -41,7 +41,8 @@ def export(
 
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
-    from dragoman.train.run import Run
+    from dragoman.engines.runtime import computed_as_stored
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     loaded = load_model(opened.directory, which=checkpoint)
@@ -59,6 +60,11 @@ def export(
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
+    if not computed_as_stored(quantize):
+        typer.echo(
+            f"--quantize: CTranslate2 does not compute in {quantize} on this CPU; here it will convert the "
+            "weights when it loads them"
+        )
 
 
 def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> None:
@@ -66,7 +72,7 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
         raise UserError("--to: huggingface takes the weights as they are, without --quantize and --shortlist")
     from dragoman.checkpoint.huggingface import export_huggingface
     from dragoman.checkpoint.model import load_network
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     opened = Run.open(run)
     loaded = load_network(opened.directory, which=which)

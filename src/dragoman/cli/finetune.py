@@ -33,9 +33,9 @@ def finetune(
 
     What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` goes on.
     """
-    from dragoman.train.api import plan_and_train
-    from dragoman.train.plan import split_arguments
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
+    from dragoman.training.api import plan_and_train
+    from dragoman.training.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
     if files and Run.exists(Path(files[0])):

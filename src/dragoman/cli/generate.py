@@ -38,7 +38,7 @@ def generate(
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     if lines < 1:
         raise UserError(f"--lines: expected at least 1, found {lines}")

@@ -25,13 +25,17 @@ def import_model(
 
     Nothing is downloaded; no code is run.
     """
+    from dragoman.checkpoint.huggingface.files import NOT_VERIFIED
     from dragoman.checkpoint.model import find_checkpoint
-    from dragoman.train.imports import NEW, import_run
+    from dragoman.learning import learning_of
+    from dragoman.training.imports import NEW, VERIFIED, import_run
 
     run = import_run(directory, out, (src_lang, tgt_lang), prefix)
+    state = find_checkpoint(run.directory).state
     typer.echo(f"{directory} imported into {run.directory}")
-    for module in find_checkpoint(run.directory).state[NEW]:
+    if not state[VERIFIED]:
+        typer.echo(f"{directory}: {NOT_VERIFIED}")
+    for module in state[NEW]:
         typer.echo(f"{module}: it has no weights there, and begins at random")
-    uses = {"translate": "translate with:  dragoman translate", "causal": "go on with:  dragoman generate"}
-    if use := uses.get(run.config.objective.name):
-        typer.echo(f"{use} {quote(str(run.directory))}")
+    if next_step := learning_of(run.config).next_step:
+        typer.echo(f"{next_step} {quote(str(run.directory))}")

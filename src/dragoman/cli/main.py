@@ -5,6 +5,7 @@ what is heavy is imported when a command is called, so that `dragoman --help` an
 """
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -37,6 +38,7 @@ from dragoman.cli.tokenize import tokenize
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
+from dragoman.cli.verify import verify
 from dragoman.errors import UserError, is_out_of_memory, missing_extra
 
 EXTRA_OF = {
@@ -46,7 +48,7 @@ EXTRA_OF = {
     "pyarrow": "parquet",
     "matplotlib": "plots",
     "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "multipart"), "serve"),
+    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
 }
 
 _OUT_OF_MEMORY = (
@@ -66,7 +68,7 @@ app = typer.Typer(
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
     *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, serve, corpus, align_corpus, tokenize),
+    *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
     app.command()(command)
 app.command("import")(import_model)
@@ -90,6 +92,7 @@ def options(
 def main() -> None:
     """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
     _wait_without_spinning()
+    _leave_in_order()
     try:
         app()
     except UserError as error:
@@ -122,6 +125,13 @@ def _wait_without_spinning() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def _leave_in_order() -> None:
+    """SIGTERM ends a command as Ctrl-C does, so that it removes what it has not finished. Training and
+    services have ways of their own."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
 
 
 def _describe(error: OSError) -> str:

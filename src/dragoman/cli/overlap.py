@@ -7,7 +7,7 @@ import typer
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 
 def warn_of_overlap(run: "Run", sources: list[str], references: list[str]) -> None:

@@ -42,7 +42,7 @@ def predict(
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
-    from dragoman.train.predictor import open_predictor
+    from dragoman.runs.opening import open_predictor
 
     if format not in ("tsv", "jsonl"):
         raise UserError(f"--format: expected tsv or jsonl, found '{format}'")
@@ -99,7 +99,7 @@ def _from_stdin(task: "TaskConfig") -> Iterator["Example"]:
 
 def _print_metrics(examples: list["Example"], predictor: Any, output: Path | None) -> None:
     from dragoman.cli.output import open_output
-    from dragoman.train.validate_task import task_metrics
+    from dragoman.learning.task_validation import task_metrics
 
     if not examples:
         raise UserError("--metrics: there are no examples")

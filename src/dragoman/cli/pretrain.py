@@ -31,8 +31,8 @@ def pretrain(
     goes on.
     """
     from dragoman.models.presets import usual_objective
-    from dragoman.train.api import plan_and_train
-    from dragoman.train.plan import split_arguments
+    from dragoman.training.api import plan_and_train
+    from dragoman.training.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
     presets = [value for name, _, value in (o.partition("=") for o in overrides) if name == "model.preset"]

@@ -16,7 +16,7 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run from its newest checkpoint, as if it had never stopped."""
-    from dragoman.train.api import resume as resume_run
+    from dragoman.training.api import resume as resume_run
 
     outcome = resume_run(run, overrides or [], quiet).outcome
     if outcome is not None and outcome.exit_status:

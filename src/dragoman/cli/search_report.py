@@ -51,7 +51,7 @@ def search_report(
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.plot_search import draw_search_errors
     from dragoman.evaluate.search_errors import evenly, search_errors
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     stem = None if out is None else output_stem(out)
     widths = parse_beams(beams)

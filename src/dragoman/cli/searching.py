@@ -7,7 +7,7 @@ from dragoman.config import apply_overrides, from_dict, to_dict
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.decode.config import SearchConfig
+    from dragoman.decode.search.config import SearchConfig
 
 
 def with_changes(
@@ -15,7 +15,7 @@ def with_changes(
 ) -> "SearchConfig":
     """`assignments` are such as `search.top_p=0.9`, `numbers` the options with a name of their own. n-best
     alone widens the beam to fit, and a narrower beam alone has fewer best."""
-    from dragoman.decode.config import SearchConfig
+    from dragoman.decode.search.config import SearchConfig
 
     given: dict[str, object] = {name: value for name, value in numbers.items() if value is not None}
     for assignment in assignments:

@@ -1,5 +1,6 @@
 """`dragoman serve`: translators behind HTTP, in the dialects that existing clients speak."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,9 +8,11 @@ import typer
 
 from dragoman import __version__
 from dragoman.cli.options import Checkpoint, Device, Port
+from dragoman.errors import UserError
 
 if TYPE_CHECKING:
     from dragoman.serve.explain import Explains
+    from dragoman.serve.limits import Limits
 
 
 def serve(
@@ -41,23 +44,25 @@ def serve(
     """Serve translations over HTTP: a page, and the APIs of LibreTranslate, DeepL, Apertium and tmserver."""
     from dragoman.cli.translators import open_translator
     from dragoman.serve.app import Options
-    from dragoman.serve.keys import Keys
+    from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
     from dragoman.serve.run import serve as serve_until_stopped
     from dragoman.serve.service import Served, Service
 
     keys = None if key_file is None else Keys.load(key_file)
+    limits = Limits(characters=characters, texts=texts, queue=queue)
+    if key_file is not None and (warning := exposed(key_file)) is not None:
+        typer.echo(f"dragoman: {warning}", err=True)
     served: list[Served] = []
     for run in runs:
         opened = open_translator(run, [], checkpoint, device)
         workers = opened.translator.engine.runtime.workers if opened.exported else 1
-        explains = None if opened.exported else _explainer(opened.translator)
+        explains = None if opened.exported else _explainer(opened.translator, limits)
         served.append(
             Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
         )
     memories = open_memories(memory or [], [one.languages for one in served])
-    limits = Limits(characters=characters, texts=texts, queue=queue)
     service = Service(served, pivot=pivot, memories=memories, limits=limits)
 
     def tell(address: str) -> None:
@@ -67,14 +72,27 @@ def serve(
     serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)
 
 
-def _explainer(translator: Any) -> "Explains":
+def _explainer(translator: Any, limits: "Limits") -> "Explains":
     """What a run that torch has loaded can tell the service about a sentence."""
     from dragoman.probe.explain import explain_sentence
     from dragoman.serve.explain import Attention, Explanation
 
+    most = limits.explained_pieces
+    search = replace(translator.search, max_length=min(translator.search.max_length or most, most))
+
     def explains(text: str, translation: str | None) -> Explanation:
-        found = explain_sentence(translator, text, translation)
+        given = {"text": translator.src_tokenizer.encode(text)}
+        if translation is not None:
+            given["translation"] = translator.tgt_tokenizer.encode(translation)
+        for name, pieces in given.items():
+            if len(pieces) > most:
+                raise UserError(f"{name}: at most {most} pieces, found {len(pieces)}; take one sentence")
+        found = explain_sentence(translator, text, translation, search)
         seen = found.seen
+        size = sum(one.weights.numel() for one in seen.attentions)
+        if size > limits.explained_weights:
+            told = f"{size:,} weights are more than the {limits.explained_weights:,} of an answer"
+            raise UserError(f"text: {told}; take a shorter sentence")
         return Explanation(
             text=found.translation,
             source=list(seen.src),
@@ -86,7 +104,7 @@ def _explainer(translator: Any) -> "Explains":
                     kind=one.kind,
                     layer=one.layer,
                     aligns=found.look is not None and one.module == found.look.module,
-                    weights=one.weights.tolist(),
+                    weights=(one.weights.double() * 1e5).round().div(1e5).tolist(),
                 )
                 for one in seen.attentions
             ],

@@ -19,7 +19,7 @@ def studio(
     device: Device = "auto",
 ) -> None:
     """Look into runs in a browser: translations, attention, beams, single heads, training over time."""
-    for module in ("torch", "fastapi", "uvicorn"):
+    for module in ("torch", "fastapi", "h11"):
         if find_spec(module) is None:
             raise missing_extra(module, "studio", "the studio")
     import webbrowser

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.decode.corpus import Done
+    from dragoman.runs.corpus_job import Done
 
 _EVERY_SECONDS = 30.0
 
@@ -20,8 +20,8 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
     import sys
 
     from dragoman.cli.progress import progress_bar
-    from dragoman.decode.corpus import CHUNK
-    from dragoman.train.display import duration
+    from dragoman.runs.corpus_job import CHUNK
+    from dragoman.training.display import duration
 
     began = said = time.monotonic()
     first: int | None = None

@@ -30,8 +30,8 @@ def train(
     Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
-    from dragoman.train.api import plan_and_train
-    from dragoman.train.plan import split_arguments
+    from dragoman.training.api import plan_and_train
+    from dragoman.training.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)

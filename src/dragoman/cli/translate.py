@@ -24,7 +24,7 @@ from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.constraints import Wishes
-    from dragoman.decode.config import SearchConfig
+    from dragoman.decode.search.config import SearchConfig
 
 
 def translate(

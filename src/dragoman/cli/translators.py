@@ -23,11 +23,12 @@ def open_translator(
         if is_export(path) and also:
             raise UserError(f"{path}: this is an export, which translates alone; leave out --with")
     if not is_export(directory):
-        from dragoman.train.run import Run, ensemble
+        from dragoman.runs.directory import Run
+        from dragoman.runs.opening import open_translator
 
         runs = [Run.open(path) for path in (directory, *also)]
         data = runs[0].config.data
-        translator = ensemble(runs, checkpoint, device, precision)
+        translator = open_translator(runs, checkpoint, device, precision)
         return Opened(translator, (data.src_lang, data.tgt_lang), exported=False)
     if precision != "float32":
         raise UserError(f"--precision: an export has its own (export --quantize); leave out {precision}")

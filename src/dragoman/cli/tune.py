@@ -9,7 +9,7 @@ from dragoman.errors import UserError
 
 if TYPE_CHECKING:
     from dragoman.evaluate.tune import Tuned
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
 ALPHAS = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2"
 
@@ -38,7 +38,7 @@ def tune(
 
     from dragoman.cli.progress import progress_bar
     from dragoman.evaluate.tune import tune as tune_on
-    from dragoman.train.run import Run
+    from dragoman.runs.directory import Run
 
     widths, penalties = parse_beams(beams), parse_alphas(alphas)
     opened = Run.open(run)
@@ -69,12 +69,15 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
+    from dragoman.decode.search.config import MOST_ALPHA
+
     try:
         alphas = [float(part) for part in text.split(",")]
     except ValueError:
         alphas = []
-    if not alphas or not all(0 <= alpha < float("inf") for alpha in alphas):
-        raise UserError(f"--alphas: expected numbers from 0 on, as in 0,0.5,1, found '{text}'")
+    if not alphas or not all(0 <= alpha <= MOST_ALPHA for alpha in alphas):
+        most = f"{MOST_ALPHA:g}"
+        raise UserError(f"--alphas: expected numbers from 0 to {most}, as in 0,0.5,1, found '{text}'")
     return alphas
 
 

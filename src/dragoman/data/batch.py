@@ -1,15 +1,48 @@
 """Batches of id sequences as tensors, padded: what a model and an objective take."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.data.movable import Device, Movable
+from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+Device = torch.device | str | None
+Move = Callable[[Tensor], Tensor]
+
+
+class Movable:
+    """A dataclass of tensors, of such classes, and of what the host alone looks at."""
+
+    def to(self, device: Device) -> Self:
+        return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> Self:
+        """In page-locked memory, which can be copied to a GPU while the host goes on."""
+        return self.moved(lambda tensor: tensor.pin_memory())
+
+    def copy_(self, other: Self) -> None:
+        """Take the numbers of one whose tensors have the same shapes."""
+        found: list[Tensor] = []
+        other.moved(lambda tensor: found.append(tensor) or tensor)
+        numbers = iter(found)
+        self.moved(lambda tensor: tensor.copy_(next(numbers), non_blocking=True))
+
+    def moved(self, move: Move) -> Self:
+        changed = {}
+        for field in fields(self):  # type: ignore[arg-type]  # all that inherit are dataclasses
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                changed[field.name] = move(value)
+            elif isinstance(value, Movable | Packing):
+                changed[field.name] = value.moved(move)
+        return replace(self, **changed)  # type: ignore[type-var]
+
 
 IdSequence = Sequence[int] | np.ndarray
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from dragoman.errors import UserError
 
-BLOCK = 1 << 20
-"""Bytes of a block."""
+BLOCK = 1 << 18
+"""Bytes of a block. The larger, the more is read of which only a part is used yet; the smaller, the larger
+the table of hashes, which every process reads: 24 MB for a billion pairs. `benchmarks/verify_cost.py`."""
 DIGEST = 32
 """Bytes of a SHA-256."""
 _AT_ONCE = 16

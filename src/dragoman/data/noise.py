@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from dragoman.data.dice import Dice
+from dragoman.data.seeded import Dice
 from dragoman.errors import UserError
 
 MASK = "<mask>"
@@ -57,6 +57,18 @@ class NoiseConfig:
 
 def _hidden(length: int, share: float, most: int) -> int:
     return min(most, max(1, round(length * share)))
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What masking has to know of a vocabulary."""
+
+    mask_id: int
+    first: int
+    """The first piece that is no control piece."""
+    size: int
+    word_starts: np.ndarray | None = None
+    """Which pieces begin a word, where whole words are masked."""
 
 
 def mask_pieces(

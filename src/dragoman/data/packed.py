@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, TaskBatch, TextBatch
-from dragoman.data.movable import Movable
+from dragoman.data.batch import Movable, PairBatch, TaskBatch, TextBatch
 from dragoman.kernels import LONGEST_SEQUENCE, tile_size
 from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import PAD_ID

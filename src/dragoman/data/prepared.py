@@ -14,7 +14,6 @@ from dragoman.data.clean import REASONS, reason_of
 from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
 from dragoman.data.hashes import contains
 from dragoman.data.labelled.prepared import PreparedTask
-from dragoman.data.match import hash_text, normalise
 from dragoman.data.seal import (
     JOINT_TOKENIZER,
     META,
@@ -28,6 +27,7 @@ from dragoman.data.seal import (
 )
 from dragoman.data.store import PairStore
 from dragoman.data.store_meta import StoreMeta
+from dragoman.data.text_hash import hash_text, normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer
 

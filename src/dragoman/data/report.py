@@ -1,10 +1,8 @@
 """What is in a corpus, what training would leave out of it, and how much of a test set it gives away."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from dragoman.data.leak import Leaks, OverlapReport
 from dragoman.data.scan import Progress, Scan, sample, scan
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
+from dragoman.files import scratch_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 OVERLAP = "overlap"
@@ -135,11 +134,11 @@ def analyse(
     if data.text:
         raise UserError(f"{sources[0].files[0]}: this is text, and the report is about pairs; give pairs")
     leaks = Leaks(test, src_lang, tgt_lang) if test else None
-    with tempfile.TemporaryDirectory() as directory:
-        scanned = scan(data, Path(directory), report)
+    with scratch_directory() as directory:
+        scanned = scan(data, directory, report)
         src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, data, report)
         corpora = []
-        paths = [Path(directory) / name for name in ("src.json", "tgt.json")]
+        paths = [directory / name for name in ("src.json", "tgt.json")]
         for tokenizer, path in zip((src_tokenizer, tgt_tokenizer), paths, strict=True):
             tokenizer.save(path)
         with open_workers(paths, scanned.pairs) as workers:

@@ -12,7 +12,7 @@ from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import metered
 from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
-from dragoman.data.match import hash_pair, hash_text, mix, normalise
+from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 
 Progress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""

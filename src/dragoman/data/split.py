@@ -7,7 +7,7 @@ stand at the same place and go together, so no source of the validation set is l
 import numpy as np
 
 from dragoman.data.clean import HELD_OUT, KEPT
-from dragoman.data.match import mix
+from dragoman.data.text_hash import mix
 
 _CHUNK = 1 << 20
 _KEY = 0x5EED_0F_5B117

@@ -3,7 +3,7 @@
 It has the surface of `decode/translate.Translator`, our tokenization, our length limits and our scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
-                                          └─ put right by `steer.py`, guarded by `decode/loops.py`
+                                          └─ put right by `steer.py`, guarded by `decode/translator/loops.py`
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,20 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.decode.aligner import Aligner
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints
-from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import Hypothesis, Partial
-from dragoman.decode.links import pieces_by_pieces
-from dragoman.decode.protected import keep_spans
-from dragoman.decode.render import EMPTY, hypothesis_of, partials, refuse_string
-from dragoman.decode.surface import Progress, Surface
-from dragoman.decode.wanted import Wanted, some_of
+from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.translator.base import Progress, Surface
+from dragoman.decode.translator.cancel import Wanted, some_of
+from dragoman.decode.translator.hypothesis import (
+    EMPTY,
+    Hypothesis,
+    Partial,
+    hypothesis_of,
+    partials,
+    refuse_string,
+)
+from dragoman.decode.translator.protected import keep_spans
 from dragoman.engines.engine import Engine
-from dragoman.engines.manifest import Export, read_export
+from dragoman.engines.manifest import WEIGHTS, Export, read_export
 from dragoman.engines.runtime import Ids
 from dragoman.engines.search import refuse_unsupported
+from dragoman.engines.weights import read_shapes
 from dragoman.errors import UserError
 from dragoman.text.spans import Kind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
@@ -67,7 +73,8 @@ class Translator(Surface):
     ) -> None:
         tokenizers = [Tokenizer.load(directory / name) for name in export.tokenizers]
         use_shortlist = export.shortlist and shortlist
-        self.engine = Engine(directory, export.positions, use_shortlist, workers, threads)
+        _refuse_other_rows(directory, tokenizers)
+        self.engine = Engine(directory, export, use_shortlist, workers, threads)
         super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
@@ -222,6 +229,18 @@ class Translator(Surface):
                     f"{what} {number}: {length + 1:,} tokens with </s> are more than the {self.positions:,} "
                     "positions of this export; split it, or export with more --positions"
                 )
+
+
+def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:
+    """Every piece has a row: CTranslate2 would read past the end of the table for one that has none."""
+    path = directory / WEIGHTS
+    shapes = read_shapes(path)
+    tables = {"encoder/embeddings_0/weight": tokenizers[0], "decoder/embeddings/weight": tokenizers[-1]}
+    for name, tokenizer in tables.items():
+        shape = shapes.get(name, ())
+        if len(shape) != 2 or shape[0] != tokenizer.size:
+            found = f"'{name}' has the shape {list(shape)}"
+            raise UserError(f"{path}: {found}, and the tokenizer {tokenizer.size} pieces")
 
 
 def open_export(directory: Path, which: str = "best", device: str = "auto") -> Translator:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints
-from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import FinishReason
-from dragoman.decode.loops import without_loops
-from dragoman.decode.wanted import Wanted, some_of
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended, FinishReason
+from dragoman.decode.translator.cancel import Wanted, some_of
+from dragoman.decode.translator.loops import without_loops
+from dragoman.engines.manifest import Export
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.engines.search import Job, refuse_unsupported, search
 from dragoman.engines.steer import Steering, steered
@@ -21,10 +21,10 @@ class Engine:
     """`workers` batches run at once, each on `threads` cores."""
 
     def __init__(
-        self, directory: Path, positions: int | None, shortlist: bool, workers: int | None, threads: int
+        self, directory: Path, export: Export, shortlist: bool, workers: int | None, threads: int
     ) -> None:
-        self.positions, self.shortlist = positions, shortlist
-        self.runtime = Runtime(directory, workers, threads)
+        self.positions, self.shortlist = export.positions, shortlist
+        self.runtime = Runtime(directory, export.quantization, workers, threads)
 
     def search(
         self,

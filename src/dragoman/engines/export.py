@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
 from dragoman.config import from_dict
-from dragoman.decode.align import Pair, choose
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.shortlist import Shortlist
+from dragoman.decode.alignment.attention import Pair, choose
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
 from dragoman.engines.search import refuse_unsupported as refuse_search
 from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed

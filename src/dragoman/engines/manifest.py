@@ -9,18 +9,26 @@ tokenizer*.json        our tokenizer, or that of the source and that of the targ
 
 import hashlib
 import json
+import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
-from dragoman.decode.config import SearchConfig
-from dragoman.errors import UserError
+from dragoman.decode.search.config import SearchConfig
+from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
+from dragoman.plain import read_json
 
 MANIFEST = "export.json"
 FORMAT = "dragoman export"
 VERSION = 1
+_LARGEST_FILE = 1 << 20
+WEIGHTS = "model.bin"
+_READ_BY_ENGINE = re.compile(r"model\.bin|config\.json|vmap\.txt|.*vocabulary\.(json|txt)")
+"""Files that CTranslate2 takes wherever it finds them."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,15 @@ class Export:
     """One file, or the source's and the target's."""
     attention_when_read: bool | None = None
     """The attention that the model shows belongs to the word that was read, or to the one that is predicted
-    (`decode/align.py`); None in exports from before one was chosen."""
+    (`decode/alignment/attention.py`); None in exports from before one was chosen."""
     search: SearchConfig = field(default_factory=SearchConfig)
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name."""
 
 
 def is_export(directory: Path) -> bool:
-    return (directory / MANIFEST).is_file()
+    """Whether it says that it is one; what stands there may still be damaged."""
+    return os.path.lexists(directory / MANIFEST)
 
 
 def serialise(export: Export) -> bytes:
@@ -55,39 +64,59 @@ def serialise(export: Export) -> bytes:
 
 def read_export(directory: Path) -> Export:
     """Read the manifest and check every file; what is missing or changed is refused by name."""
-    path = directory / MANIFEST
-    export = _read(path)
+    export = _read(directory / MANIFEST)
+    for finding in _changes(directory, export):
+        raise UserError(f"{finding}; export again")
+    return export
+
+
+def verify(directory: Path) -> list[str]:
+    """What is wrong with the files of an export, a sentence each; nothing if all are as they were written."""
+    try:
+        export = _read(directory / MANIFEST)
+    except UserError as error:
+        return [str(error)]
+    return list(_changes(directory, export))
+
+
+def _changes(directory: Path, export: Export) -> Iterator[str]:
     for name, expected in export.files.items():
         file = directory / name
         try:
-            found = hash_file(file)
+            if hash_file(file) != expected:
+                yield f"{file}: changed: its SHA-256 is not the one in {MANIFEST}"
         except OSError as error:
-            raise UserError(f"{file}: this file of the export cannot be read ({error.strerror})") from None
-        if found != expected:
-            raise UserError(f"{file}: changed: its SHA-256 is not the one in {MANIFEST}; export again")
-    return export
+            yield f"{file}: this file of the export cannot be read ({error.strerror})"
+        except UserError as error:
+            yield str(error)
+    for name in sorted(entry.name for entry in directory.iterdir()):
+        if _READ_BY_ENGINE.fullmatch(name) and name not in export.files:
+            yield f"{directory / name}: CTranslate2 would read it, and it is not in {MANIFEST}"
 
 
 def _read(path: Path) -> Export:
     try:
-        content: Any = json.loads(path.read_bytes())
+        content = read_json(path, _LARGEST_FILE)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise UserError(f"{path}: damaged: it is not valid JSON; export again") from None
+    except UserError as error:
+        raise UserError(f"{error}; export again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{path}: damaged: it does not say that its format is '{FORMAT}'; export again")
     if content.get("version") != VERSION:
-        found = content.get("version")
-        raise UserError(f"{path}: written in version {found!r}; this dragoman reads version {VERSION}")
+        found = shown(content.get("version"))
+        raise UserError(f"{path}: written in version {found}; this dragoman reads version {VERSION}")
     checksum = content.pop("checksum", None)
     if checksum != hashlib.sha256(_dump(content)).hexdigest():
         raise UserError(f"{path}: damaged: its contents do not match its checksum; export again")
     plain = {name: value for name, value in content.items() if name not in ("format", "version")}
     export = from_dict(Export, plain, str(path))
     names = [*export.files, *export.tokenizers]
-    if any(Path(name).name != name for name in names) or not set(export.tokenizers) <= set(export.files):
+    if any(Path(name).name != name or "\0" in name for name in names):
         raise UserError(f"{path}: damaged: it names files that are not beside it; export again")
+    needed = {WEIGHTS, "config.json", *export.tokenizers}
+    if not needed <= set(export.files) or not 1 <= len(export.tokenizers) <= 2:
+        raise UserError(f"{path}: damaged: it does not name all files of an export; export again")
     return export
 
 

@@ -1,5 +1,6 @@
 """A model that CTranslate2 has loaded, asked in ids. The names of pieces are their ids."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,15 +11,23 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.translator.cancel import Wanted
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int]
 
 _NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
+_COMPUTED = {"int8": ("int8", "int8_float32")}
+"""Types of weights that are not computed in a type of the same name alone."""
 _MOST_NUMBERS = 1 << 24
 """Scores of pieces, or weights, that one call may return."""
+
+
+def computed_as_stored(quantization: str) -> bool:
+    """Whether CTranslate2 computes with weights of this type on this CPU. Others it converts as it loads."""
+    supported = ctranslate2.get_supported_compute_types("cpu")
+    return any(kind in supported for kind in _COMPUTED.get(quantization, (quantization,)))
 
 
 class _Names(dict[int, str]):
@@ -62,12 +71,19 @@ class Call:
 class Runtime:
     """`workers` batches run at once, each on `threads` cores."""
 
-    def __init__(self, directory: Path, workers: int | None, threads: int) -> None:
+    def __init__(self, directory: Path, quantization: str, workers: int | None, threads: int) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
         self._names = _Names()
-        self.quantized = self._model.compute_type.startswith("int8")
+        self.compute_type: str = self._model.compute_type
+        """What CTranslate2 really computes in: a processor without int16 has int8 in its place."""
+        self.quantized = self.compute_type.startswith("int8")
+        if self.compute_type not in _COMPUTED.get(quantization, (quantization,)):
+            logging.getLogger("dragoman").warning(
+                f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted "
+                f"the weights to {self.compute_type}, and translations may differ"
+            )
 
     def translate(
         self,

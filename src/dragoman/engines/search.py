@@ -9,10 +9,9 @@ of a call; a sentence that meets its own limit is searched again with that one. 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.ended import Ended
-from dragoman.decode.hypothesis import total
-from dragoman.decode.wanted import Wanted, some_of, still
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended, total
+from dragoman.decode.translator.cancel import Wanted, some_of, still
 from dragoman.engines.runtime import Call, Ids, Runtime
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints, agreeing
-from dragoman.decode.ended import Ended
+from dragoman.decode.rules.constraints import Constraints, agreeing
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
 from dragoman.engines.search import Job
 from dragoman.text.automaton import forbidding
 from dragoman.text.spelling import Spelling
@@ -28,7 +28,7 @@ NextScores = Callable[[Sequence[tuple[Sequence[int], tuple[int, ...]]]], list[np
 
 
 class Steering:
-    """What may follow where, for one job: the rules of `decode/constrain.py` piece by piece."""
+    """What may follow where, for one job: the rules of `decode/rules/rules.py` piece by piece."""
 
     def __init__(self, own: Constraints, spelling: Spelling, job: Job, no_repeat_ngram: int) -> None:
         self.own, self.spelling, self.job, self.ngram = own, spelling, job, no_repeat_ngram

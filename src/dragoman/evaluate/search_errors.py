@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import Bucket, make_buckets
 from dragoman.evaluate.metrics import sentence_chrf

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.translate import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import Metric, corpus_metrics, exact_match
 
 BOOTSTRAP = 1000

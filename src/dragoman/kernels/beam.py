@@ -1,5 +1,7 @@
-"""What becomes of the best extensions of a sentence, in one kernel: see `decode/pool.py`, which says the same
-in torch."""
+"""What becomes of the best extensions of a sentence, in one kernel.
+
+`decode/gpu/continuous_beam.py` says the same in torch.
+"""
 
 import triton
 import triton.language as tl

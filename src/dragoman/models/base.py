@@ -10,23 +10,26 @@ Training, search, scoring and looking inside use these five and never ask which 
 `step` gives what `decode` gives at once; a test holds every model to it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from torch import nn
 
-from dragoman.data.batch import PairBatch
+from dragoman.config import check_counts
 from dragoman.data.packed import PackedPairs
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
+from dragoman.models.abilities import Abilities
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.init import embedding_weight
-from dragoman.nn.mask import Packing, lengths
+from dragoman.nn.mask import lengths
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Tying = bool | Literal["inputs"]
 """Which embeddings are one matrix: none, all with the projection, or source and target alone."""
+
+_MOST_PIECES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Vocab:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
+        check_counts(self, "src_size", "tgt_size", most=_MOST_PIECES)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            if not 0 <= getattr(self, name) < min(self.src_size, self.tgt_size):
+                raise UserError(f"{name}: expected the number of a piece, found {shown(getattr(self, name))}")
         if self.shared and self.src_size != self.tgt_size:
             raise UserError(
                 f"vocab: a shared vocabulary has one size, not {self.src_size} and {self.tgt_size}"
@@ -87,13 +94,6 @@ class LayeredEncoder(Protocol):
 
 
 @runtime_checkable
-class ReadingDecoder(Protocol):
-    """A decoder that reads the source itself: its encoder hands over no more than embeddings."""
-
-    def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]: ...
-
-
-@runtime_checkable
 class Reader(Protocol):
     """A network that has a vector for every piece it reads: what a head, an embedding or a probe asks."""
 
@@ -108,46 +108,8 @@ class Reader(Protocol):
         ...
 
 
-@runtime_checkable
-class PackedEncoder(Protocol):
-    """An encoder that can read sequences which lie one after another (`nn/mask.py`)."""
-
-    packs: bool
-
-    def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]: ...
-
-
-@runtime_checkable
-class PackedDecoder(Protocol):
-    packs: bool
-
-    def packed(
-        self,
-        tgt_in: Int[Tensor, "1 N"],
-        packing: Packing,
-        memory: Float[Tensor, "1 M G"],
-        memory_packing: Packing,
-    ) -> Float[Tensor, "1 N D"]: ...
-
-
-class CountedConfig:
-    """Base of the configs whose models are `Counted`."""
-
-
-@runtime_checkable
-class Counted(Protocol):
-    """A model without parameters: it is fitted by counting, not by gradients."""
-
-    def count(self, batches: Iterable[PairBatch]) -> None:
-        """The batches may be gone through several times, so an iterator is not enough."""
-        ...
-
-
-@runtime_checkable
-class Spelt(Protocol):
-    """A model that has to know how the pieces of its vocabulary are spelt."""
-
-    def spell(self, spellings: Sequence[bytes]) -> None: ...
+NOTHING_MORE = Abilities()
+"""The contract alone."""
 
 
 class EncoderDecoder(nn.Module):
@@ -157,10 +119,15 @@ class EncoderDecoder(nn.Module):
     """
 
     def __init__(
-        self, vocab: Vocab, encoder: Encoder, decoder: Decoder, projection: Projection | None
+        self,
+        vocab: Vocab,
+        encoder: Encoder,
+        decoder: Decoder,
+        projection: Projection | None,
+        abilities: Abilities = NOTHING_MORE,
     ) -> None:
         super().__init__()
-        self.vocab = vocab
+        self.vocab, self.abilities = vocab, abilities
         self.encoder = encoder
         self.decoder = decoder
         self.projection = projection
@@ -201,32 +168,16 @@ class EncoderDecoder(nn.Module):
         segments: Int[Tensor, "B T"],  # noqa: ARG002 (texts are told apart by the marks between them)
     ) -> list[Float[Tensor, "B T D"]]:
         """Where an encoder does not show its layers, only what comes out of it."""
-        if isinstance(self.decoder, ReadingDecoder):
-            return self.decoder.read_memory(self.encode(ids, mask))
+        if self.abilities.reads_in_decoder:
+            return cast(Any, self.decoder).read_memory(self.encode(ids, mask))
         if isinstance(self.encoder, LayeredEncoder):
             return self.encoder.read_layers(ids, mask)
         return [self.encode(ids, mask).hidden]
 
-    @property
-    def differentiable_steps(self) -> bool:
-        """Whether a gradient can go back through `step`. A decoder has to say so: many write into their own
-        buffers at every step, and what is overwritten has no gradient."""
-        return getattr(self.decoder, "differentiable_steps", False)
-
-    @property
-    def packs(self) -> bool:
-        """Whether sequences may lie one after another instead of being padded: both halves have to know
-        how."""
-        return (
-            isinstance(self.encoder, PackedEncoder)
-            and isinstance(self.decoder, PackedDecoder)
-            and (self.encoder.packs and self.decoder.packs)
-        )
-
     def packed(self, batch: PackedPairs) -> Float[Tensor, "1 N D"]:
         """`forward` for a packed batch: the same numbers, position after position, without the padding."""
-        encoder, decoder = self.encoder, self.decoder
-        assert isinstance(encoder, PackedEncoder) and isinstance(decoder, PackedDecoder), "it has to pack"
+        assert self.abilities.packs, "only some models take batches without padding"
+        encoder, decoder = cast(Any, self.encoder), cast(Any, self.decoder)
         memory = encoder.packed(batch.src_ids, batch.src)
         return decoder.packed(batch.tgt_in, batch.tgt, memory, batch.src)
 
@@ -259,6 +210,14 @@ class HalfConfig(Protocol):
     def tie_embeddings(self) -> Tying: ...
     @property
     def output_bias(self) -> bool: ...
+    @property
+    def abilities(self) -> Abilities: ...
+
+
+def joined_abilities(encoder: HalfConfig, decoder: HalfConfig) -> Abilities:
+    """Of an encoder and a decoder together: what the decoder can, and packing where both can."""
+    packs = encoder.abilities.packs and decoder.abilities.packs
+    return replace(decoder.abilities, packs=packs)
 
 
 def join(
@@ -289,4 +248,5 @@ def join(
         if getattr(there, name, False)
     ]
     projection = Projection(weight, there.output_bias, silent)
-    return EncoderDecoder(vocab, encoder(here, src), decoder(there, tgt, here.model_dim), projection)
+    halves = encoder(here, src), decoder(there, tgt, here.model_dim)
+    return EncoderDecoder(vocab, *halves, projection, joined_abilities(here, there))

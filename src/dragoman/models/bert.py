@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
@@ -32,7 +33,17 @@ _SEGMENTS = 2
 
 @dataclass(frozen=True)
 class BertConfig(StackConfig):
-    pass
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            writes=False,
+            packs=True,
+            graph_capture=True,
+            predicts_masked=True,
+            pooling="pooler",
+            block_marks=3,
+            max_length=self.max_positions,
+        )
 
 
 def bert(config: BertConfig, vocab: Vocab) -> "Bert":
@@ -45,7 +56,7 @@ class Bert(nn.Module):
     def __init__(self, config: BertConfig, vocab: Vocab) -> None:
         super().__init__()
         width = config.model_dim
-        self.vocab = vocab
+        self.vocab, self.abilities = vocab, config.abilities
         self.embedding = TokenEmbedding(vocab.tgt_size, width, vocab.pad_id, scale=False)
         self.positions = LearnedPositions(config.max_positions, width)
         self.segments = position_weight(_SEGMENTS, width)

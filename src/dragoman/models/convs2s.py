@@ -28,15 +28,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.convolution import ConvolutionBlock
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import normal_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.position import LearnedPositions
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, ScoreName, make_score, refuse_unused_width
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score
 from dragoman.nn.state import Window, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -53,7 +54,7 @@ class ConvS2SConfig:
     decoder_kernel_width: int | None = None  # the same as kernel_width
     dilation_base: int = 1  # 1 is none
     dilation_cycle: int = 5  # layers after which dilation begins again at 1
-    attention: ScoreName = "dot"
+    attention: str = "dot"  # a name of `nn/scores.py`
     attention_dim: int | None = None  # inside concat and additive; model_dim
     max_positions: int = 512
     dropout: float = 0.1
@@ -62,22 +63,29 @@ class ConvS2SConfig:
     output_bias: bool = True
 
     def __post_init__(self) -> None:
-        widths = ("model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim")
-        rest = ("num_layers", "num_decoder_layers", "dilation_base", "dilation_cycle", "max_positions")
-        check_counts(self, *widths, *rest)
+        check_sizes(
+            self,
+            depths=["num_layers", "num_decoder_layers", "dilation_cycle"],
+            widths=["model_dim", "conv_dim", "kernel_width", "decoder_kernel_width", "attention_dim"],
+            places=["max_positions", "dilation_base"],
+        )
         check_shares(self, "dropout")
         if self.kernel_width % 2 == 0:
             raise UserError(
                 f"kernel_width: the encoder looks equally far to both sides, which takes an odd width, "
                 f"found {self.kernel_width}; decoder_kernel_width alone may be even"
             )
-        refuse_unused_width(self.attention, self.attention_dim)
+        check_score(self.attention, self.attention_dim)
         deepest = max(self.num_layers, self.num_decoder_layers or 1)
         if max(self.dilations(deepest)) > _LONGEST_DILATION:
             raise UserError(
                 f"dilation_base: {self.dilation_base} grows beyond {_LONGEST_DILATION} positions in "
                 f"{min(deepest, self.dilation_cycle)} layers; choose less, or a shorter dilation_cycle"
             )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(max_length=self.max_positions)
 
     def dilations(self, num_layers: int) -> list[int]:
         """How far apart the inputs of each layer stand."""

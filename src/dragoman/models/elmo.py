@@ -21,8 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
-from dragoman.errors import UserError
+from dragoman.config import WIDEST, check_counts, check_shares, check_sizes
+from dragoman.errors import UserError, shown
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.nn.characters import CharacterEmbedding
 from dragoman.nn.embedding import Projection
@@ -32,6 +33,9 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 # On a CPU torch has no quicker kernel for these layers, and says so; nothing can be done about it.
 warnings.filterwarnings("ignore", message="LSTM with projections is not supported with oneDNN")
+
+
+_MOST_CHARACTERS, _MOST_FILTERS = 1024, 100
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,18 @@ class ElmoConfig:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "hidden_dim", "character_dim", "num_highway")
+        check_sizes(self, ["num_layers", "num_highway"], ["model_dim", "hidden_dim", "character_dim"])
+        check_counts(self, "max_characters", most=_MOST_CHARACTERS)
         check_shares(self, "dropout")
         if self.model_dim >= self.hidden_dim:
             raise UserError(
                 f"model_dim: the projection has to be narrower than hidden_dim, which is {self.hidden_dim}, "
                 f"found {self.model_dim}"
             )
-        if not self.filters or any(len(pair) != 2 or min(pair) < 1 for pair in self.filters):
+        if not 0 < len(self.filters) <= _MOST_FILTERS or not all(map(_is_filter, self.filters)):
             raise UserError(
                 "filters: expected pairs of width and number, each at least 1, such as [[1, 32], [3, 64]], "
-                f"found {[list(pair) for pair in self.filters]}"
+                f"found {shown([list(pair) for pair in self.filters])}"
             )
         least = max(3, *(pair[0] for pair in self.filters))
         if self.max_characters < least:
@@ -72,6 +77,14 @@ class ElmoConfig:
                 f"max_characters: expected at least {least}, what the widest filter sees, found "
                 f"{self.max_characters}"
             )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(writes=False, reads_both_ways=True, needs_spelling=True)
+
+
+def _is_filter(pair: Sequence[int]) -> bool:
+    return len(pair) == 2 and 1 <= pair[0] <= _MOST_CHARACTERS and 1 <= pair[1] <= WIDEST
 
 
 def elmo(config: ElmoConfig, vocab: Vocab) -> "Elmo":
@@ -82,7 +95,7 @@ class Elmo(nn.Module):
     def __init__(self, config: ElmoConfig, vocab: Vocab) -> None:
         super().__init__()
         width = config.model_dim
-        self.vocab = vocab
+        self.vocab, self.abilities = vocab, config.abilities
         self.embedding = CharacterEmbedding(
             vocab.tgt_size,
             config.max_characters,

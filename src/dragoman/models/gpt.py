@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
@@ -49,6 +50,17 @@ class GptConfig(StackConfig):
     def scale_embeddings(self) -> bool:
         return False
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            graph_capture=True,
+            reads_in_decoder=True,
+            continues_source=True,
+            pooling="last",
+            block_marks=1,
+            max_length=self.max_positions,
+        )
+
 
 def gpt(config: GptConfig, vocab: Vocab) -> EncoderDecoder:
     model = join(vocab, GptReader, config, GptDecoder, config)
@@ -68,9 +80,6 @@ class GptReader(nn.Module):
 
 
 class GptDecoder(nn.Module):
-    reads_on = True
-    """The source is what stands before the target: lines that have been written can be it."""
-
     def __init__(self, config: GptConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         assert memory_dim == config.model_dim, "source and target are one sequence"

@@ -14,18 +14,20 @@ et al. 2018, equation 1), and read the mixture by a recurrent network of their o
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.config import WIDEST, check_counts, check_sizes
 from dragoman.data.batch import TaskBatch
 from dragoman.data.labelled.config import Layers, Pooling, TaskKind
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder, Reader, ReadingDecoder
-from dragoman.models.bert import Bert
+from dragoman.models import Network
+from dragoman.models.base import Reader
 from dragoman.nn.init import gpt_weights, xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.mix import ScalarMix
@@ -42,6 +44,10 @@ class HeadConfig:
     both_orders: bool = False
     layers: Layers = "last"
     recurrent: int = 0
+
+    def __post_init__(self) -> None:
+        check_sizes(self, places=["num_labels"])
+        check_counts(self, *(["recurrent"] if self.recurrent else []), most=WIDEST)
 
 
 def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling) -> Float[Tensor, "R P"]:
@@ -90,9 +96,9 @@ class Head(nn.Module):
 class Pooled(Head):
     """From the vectors of all pieces to scores for the whole."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:
+    def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:
         super().__init__(config, widths)
-        how = usual_pooling(network) if config.pooling == "auto" else config.pooling
+        how = network.abilities.pooling if config.pooling == "auto" else config.pooling
         own = getattr(network, "pool", None)
         if how == "pooler" and own is None:
             raise UserError("task.pooling: this model has no pooler of its own; choose another one")
@@ -135,7 +141,7 @@ class Chooser(Pooled):
 class Tagger(Head):
     """A score for every label, at the first piece of every word."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:  # noqa: ARG002
+    def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:  # noqa: ARG002
         super().__init__(config, widths)
         self.out = xavier_linear(self.width, [config.num_labels])
 
@@ -148,7 +154,7 @@ class Tagger(Head):
 class SpanFinder(Head):
     """Scores for where an answer begins and where it ends; −∞ where it cannot be."""
 
-    def __init__(self, config: HeadConfig, network: nn.Module, widths: Sequence[int]) -> None:  # noqa: ARG002
+    def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:  # noqa: ARG002
         super().__init__(config, widths)
         self.out = xavier_linear(self.width, [2])
 
@@ -159,7 +165,7 @@ class SpanFinder(Head):
 
 
 AnyHead = Pooled | Tagger | SpanFinder
-HEADS: dict[str, Callable[[HeadConfig, nn.Module, Sequence[int]], AnyHead]] = {
+HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
     "classify": Classifier,
     "pair": Classifier,
     "similarity": Regressor,
@@ -169,19 +175,26 @@ HEADS: dict[str, Callable[[HeadConfig, nn.Module, Sequence[int]], AnyHead]] = {
 }
 
 
+def make_head(network: Network, config: HeadConfig, device: str | None = None) -> AnyHead:
+    """The head of a network. On the device "meta" it has shapes and takes no memory."""
+    widths = _widths(network, config.layers == "last")
+    with nullcontext() if device is None else torch.device(device):
+        return HEADS[config.kind](config, network, widths)
+
+
 class TaskNetwork(nn.Module):
     """A network and its head. It reads as the network does."""
 
-    def __init__(self, network: nn.Module, config: HeadConfig) -> None:
+    def __init__(self, network: Network, config: HeadConfig) -> None:
         super().__init__()
-        if not isinstance(network, Reader):
+        if network.abilities.counts:
             raise UserError(
                 "model.kind: this model has no vectors that a head could read; choose another one"
             )
         self.network = network
-        self.vocab = network.vocab
+        self.vocab, self.abilities = network.vocab, network.abilities
         self.only_last = config.layers == "last"
-        self.head = HEADS[config.kind](config, network, _widths(network, self.only_last))
+        self.head = make_head(network, config)
         gpt_weights(self.head.out)
 
     def forward(self, batch: TaskBatch) -> Tensor:
@@ -189,6 +202,10 @@ class TaskNetwork(nn.Module):
         text = batch.ids, batch.mask, batch.segments
         layers = [self.read(*text)] if self.only_last else self.read_layers(*text)
         return self.head(self.head.listen(layers, batch.mask), batch)
+
+    def spell(self, spellings: Sequence[bytes]) -> None:
+        """For networks that read spellings."""
+        cast(Any, self.network).spell(spellings)
 
     def mixture(self) -> dict[str, float]:
         """How much each layer counts, from the embeddings to the last, and γ; empty where none are mixed."""
@@ -209,18 +226,7 @@ class TaskNetwork(nn.Module):
         return self.network.read_layers(ids, mask, segments)
 
 
-def usual_pooling(network: nn.Module) -> Pooling:
-    """BERT's own pooler; the last piece of those that read from left to right, which has seen all others; the
-    mean of all others. A network may say it by `usual_pooling`."""
-    if isinstance(network, Bert):
-        return "pooler"
-    if isinstance(network, EncoderDecoder):
-        usual = "last" if isinstance(network.decoder, ReadingDecoder) else "mean"
-        return getattr(network.decoder, "usual_pooling", usual)
-    return getattr(network, "usual_pooling", "mean")
-
-
-def _widths(network: nn.Module, only_last: bool) -> list[int]:
+def _widths(network: Network, only_last: bool) -> list[int]:
     """Of the layers that it reads with, by reading one piece. Nothing of it is random."""
     was_training = network.training
     network.eval()

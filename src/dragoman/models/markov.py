@@ -43,10 +43,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_not_negative
+from dragoman.config import check_counts, check_not_negative, check_sizes
 from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
-from dragoman.models.base import CountedConfig, EncoderDecoder, Memory, Vocab
+from dragoman.models.abilities import Abilities
+from dragoman.models.base import EncoderDecoder, Memory, Vocab
 from dragoman.nn.counts import Table, Tally
 from dragoman.nn.skips import Skips
 from dragoman.nn.state import rows_of
@@ -58,7 +59,7 @@ _LARGEST_EXACT_ID = 1 << 24  # a memory holds ids as floats
 
 
 @dataclass(frozen=True)
-class MarkovConfig(CountedConfig):
+class MarkovConfig:
     order: int = 2
     skips: bool = False
     mask: Literal["none", "selective"] = "none"  # which skips vote
@@ -67,10 +68,15 @@ class MarkovConfig(CountedConfig):
     min_count: int = 1  # of an entry of the tables above order 1
 
     def __post_init__(self) -> None:
-        check_counts(self, "order", "min_count")
+        check_sizes(self, depths=["order"])
+        check_counts(self, "min_count")
         check_not_negative(self, "smoothing", "mask_threshold")
         if self.mask != "none" and not self.skips:
             raise UserError(f"mask: {self.mask} chooses among skips; set skips to true, or leave mask out")
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(counts=True)
 
 
 def markov(config: MarkovConfig, vocab: Vocab) -> "Markov":
@@ -85,7 +91,7 @@ class Markov(EncoderDecoder):
     def __init__(self, config: MarkovConfig, vocab: Vocab) -> None:
         if max(vocab.src_size, vocab.tgt_size) > _LARGEST_EXACT_ID:
             raise UserError(f"vocab: a counting model takes at most {_LARGEST_EXACT_ID:,} pieces a side")
-        super().__init__(vocab, MarkovEncoder(), MarkovDecoder(config, vocab), None)
+        super().__init__(vocab, MarkovEncoder(), MarkovDecoder(config, vocab), None, config.abilities)
 
     def count(self, batches: Iterable[PairBatch]) -> None:
         """Fit the tables. The batches are gone through once for every table."""

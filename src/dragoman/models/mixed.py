@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.config import to_dict
-from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Vocab, join
+from dragoman.models.abilities import Abilities
+from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Vocab, join, joined_abilities
 from dragoman.models.convs2s import ConvDecoder, ConvEncoder, ConvS2SConfig
 from dragoman.models.presets import chosen_config
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder
@@ -46,6 +47,10 @@ class MixedConfig:
     @property
     def model_dim(self) -> int:
         return self._half("decoder")[1].model_dim
+
+    @property
+    def abilities(self) -> Abilities:
+        return joined_abilities(self._half("encoder")[1], self._half("decoder")[1])
 
     def _half(self, name: str) -> tuple[str, Any]:
         classes = {kind: half[0] for kind, half in HALVES.items()}

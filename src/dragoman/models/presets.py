@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
@@ -200,66 +200,60 @@ def markov_skips() -> MarkovConfig:
     return MarkovConfig(order=2, skips=True, mask="selective")
 
 
-PRESETS: dict[str, tuple[str, Callable[[], ModelConfig]]] = {
-    "transformer-tiny": ("transformer", transformer_tiny),
-    "transformer-small": ("transformer", transformer_small),
-    "transformer-base": ("transformer", transformer_base),
-    "transformer-big": ("transformer", transformer_big),
-    "transformer-student": ("transformer", transformer_student),
-    "lstm": ("rnn", lstm),
-    "lstm-no-attention": ("rnn", lstm_no_attention),
-    "convs2s": ("convs2s", convs2s),
-    "gpt": ("gpt", gpt),
-    "gpt-2": ("gpt", gpt2),
-    "gpt-small": ("gpt", gpt_small),
-    "gpt-tiny": ("gpt", gpt_tiny),
-    "bert-base": ("bert", bert_base),
-    "bert-tiny": ("bert", bert_tiny),
-    "ulmfit": ("ulmfit", ulmfit),
-    "ulmfit-tiny": ("ulmfit", ulmfit_tiny),
-    "elmo": ("elmo", elmo),
-    "elmo-tiny": ("elmo", elmo_tiny),
-    "unilm-base": ("unilm", unilm_base),
-    "unilm-tiny": ("unilm", unilm_tiny),
-    "t5-small": ("transformer", t5_small),
-    "t5-tiny": ("transformer", t5_tiny),
-    "bart-base": ("transformer", bart_base),
-    "bart-tiny": ("transformer", bart_tiny),
-    "markov": ("markov", markov),
-    "markov-skips": ("markov", markov_skips),
-}
+class Preset(NamedTuple):
+    kind: str
+    make: Callable[[], ModelConfig]
+    objective: str | None = None
+    """The way of learning that it is pre-trained with; None where there is no usual one."""
 
 
-_OBJECTIVES = {
-    "gpt": "causal",
-    "ulmfit": "causal",
-    "bert": "masked",
-    "elmo": "bidirectional",
-    "unilm": "unilm",
-    "t5": "spans",
-    "bart": "denoise",
+PRESETS: dict[str, Preset] = {
+    "transformer-tiny": Preset("transformer", transformer_tiny),
+    "transformer-small": Preset("transformer", transformer_small),
+    "transformer-base": Preset("transformer", transformer_base),
+    "transformer-big": Preset("transformer", transformer_big),
+    "transformer-student": Preset("transformer", transformer_student),
+    "lstm": Preset("rnn", lstm),
+    "lstm-no-attention": Preset("rnn", lstm_no_attention),
+    "convs2s": Preset("convs2s", convs2s),
+    "gpt": Preset("gpt", gpt, "causal"),
+    "gpt-2": Preset("gpt", gpt2, "causal"),
+    "gpt-small": Preset("gpt", gpt_small, "causal"),
+    "gpt-tiny": Preset("gpt", gpt_tiny, "causal"),
+    "bert-base": Preset("bert", bert_base, "masked"),
+    "bert-tiny": Preset("bert", bert_tiny, "masked"),
+    "ulmfit": Preset("ulmfit", ulmfit, "causal"),
+    "ulmfit-tiny": Preset("ulmfit", ulmfit_tiny, "causal"),
+    "elmo": Preset("elmo", elmo, "bidirectional"),
+    "elmo-tiny": Preset("elmo", elmo_tiny, "bidirectional"),
+    "unilm-base": Preset("unilm", unilm_base, "unilm"),
+    "unilm-tiny": Preset("unilm", unilm_tiny, "unilm"),
+    "t5-small": Preset("transformer", t5_small, "spans"),
+    "t5-tiny": Preset("transformer", t5_tiny, "spans"),
+    "bart-base": Preset("transformer", bart_base, "denoise"),
+    "bart-tiny": Preset("transformer", bart_tiny, "denoise"),
+    "markov": Preset("markov", markov),
+    "markov-skips": Preset("markov", markov_skips),
 }
-"""What a family is pre-trained with, by the beginning of its presets' names."""
 
 
 def usual_objective(name: str) -> str:
     """The objective that a preset is pre-trained with."""
     preset(name)
-    family = name.partition("-")[0]
-    if family not in _OBJECTIVES:
+    objective = PRESETS[name].objective
+    if objective is None:
         raise UserError(
             f"--model: '{name}' has no objective of its own; choose one with  objective.name=causal, spans "
             "or denoise"
         )
-    return _OBJECTIVES[family]
+    return objective
 
 
 def preset(name: str, where: str = "model") -> tuple[str, ModelConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
         raise UserError(f"{where}.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")
-    kind, make = PRESETS[name]
-    return kind, make()
+    return PRESETS[name].kind, PRESETS[name].make()
 
 
 def chosen_config(section: object, classes: Mapping[str, type], where: str = "model") -> tuple[str, Any]:

@@ -24,21 +24,19 @@ from typing import Literal, Self
 import torch
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
-from dragoman.nn.scores import PreparedMemory, ScoredAttention, make_score, refuse_unused_width
+from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-Attention = Literal[
-    "none", "basic", "dot", "scaled_dot", "general", "concat", "additive", "cosine", "location"
-]
 Wiring = Literal["bahdanau", "luong"]
 
 
@@ -49,7 +47,7 @@ class RnnConfig:
     num_decoder_layers: int | None = None  # as many as in the encoder
     model_dim: int = 256
     bidirectional: bool = True  # the encoder; each direction has half of model_dim
-    attention: Attention = "additive"
+    attention: str = "additive"  # none, or a name of `nn/scores.py`
     wiring: Wiring = "bahdanau"
     input_feeding: bool = False
     attention_dim: int | None = None  # inside concat and additive; model_dim
@@ -65,7 +63,8 @@ class RnnConfig:
     output_bias: bool = False
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "num_decoder_layers", "model_dim", "attention_dim", "max_positions")
+        depths, widths = ["num_layers", "num_decoder_layers"], ["model_dim", "attention_dim"]
+        check_sizes(self, depths, widths, places=["max_positions"])
         shares = ("dropout", "memory_dropout", "embedding_dropout", "recurrent_dropout", "weight_dropout")
         check_shares(self, *shares)
         if self.bidirectional and self.model_dim % 2:
@@ -74,7 +73,11 @@ class RnnConfig:
             raise UserError("wiring: luong needs attention; choose a score for it, or leave wiring out")
         if self.input_feeding and self.wiring != "luong":
             raise UserError(f"input_feeding: belongs to the wiring luong, not to {self.wiring}")
-        refuse_unused_width(self.attention, self.attention_dim)
+        check_score(self.attention, self.attention_dim, others=("none",))
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(step_gradients=True, max_length=self.max_positions)
 
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:
@@ -119,8 +122,6 @@ class SingleContext(nn.Module):
 
 
 class RnnDecoder(nn.Module):
-    differentiable_steps = True
-
     def __init__(self, config: RnnConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         self.embedding = embedding

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from dragoman.config import check_counts, check_heads, check_shares
+from dragoman.config import check_heads, check_not_negative, check_shares, check_sizes
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import EncoderLayer
@@ -26,7 +26,8 @@ class StackConfig:
     max_positions: int = 512
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "num_heads", "ff_dim", "max_positions")
+        check_sizes(self, ["num_layers"], ["model_dim", "num_heads", "ff_dim"], ["max_positions"])
+        check_not_negative(self, "norm_eps")
         check_shares(self, "dropout", "attention_dropout")
         check_heads(self)
 

@@ -16,8 +16,9 @@ from typing import Literal, Self, cast
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_not_negative, check_shares, check_sizes
 from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average import AverageAttention
@@ -78,8 +79,13 @@ class TransformerConfig:
     silent_bos: bool = False  # <s> takes no part in the softmax
 
     def __post_init__(self) -> None:
-        positive = ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions", "relative_window")
-        check_counts(self, *positive, "num_decoder_layers", "head_dim", "value_dim")
+        check_sizes(
+            self,
+            depths=["num_layers", "num_decoder_layers"],
+            widths=["model_dim", "num_heads", "head_dim", "value_dim", "ff_dim", "relative_window"],
+            places=["max_positions", "relative_buckets", "relative_max_distance"],
+        )
+        check_not_negative(self, "norm_eps")
         check_shares(self, "dropout", "attention_dropout", "ff_dropout")
         if self.head_dim is None and self.model_dim % self.num_heads:
             raise UserError(
@@ -112,6 +118,12 @@ class TransformerConfig:
             )
 
     @property
+    def abilities(self) -> Abilities:
+        """Batches can be packed where nothing but attention looks at pairs of positions."""
+        packs = self.positions in ("sinusoidal", "learned", "none") and self.decoder_self == "attention"
+        return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
+
+    @property
     def decoder_layers(self) -> int:
         return self.num_decoder_layers or self.num_layers
 
@@ -135,7 +147,6 @@ class TransformerEncoder(nn.Module):
         layers = nn.ModuleList(_encoder_layer(config) for _ in range(config.num_layers))
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
-        self.packs = _packs(config)
         self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.dropout = config.dropout
@@ -174,7 +185,6 @@ class TransformerDecoder(nn.Module):
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
         self.relations = _relations(config, causal=True)
-        self.packs = _packs(config) and config.decoder_self == "attention"
         self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
@@ -293,11 +303,6 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     return FeedForward(
         config.model_dim, config.ff_dim, config.ff_dropout, config.activation, config.gated, config.bias
     )
-
-
-def _packs(config: TransformerConfig) -> bool:
-    """Whether sequences may lie one after another: nothing but attention looks at pairs of positions."""
-    return config.positions in ("sinusoidal", "learned", "none")
 
 
 def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:

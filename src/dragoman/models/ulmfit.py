@@ -21,7 +21,8 @@ from typing import Self, cast
 import torch
 from torch import nn
 
-from dragoman.config import check_counts, check_shares
+from dragoman.config import check_shares, check_sizes
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
 from dragoman.nn.embedding import TokenEmbedding
@@ -45,9 +46,20 @@ class UlmfitConfig:
     output_bias: bool = True
 
     def __post_init__(self) -> None:
-        check_counts(self, "num_layers", "model_dim", "hidden_dim")
+        check_sizes(self, ["num_layers"], ["model_dim", "hidden_dim"])
         shares = ("embedding_dropout", "input_dropout", "dropout", "output_dropout", "weight_dropout")
         check_shares(self, *shares)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            step_gradients=True,
+            reads_in_decoder=True,
+            continues_source=True,
+            carries_state=True,
+            separates_dropout=True,
+            pooling="concat",
+        )
 
 
 def ulmfit(config: UlmfitConfig, vocab: Vocab) -> EncoderDecoder:
@@ -67,11 +79,6 @@ class UlmfitReader(nn.Module):
 
 
 class UlmfitDecoder(nn.Module):
-    usual_pooling = "concat"  # of heads
-    reads_on = True
-    """The source is what stands before the target: lines that have been written can be it."""
-    differentiable_steps = True
-
     def __init__(self, config: UlmfitConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         assert memory_dim == config.model_dim, "source and target are one sequence"

@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.models.gpt import GptReader, GptState, places_of, step_through
 from dragoman.models.stack import StackConfig, stack
@@ -56,6 +57,16 @@ class UnilmConfig(StackConfig):
     def output_bias(self) -> bool:
         return True
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            reads_in_decoder=True,
+            continues_source=True,
+            reads_by_segment=True,
+            block_marks=2,
+            max_length=self.max_positions,
+        )
+
 
 def unilm(config: UnilmConfig, vocab: Vocab) -> EncoderDecoder:
     model = join(vocab, GptReader, config, UnilmDecoder, config)
@@ -64,10 +75,6 @@ def unilm(config: UnilmConfig, vocab: Vocab) -> EncoderDecoder:
 
 
 class UnilmDecoder(nn.Module):
-    usual_pooling = "mean"  # of heads
-    reads_on = True
-    """The source is what stands before the target: lines that have been written can be it."""
-
     def __init__(self, config: UnilmConfig, embedding: TokenEmbedding, memory_dim: int) -> None:
         super().__init__()
         width = config.model_dim

@@ -7,7 +7,7 @@
 
 The blocks are those of all other models here, with the norm before each sublayer. Nothing is known of images
 but how they are cut: a patch is a vector, and so is a moment of a series. There is no vocabulary, so that no
-run can be made of it: see `VectorLabels` in `pretraining.py`.
+run can be made of it: see `learning/labels.py`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_counts
+from dragoman.config import check_sizes
 from dragoman.errors import UserError
 from dragoman.models.stack import StackConfig, stack
 from dragoman.nn.init import gpt_weights, xavier_linear
@@ -42,7 +42,7 @@ class VitConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_counts(self, "num_labels", "input_dim")
+        check_sizes(self, places=["num_labels", "input_dim"])
 
 
 def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I"]:

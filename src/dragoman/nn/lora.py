@@ -68,6 +68,8 @@ def fold(model: nn.Module) -> None:
 def folded_tensors(tensors: Mapping[str, Tensor], rank: int, alpha: float) -> dict[str, Tensor]:
     """The same with the weights of a checkpoint."""
     names = [name.removesuffix(f".{_LOW}") for name in tensors if name.endswith(f".{_LOW}")]
+    for name in names:
+        _refuse_other_shapes(tensors, name, rank)
     made = {
         f"{name}.weight": tensors[f"{name}.weight"]
         + (tensors[f"{name}.{_HIGH}"] @ tensors[f"{name}.{_LOW}"]) * (alpha / rank)
@@ -75,6 +77,14 @@ def folded_tensors(tensors: Mapping[str, Tensor], rank: int, alpha: float) -> di
     }
     pairs = {f"{name}.{part}" for name in names for part in (_LOW, _HIGH)}
     return {name: made.get(name, tensor) for name, tensor in tensors.items() if name not in pairs}
+
+
+def _refuse_other_shapes(tensors: Mapping[str, Tensor], name: str, rank: int) -> None:
+    """A pair has the rank that is told and, multiplied, the shape of its matrix."""
+    found = [tensors.get(f"{name}.{part}") for part in (_LOW, _HIGH, "weight")]
+    shapes = [() if part is None else tuple(part.shape) for part in found]
+    if len(shapes[2]) != 2 or shapes[:2] != [(rank, shapes[2][1]), (shapes[2][0], rank)]:
+        raise UserError(f"'{name}': its pair of rank {rank} has not the shapes that its matrix needs")
 
 
 def pair_names(model: nn.Module) -> list[str]:

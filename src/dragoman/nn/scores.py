@@ -19,7 +19,7 @@ they differ in how their weights begin.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -31,10 +31,11 @@ from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import padding
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-ScoreName = Literal["basic", "dot", "scaled_dot", "general", "concat", "additive", "cosine", "location"]
-
 
 class Score(Protocol):
+    takes: ClassVar[tuple[str, ...]]
+    """The sizes that its constructor wants, of those that `make_score` knows."""
+
     def prepare(self, memory: Float[Tensor, "B M G"]) -> Float[Tensor, "B M E"]: ...
     def __call__(
         self, query: Float[Tensor, "B Q D"], keys: Float[Tensor, "B M E"]
@@ -42,6 +43,8 @@ class Score(Protocol):
 
 
 class BasicScore(nn.Module):
+    takes = ("query_dim", "memory_dim")
+
     def __init__(self, query_dim: int, memory_dim: int) -> None:
         super().__init__()
         if query_dim != memory_dim:
@@ -58,6 +61,8 @@ class BasicScore(nn.Module):
 
 
 class DotScore(nn.Module):
+    takes = ("query_dim", "memory_dim")
+
     def __init__(self, query_dim: int, memory_dim: int) -> None:
         super().__init__()
         self.key = _to_width(memory_dim, query_dim)
@@ -70,6 +75,8 @@ class DotScore(nn.Module):
 
 
 class ScaledDotScore(nn.Module):
+    takes = ("query_dim", "memory_dim")
+
     def __init__(self, query_dim: int, memory_dim: int) -> None:
         super().__init__()
         self.key = _to_width(memory_dim, query_dim)
@@ -83,6 +90,8 @@ class ScaledDotScore(nn.Module):
 
 
 class GeneralScore(nn.Module):
+    takes = ("query_dim", "memory_dim")
+
     def __init__(self, query_dim: int, memory_dim: int) -> None:
         super().__init__()
         self.key = xavier_linear(memory_dim, [query_dim], bias=False)
@@ -95,6 +104,8 @@ class GeneralScore(nn.Module):
 
 
 class ConcatScore(nn.Module):
+    takes = ("query_dim", "memory_dim", "inner_dim")
+
     def __init__(self, query_dim: int, memory_dim: int, inner_dim: int) -> None:
         super().__init__()
         self.query_dim = query_dim
@@ -110,6 +121,8 @@ class ConcatScore(nn.Module):
 
 
 class AdditiveScore(nn.Module):
+    takes = ("query_dim", "memory_dim", "inner_dim")
+
     def __init__(self, query_dim: int, memory_dim: int, inner_dim: int) -> None:
         super().__init__()
         self.query = xavier_linear(query_dim, [inner_dim], bias=False)
@@ -125,6 +138,8 @@ class AdditiveScore(nn.Module):
 
 class CosineScore(nn.Module):
     """β begins at √d, where random vectors of unit variance score as with the scaled dot product."""
+
+    takes = ("query_dim", "memory_dim")
 
     def __init__(self, query_dim: int, memory_dim: int) -> None:
         super().__init__()
@@ -142,6 +157,8 @@ class LocationScore(nn.Module):
     """One learnt row for each of `max_positions` places. A longer memory is no error: places beyond get the
     least finite score, so that nobody looks there as long as an earlier one is visible."""
 
+    takes = ("query_dim", "max_positions")
+
     def __init__(self, query_dim: int, max_positions: int) -> None:
         super().__init__()
         self.places = xavier_linear(query_dim, [max_positions], bias=False)
@@ -154,7 +171,7 @@ class LocationScore(nn.Module):
         return F.pad(known, (0, keys.size(1) - known.size(-1)), value=torch.finfo(known.dtype).min)
 
 
-SCORES: dict[str, type] = {
+SCORES: dict[str, Any] = {
     "basic": BasicScore,
     "dot": DotScore,
     "scaled_dot": ScaledDotScore,
@@ -166,21 +183,27 @@ SCORES: dict[str, type] = {
 }
 
 
-def refuse_unused_width(attention: str, attention_dim: int | None) -> None:
-    """Only two scores have a width of their own."""
-    if attention_dim is not None and attention not in ("concat", "additive"):
+def check_score(name: str, attention_dim: int | None, others: tuple[str, ...] = ()) -> None:
+    """A known score or one of the `others`, and a width only for scores that have one."""
+    known = (*others, *SCORES)
+    if name not in known:
+        raise UserError(f"attention: expected one of {', '.join(known)}, found '{name}'")
+    with_width = [score for score, kind in SCORES.items() if "inner_dim" in kind.takes]
+    if attention_dim is not None and name not in with_width:
         raise UserError(
-            f"attention_dim: only concat and additive have one, {attention} has none; leave it out"
+            f"attention_dim: only {' and '.join(with_width)} have one, {name} has none; leave it out"
         )
 
 
-def make_score(name: ScoreName, query_dim: int, memory_dim: int, inner_dim: int, max_positions: int) -> Score:
+def make_score(name: str, query_dim: int, memory_dim: int, inner_dim: int, max_positions: int) -> Score:
     """A score by its name; each takes of the sizes what it needs."""
-    if name in ("concat", "additive"):
-        return SCORES[name](query_dim, memory_dim, inner_dim)
-    if name == "location":
-        return SCORES[name](query_dim, max_positions)
-    return SCORES[name](query_dim, memory_dim)
+    sizes = {
+        "query_dim": query_dim,
+        "memory_dim": memory_dim,
+        "inner_dim": inner_dim,
+        "max_positions": max_positions,
+    }
+    return SCORES[name](*(sizes[size] for size in SCORES[name].takes))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from dragoman.data.batch import Device, PairBatch, collate
-from dragoman.decode.scorer import log_probs
+from dragoman.decode.search.scorer import log_probs
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.embedding import TokenEmbedding

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.decode.align import Look
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.attention import Look
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.attribution import Method, attribute

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.decode.align import source_attention
-from dragoman.decode.links import Links, links_of, members, pieces_by_pieces, words_by_words
-from dragoman.decode.translate import Translator
+from dragoman.decode.alignment.aligner import Links, links_of, members, pieces_by_pieces, words_by_words
+from dragoman.decode.alignment.attention import source_attention
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.alignment import AlignmentScores, GoldLinks, score_alignments
 from dragoman.probe.heads import head_counts

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dragoman.data.batch import Device, collate
-from dragoman.decode.scorer import Scorer
+from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention

@@ -20,9 +20,9 @@ import torch
 from torch import nn
 
 from dragoman.data.batch import Device, collate
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.scorer import log_probs
-from dragoman.decode.translate import Translator
+from dragoman.decode.search.scorer import log_probs
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.record import record

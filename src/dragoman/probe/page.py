@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.trace import Trace
+from dragoman.decode.search.trace import Trace
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.inside import Inside, Seen
 from dragoman.probe.vectors import Caught, Vectors

@@ -1,8 +1,8 @@
 """Weights as a picture shows them: which rows and columns, as pieces or merged into words.
 
 The weights of a decoder's position stand for the piece that it predicts or, in most layers of a Transformer,
-for the one that it has just read (`decode/align.py`). Merged, a row is the mean over the pieces of a word, a
-column their sum, as in word alignment. Punctuation stands alone.
+for the one that it has just read (`decode/alignment/attention.py`). Merged, a row is the mean over the pieces
+of a word, a column their sum, as in word alignment. Punctuation stands alone.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.decode.links import members, words_by_words
+from dragoman.decode.alignment.aligner import members, words_by_words
 from dragoman.probe.inside import Inside, Seen
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer

@@ -97,7 +97,7 @@ def answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        told = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in error.errors()]
+        told = [f"{_field_of(one['loc'])}: {one['msg']}" for one in error.errors()]
         return refused(request.scope, Refusal(400, "Invalid request: " + "; ".join(told[:5])))
 
     @app.exception_handler(Exception)
@@ -107,6 +107,12 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         return refused(request.scope, Refusal(error.status_code, str(error.detail), error.headers))
+
+
+def _field_of(place: tuple[int | str, ...]) -> str:
+    """The field that is wrong, with the number of an item, but without a name that a client has made up."""
+    known = [part for number, part in enumerate(place[1:]) if number == 0 or isinstance(part, int)]
+    return ".".join(map(str, known)) or "body"
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -2,38 +2,41 @@
 
     ask ─▶ remembered? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
 
-A sentence is translated alike in any batch, so nobody notices who else was asking. Who leaves before their
-turn is taken out of the queue; who leaves later, out of the batch before its next step (`decode/wanted.py`).
+A sentence is translated alike in any batch, so nobody notices who else was asking. Clients come to their turn
+one after the other (`turns.py`), however much one of them asks for. Who leaves before their turn is taken out
+of the queue; who leaves later, out of the batch before its next step.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.wanted import Wanted
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
+from dragoman.serve.clients import CLIENT
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
+from dragoman.serve.turns import Turns
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import DEFAULT_KINDS, Kind
 
 T = TypeVar("T")
 _LONGEST_REMEMBERED = 1000
 _LEAST_SHARED = 8
-"""Sentences that one worker takes even if another could have some of them."""
+"""Sentences that one worker takes even if another could have some of them, or if they take long."""
 _NEWEST = 0.2
 """What the newest batch counts in the pace of a translator: seconds a sentence."""
 
 
 class Translates(Protocol):
-    """What the service needs of a translator (`decode/surface.py`)."""
+    """What the service needs of a translator (`decode/translator/base.py`)."""
 
     search: SearchConfig
 
@@ -95,7 +98,7 @@ class Batcher:
     def __init__(self, translator: Translates, limits: Limits, metrics: Metrics, workers: int = 1) -> None:
         self.translator, self._limits, self._metrics = translator, limits, metrics
         self._most_workers = workers
-        self._queue: deque[_Waiting] = deque()
+        self._queue: Turns[_Waiting] = Turns()
         self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
         self._workers: set[asyncio.Task[None]] = set()
@@ -105,36 +108,53 @@ class Batcher:
     def waiting(self) -> int:
         return len(self._queue)
 
-    @property
-    def expected_wait_s(self) -> float:
-        """By what the last sentences took."""
-        return len(self._queue) * self._pace / self._most_workers
+    def expected_wait_s(self, client: str, count: int = 1) -> float:
+        """Until the last of so many sentences is begun, by what the last ones took."""
+        return self._queue.ahead(client, count) * self._pace / self._most_workers
 
     @property
     def full(self) -> bool:
-        return len(self._queue) >= self._limits.queue or self.expected_wait_s > self._limits.wait_s
+        """Somebody who asks for a sentence now would be refused."""
+        return not self._takes("", 1)
+
+    def _takes(self, client: str, count: int) -> bool:
+        """Whether so many sentences more can wait. Where the queue is full, a client may still have its share
+        of it, and each of its requests a share of that."""
+        most = self._limits.queue
+        if not self._queue:
+            return True
+        if self.expected_wait_s(client, count) > self._limits.wait_s:
+            return False
+        if len(self._queue) + count <= most:
+            return True
+        waiting = self._queue.requests(client)
+        if count > most:
+            return not waiting and len(self._queue) <= most
+        return count <= most // self._queue.clients(client) // (waiting + 1)
 
     async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
         """Refused at once where too much waits already; `patient` (for a document) waits instead."""
+        client = CLIENT.get()
         wanted = list(dict.fromkeys(texts))
         known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
         self._metrics.count("dragoman_cached_sentences_total", len(known))
         new = [text for text in wanted if text not in known]
-        while self._queue and (self.full or len(self._queue) + len(new) > self._limits.queue) and new:
+        while new and not self._takes(client, len(new)):
             if not patient:
-                seconds = max(1, round(self.expected_wait_s / 2))
+                seconds = max(1, round(self.expected_wait_s(client, len(new)) / 2))
                 raise busy(
                     f"Slowdown: {len(self._queue)} sentences wait already; try again soon", 429, seconds
                 )
             await asyncio.sleep(0.05)
         loop = asyncio.get_running_loop()
         waiting = [_Waiting(text, how, loop.create_future()) for text in new]
-        self._queue.extend(waiting)
+        ticket = self._queue.add(client, waiting)
         if waiting and len(self._workers) < self._most_workers:
             self._workers.add(loop.create_task(self._work()))
         try:
             found = await asyncio.gather(*(one.future for one in waiting))
         except BaseException:  # cancelled or refused: the others are not wanted any more
+            self._queue.remove(ticket)
             for one in waiting:
                 one.future.cancel()
             raise
@@ -162,17 +182,27 @@ class Batcher:
             self._workers.discard(task)
 
     def _next_batch(self) -> list[_Waiting]:
-        """The oldest that is still wanted, and those after it that are to be translated in the same way."""
-        batch: list[_Waiting] = []
-        left: list[_Waiting] = []
-        share = max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers))
-        while self._queue and len(batch) < min(self._limits.batch, share):
-            one = self._queue.popleft()
-            if not one.wanted:
-                continue
-            (batch if not batch or one.how == batch[0].how else left).append(one)
-        self._queue.extendleft(reversed(left))
-        return batch
+        """Those whose turn it is, as far as they are to be translated in the same way as the first."""
+        most = min(self._limits.batch, max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers)))
+        if self._pace:
+            most = min(most, max(_LEAST_SHARED, int(self._limits.batch_s / self._pace)))
+        first: _Waiting | None = None
+        count = characters = 0
+
+        def fits(one: _Waiting) -> bool:
+            nonlocal first, count, characters
+            if first is None:
+                first = one
+            elif (
+                count >= most
+                or one.how != first.how
+                or characters + len(one.text) > self._limits.batch_characters
+            ):
+                return False
+            count, characters = count + 1, characters + len(one.text)
+            return True
+
+        return self._queue.take(fits)
 
     async def _translate(self, batch: Sequence[_Waiting]) -> None:
         askers: dict[str, list[_Waiting]] = {}
@@ -234,8 +264,8 @@ class Batcher:
         return answer
 
     def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
-        if len(text) > _LONGEST_REMEMBERED or not self._limits.cached:
-            return
+        if len(text) > _LONGEST_REMEMBERED or how.glossary is not None or not self._limits.cached:
+            return  # what is remembered would hold the whole glossary
         self._known[text, how] = answer
         if len(self._known) > self._limits.cached:
             self._known.popitem(last=False)

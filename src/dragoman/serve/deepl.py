@@ -102,7 +102,7 @@ async def _translate(
     wish = Wish(
         split=_split(fields),
         ignored=fields.names("ignore_tags"),
-        glossary=glossaries.wanted(fields, source, target),
+        glossary=await glossaries.wanted(fields, source, target),
     )
     results: list[dict[str, Any]] = []
     for group in dict.fromkeys(pairs):

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request, Response
 
 from dragoman.serve.deepl import pair_of
 from dragoman.serve.documents import name_with_suffix
+from dragoman.serve.download import Download
 from dragoman.serve.fields import read_fields
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.jobs import Job, Jobs
-from dragoman.serve.own import attachment
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service, Wish
 
@@ -31,7 +31,7 @@ def router_of(service: Service, jobs: Jobs, glossaries: Glossaries) -> APIRouter
         asked = fields.text("output_format", "").lower().removeprefix(".")
         if asked and asked != PurePath(name).suffix.lower().removeprefix("."):
             raise Refusal(400, "Value for 'output_format' not supported: a document keeps its format.")
-        wish = Wish(glossary=glossaries.wanted(fields, source, target))
+        wish = Wish(glossary=await glossaries.wanted(fields, source, target))
         source = source or service.detect(data[:2000].decode("utf-8", "replace"), target)[0][0]
         job = jobs.start(data, name, pair_of(service, source, target), wish)
         service.metrics.count("dragoman_characters_total", job.characters)
@@ -53,9 +53,8 @@ def router_of(service: Service, jobs: Jobs, glossaries: Glossaries) -> APIRouter
         job = await _job(jobs, request, name)
         if job.result is None:
             raise Refusal(503 if job.error is None else 404, job.error or "Document not ready")
-        jobs.drop(job)
-        headers = {"Content-Disposition": attachment(job.name)}
-        return Response(job.result, media_type="application/octet-stream", headers=headers)
+        job.fetched = True
+        return Download(job.result, job.name, ended=lambda: jobs.drop(job))
 
     return router
 

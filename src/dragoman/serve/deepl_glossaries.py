@@ -5,8 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from dragoman.serve.dictionaries import Dictionary, Given, Pair, given_of, pair_of
 from dragoman.serve.fields import Fields, read_fields
-from dragoman.serve.glossaries import Dictionary, Glossaries, Named, Pair, pair_of
+from dragoman.serve.glossaries import Glossaries, Named
 from dragoman.serve.languages import base
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
@@ -29,8 +30,7 @@ def _add_single(router: APIRouter, service: Service, glossaries: Glossaries) -> 
     @router.post("/v2/glossaries")
     async def create(request: Request) -> JSONResponse:
         fields = await read_fields(request)
-        pair, dictionary = glossaries.dictionary(fields)
-        return JSONResponse(_single(glossaries.create(fields.text("name"), {pair: dictionary})), 201)
+        return JSONResponse(_single(await glossaries.create(fields.text("name"), [given_of(fields)])), 201)
 
     @router.get("/v2/glossaries")
     async def every() -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _add_single(router: APIRouter, service: Service, glossaries: Glossaries) -> 
 
     @router.delete("/v2/glossaries/{name}")
     async def delete(name: str) -> Response:
-        glossaries.delete(name)
+        await glossaries.delete(name)
         return Response(status_code=204)
 
 
@@ -55,7 +55,7 @@ def _add_multilingual(router: APIRouter, glossaries: Glossaries) -> None:
     @router.post("/v3/glossaries")
     async def create(request: Request) -> JSONResponse:
         fields = await read_fields(request)
-        made = glossaries.create(fields.text("name"), _dictionaries(glossaries, fields))
+        made = await glossaries.create(fields.text("name"), _given(fields))
         return JSONResponse(_told(made), 201)
 
     @router.get("/v3/glossaries")
@@ -68,32 +68,22 @@ def _add_multilingual(router: APIRouter, glossaries: Glossaries) -> None:
 
     @router.patch("/v3/glossaries/{name}")
     async def change(request: Request, name: str) -> dict[str, Any]:
-        """Another name, and further terms; what is given wins over what is there."""
         fields = await read_fields(request)
-        found = glossaries.find(name)
-        new = _dictionaries(glossaries, fields) if fields.get("dictionaries") else {}
-        for pair, dictionary in new.items():
-            old = found.dictionaries.get(pair)
-            found.dictionaries[pair] = Dictionary((old.entries if old else {}) | dictionary.entries)
-        found.name = fields.text("name", found.name)
-        glossaries.save()
-        return _told(found)
+        given = _given(fields) if fields.get("dictionaries") else []
+        new_name = None if fields.get("name") is None else fields.text("name")
+        return _told(await glossaries.extend(name, new_name, given))
 
     @router.delete("/v3/glossaries/{name}")
     async def delete(name: str) -> Response:
-        glossaries.delete(name)
+        await glossaries.delete(name)
         return Response(status_code=204)
 
 
 def _add_dictionaries(router: APIRouter, glossaries: Glossaries) -> None:
     @router.put("/v3/glossaries/{name}/dictionaries")
     async def replace(request: Request, name: str) -> dict[str, Any]:
-        fields = await read_fields(request)
-        found = glossaries.find(name)
-        pair, dictionary = glossaries.dictionary(fields)
-        found.dictionaries[pair] = dictionary
-        glossaries.save()
-        return _dictionary(pair, dictionary)
+        given = given_of(await read_fields(request))
+        return _dictionary(given.pair, await glossaries.replace(name, given))
 
     @router.get("/v3/glossaries/{name}/entries")
     async def entries(request: Request, name: str) -> dict[str, Any]:
@@ -111,18 +101,15 @@ def _add_dictionaries(router: APIRouter, glossaries: Glossaries) -> None:
 
     @router.delete("/v3/glossaries/{name}/dictionaries")
     async def delete(request: Request, name: str) -> Response:
-        pair = pair_of(await read_fields(request))
-        if glossaries.find(name).dictionaries.pop(pair, None) is None:
-            raise Refusal(404, "Dictionary not found")
-        glossaries.save()
+        await glossaries.remove(name, pair_of(await read_fields(request)))
         return Response(status_code=204)
 
 
-def _dictionaries(glossaries: Glossaries, fields: Fields) -> dict[Pair, Dictionary]:
+def _given(fields: Fields) -> list[Given]:
     given = fields.get("dictionaries")
     if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
         raise Refusal(400, "Bad request: 'dictionaries' must be a list of dictionaries")
-    return dict(glossaries.dictionary(Fields(one)) for one in given)
+    return [given_of(Fields(one)) for one in given]
 
 
 def _only(named: Named) -> tuple[Pair, Dictionary]:

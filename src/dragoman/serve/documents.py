@@ -4,6 +4,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -14,6 +16,7 @@ from dragoman.serve.masks import mask
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Translated, Wish
 
+_LARGE = 256 << 10
 _HEAD = 1000
 _SIGNS = {
     "<xliff": ".xliff",
@@ -30,12 +33,22 @@ class _Stopped(Exception):
 
 
 class _Work:
-    """What a document has asked for and not got yet. Once it is stopped, all of that is cancelled."""
+    """A document in a thread. Once it is stopped, what it asked for is cancelled, and its thread ends at the
+    next line, tag or unit. It also ends where a document has too many of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, most_parts: int) -> None:
+        self._name, self._most, self._parts = name, most_parts, 0
         self._lock = threading.Lock()
         self._stopped = False
         self._asked: Future[list[Translated]] | None = None
+
+    def check(self, parts: int) -> None:
+        if self._stopped:
+            raise _Stopped
+        self._parts += parts
+        if self._parts > self._most:
+            most = f"{self._most:,} lines, tags and pieces of text"
+            raise UserError(f"{self._name}: more than {most}; split it")
 
     def wait(self, ask: Callable[[], Future[list[Translated]]]) -> list[Translated]:
         with self._lock:
@@ -60,28 +73,35 @@ class Documents:
     def __init__(self, service: Service, threads: int = 8) -> None:
         self.service = service
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="document")
+        self._large = asyncio.Semaphore(service.limits.large_documents)
         self._works: set[_Work] = set()
 
     async def translate(
         self, data: bytes, name: str, pair: Pair, wish: Wish | None = None
     ) -> tuple[bytes, Outcome]:
         """The bytes of the document with its translations. Whoever stops waiting stops the work."""
-        loop, own = asyncio.get_running_loop(), _Work()
+        loop, limits = asyncio.get_running_loop(), self.service.limits
+        own = _Work(name, limits.document_parts)
         ask = self._blocking(pair, wish or Wish(), own, loop)
-        self._works.add(own)
 
         def work() -> tuple[bytes, Outcome]:
-            opened = parse_document(data, name, pair)
-            outcome = translate_units(opened.units, ask, batch=self.service.limits.batch)
-            return opened.written(outcome.texts), outcome
+            opened = parse_document(data, name, pair, own.check)
+            outcome = translate_units(
+                opened.units, ask, batch=limits.batch, longest=limits.characters, check=own.check
+            )
+            return opened.written(outcome.texts, own.check), outcome
 
-        try:
-            return await loop.run_in_executor(self._threads, work)
-        except UserError as error:
-            raise Refusal(400, str(error)) from None
-        finally:
-            own.stop()
-            self._works.discard(own)
+        async with AsyncExitStack() as room:
+            if len(data) > _LARGE:
+                await room.enter_async_context(self._large)
+            self._works.add(own)
+            try:
+                return await loop.run_in_executor(self._threads, copy_context().run, work)
+            except UserError as error:
+                raise Refusal(400, str(error)) from None
+            finally:
+                own.stop()
+                self._works.discard(own)
 
     async def html(self, text: str, pair: Pair, wish: Wish) -> Translated:
         """A piece of HTML: blocks are translated one by one, tags and attributes stay."""

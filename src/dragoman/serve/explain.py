@@ -1,23 +1,25 @@
 """What a model looked at: `/api/v1/explain`, for translators that can say.
 
-The service has no torch. Whoever opens a run gives it a function that explains (`Served.explains`); an export
-has none, and says so.
+The service has no torch. Whoever opens a run gives it a function that explains (`Served.explains`). It holds
+a sentence to `Limits.explained_pieces`, and the answer to `Limits.explained_weights` before it is made: both
+grow with the square of a sentence. An export has none, and says so.
 """
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.errors import UserError
+from dragoman.serve.download import InPieces
 from dragoman.serve.own import ERRORS
 from dragoman.serve.refusal import Refusal, busy
 from dragoman.serve.service import Service
 
 MOST_CHARACTERS = 1000
-"""Of a sentence that is explained: the answer grows with the square of its length."""
 
 
 class Attention(BaseModel):
@@ -26,7 +28,10 @@ class Attention(BaseModel):
     aligns: Annotated[bool, Field(description="Whether this is the one that aligns words best.")]
     weights: Annotated[
         list[list[list[float]]],
-        Field(description="Heads, rows, columns. Rows are `source` (encoder) or `read`; columns likewise."),
+        Field(
+            description="Heads, rows, columns, to five digits. Rows are `source` (encoder) or `read`; columns"
+            " likewise."
+        ),
     ]
 
 
@@ -52,12 +57,17 @@ class ExplainRequest(BaseModel):
     translation: Annotated[str | None, Field(description="Given; without it the model translates.")] = None
 
 
+def _answer(explains: Explains, text: str, translation: str | None) -> bytes:
+    """Written in the thread of the translator: it may be some megabytes."""
+    return explains(text, translation).model_dump_json().encode("utf-8")
+
+
 def router_of(service: Service) -> APIRouter:
     router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
     turn = asyncio.Semaphore(1)
 
-    @router.post("/explain")
-    async def explain(asked: ExplainRequest) -> Explanation:
+    @router.post("/explain", response_model=Explanation)
+    async def explain(asked: ExplainRequest) -> Response:
         """The attention behind a translation, where the model runs in PyTorch."""
         given = [asked.text, *([] if asked.translation is None else [asked.translation])]
         service.check(given)
@@ -71,10 +81,12 @@ def router_of(service: Service) -> APIRouter:
             raise Refusal(400, f"{pair[0]}→{pair[1]} {told}")
         if turn.locked():
             raise busy("Slowdown: another sentence is being explained")
+        answer: Callable[[str, str | None], bytes] = partial(_answer, explains)
         async with turn:
             try:
-                return await service.batchers[pair].in_turn(explains, asked.text, asked.translation)
+                found = await service.batchers[pair].in_turn(answer, asked.text, asked.translation)
             except UserError as error:
                 raise Refusal(400, str(error)) from None
+        return InPieces(found, "application/json")
 
     return router

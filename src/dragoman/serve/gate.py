@@ -1,23 +1,27 @@
 """What every request passes: size, time, key, and who is asking. It sees bytes, never what they say in a log.
 
-headers ─ too large? ─ wrong host? ─ too many? ─ body ─ too slow? ─ key? ─▶ application
-                                                                          │ the client leaves, or it takes
-                                                                          ▼ too long: cancelled
+headers ─ wrong host? ─ wrong key? ─ too many? ─ body ─ too large, slow? ─ key? ─ place ─▶ application
+                                                                             │ the client leaves, or it takes
+                                                                             ▼ too long: cancelled
 """
 
 import asyncio
 import ipaddress
 import logging
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.serve.bodies import Bodies
+from dragoman.serve.clients import SLOWDOWN, Places, address_of
 from dragoman.serve.fields import read_fields
-from dragoman.serve.keys import Keys
+from dragoman.serve.keys import Guesses, Keys
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy, dialect_of, shape
@@ -28,10 +32,11 @@ OPEN = ("/", "/favicon.ico", "/health", "/api/v1/health", "/api/v1/ready")
 """What needs no key: the page, which holds nothing, and liveness and readiness."""
 BEGUN = "dragoman.begun"
 """Where a scope says when the first byte of its request came, by the clock of the event loop."""
-SLOWDOWN = "Slowdown: too many requests at once"
 FAULT = "Internal error; see the log of the server"
 _DOCUMENTS = ("/api/v1/documents", "/translate_file", "/v2/document")
 _KEY_FIELDS = ("api_key", "auth_key", "key")
+_PART = 1 << 14
+_HOST = re.compile(r"(?:\[(?P<inside>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::[0-9]*)?")
 _ALLOWED = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
@@ -49,80 +54,103 @@ _HEADERS = {
 class Gate:
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, keys: Keys | None) -> None:
         self._app, self._limits, self._keys = app, limits, keys
-        self.metrics, self.active = metrics, 0
+        self.metrics = metrics
         self.headers = _HEADERS if keys is None else _HEADERS | _ALLOWED
+        self.places = Places(limits.requests, limits.requests_per_client)
+        self.bodies = Bodies(limits)
+        self._guesses = Guesses(limits.connections // 4)
 
-    @property
-    def full(self) -> bool:
-        """One request more would be too many."""
-        return self.active >= self._limits.requests
+    def full(self, address: str) -> bool:
+        """One request more from this address would be too many, whatever it holds."""
+        return self.places.full("" if self._keys else address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        answer = _Answer(send, self.headers)
+        answer = _Answer(send, self.headers, scope["method"] == "HEAD")
         begun = time.perf_counter()
-        self.active += 1
         try:
             await self._serve(scope, receive, answer)
         except Refusal as refusal:
             await answer.refuse(scope, refusal)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # the text of an error may hold text of a request
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
-            log.error("%s at %s", type(error).__name__, where)
+        except Exception as error:
+            log.error("%s at %s", type(error).__name__, place_of(error))
             await answer.refuse(scope, Refusal(500, FAULT))
         finally:
-            self.active -= 1
             seconds = time.perf_counter() - begun
             dialect, status = dialect_of(scope["method"], scope["path"]), answer.status or 499
             self.metrics.request(dialect, status, seconds)
             log.info("%s %s %d %.0f ms", scope["method"], dialect, status, 1000 * seconds)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        path, document = scope["path"], scope["path"] in _DOCUMENTS
+        path, address = scope["path"], address_of(scope)
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
-        if self._keys is None and not _is_address(headers.get("host", "")):
-            # A page of a stranger's name that is made to point to this machine could ask in a browser's name.
-            raise Refusal(421, "Without keys this server answers to its address or localhost, not to a name")
-        if self._keys is None and _is_elsewhere(headers.get("origin"), headers.get("host", "")):
-            raise Refusal(403, "Without keys this server answers to no page but its own")
-        if self._keys is not None and scope["method"] == "OPTIONS":
+        if self._keys is None:
+            _check_page(headers, path)
+        elif scope["method"] == "OPTIONS":
             await JSONResponse({})(scope, receive, answer)
             return
-        if self.active > self._limits.requests and path not in OPEN:
+        needs_key = self._keys is not None and path not in OPEN and not path.startswith("/download_file/")
+        named = await self._named(scope, headers, address) if needs_key else None
+        if path not in OPEN and self.places.full(named or ("" if needs_key else address)):
             raise busy(SLOWDOWN, 503)
+        form = headers.get("content-type", "").lower().startswith("multipart/form-data")
+        document = path in _DOCUMENTS and form
         most = self._limits.document_bytes if document else self._limits.body_bytes
         slow = self._limits.receive_s * (6 if document else 1)
         begun = scope.get(BEGUN, asyncio.get_running_loop().time())
-        body = await _read(receive, headers, most, begun + slow)
-        if body is None:
-            return
-        if self._keys is not None and path not in OPEN and not path.startswith("/download_file/"):
-            key = await _key(Request(scope, _replay(body)), headers)
-            if key not in self._keys:
-                raise _locked(dialect_of(scope["method"], path), key is not None)
-        seconds = self._limits.document_s if document else self._limits.request_s
-        await self._run(scope, body, receive, answer, seconds)
+        with self.bodies.one(named or address, named is not None) as body:
+            if not await self.bodies.read(body, receive, headers, most, begun + slow):
+                return
+            if needs_key and named is None:
+                fields = await read_fields(Request(scope, _replay(body.data)))
+                key = next((fields.get(name) for name in _KEY_FIELDS if fields.get(name)), None)
+                named = await self._checked(key, scope, address)
+            if path in OPEN:
+                await self._run(scope, body.data, receive, answer, self._limits.request_s)
+                return
+            with self.places.one(named or address):
+                seconds = self._limits.document_s if path in _DOCUMENTS else self._limits.request_s
+                await self._run(scope, body.data, receive, answer, seconds)
+
+    async def _named(self, scope: Scope, headers: Mapping[str, str], address: str) -> str | None:
+        """Who asks, where the head tells it. A key in a header has to be right; one in the address may be
+        one that a field of the body makes good."""
+        assert self._keys is not None
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() in ("deepl-auth-key", "bearer") and key.strip():
+            return await self._checked(key.strip(), scope, address)
+        if "x-api-key" in headers:
+            return await self._checked(headers["x-api-key"], scope, address)
+        query = QueryParams(scope["query_string"])
+        return next((name for field in _KEY_FIELDS if (name := self._keys.name_of(query.get(field)))), None)
+
+    async def _checked(self, key: Any, scope: Scope, address: str) -> str:
+        """The name of whoever has this key. A wrong one is refused, and late if there were many."""
+        assert self._keys is not None
+        if (name := self._keys.name_of(key)) is not None:
+            return name
+        if key is not None:
+            self.metrics.count("dragoman_wrong_keys_total")
+            await self._guesses.wrong(address)
+        raise _locked(dialect_of(scope["method"], scope["path"]), key is not None)
 
     async def _run(
-        self, scope: Scope, body: bytes, receive: Receive, answer: "_Answer", seconds: float
+        self, scope: Scope, body: bytearray, receive: Receive, answer: "_Answer", seconds: float
     ) -> None:
         """Who leaves, or takes too long, is cancelled here; whoever cancels from outside is let through."""
         task = asyncio.current_task()
         assert task is not None
         left = asyncio.ensure_future(_until_left(receive))
         left.add_done_callback(lambda gone: None if gone.cancelled() or answer.ended else task.cancel())
+        if scope["method"] == "HEAD":  # what GET would answer, without its body
+            scope = {**scope, "method": "GET"}
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as answer.limit:
                 await self._app(scope, _replay(body), answer)
         except TimeoutError:
             raise busy("The translation took too long", 503) from None
@@ -130,20 +158,25 @@ class Gate:
             if not left.done() or task.uncancel():
                 raise
         finally:
+            answer.limit = None
             left.cancel()
 
 
 class _Answer:
     """Sends a response with the headers that all have, and knows whether one has begun or ended."""
 
-    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
-        self._send, self._headers = send, headers
+    def __init__(self, send: Send, headers: Mapping[str, str], empty: bool) -> None:
+        self._send, self._headers, self._empty = send, headers, empty
         self.status: int | None = None
         self.ended = False
+        self.limit: asyncio.Timeout | None = None
+        """The time for the work. Sending has another one, which the connection holds a client to."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self.limit is not None and not self.limit.expired():
+                self.limit.reschedule(None)
             own = {name.lower() for name, _ in message.get("headers", ())}
             extra = [
                 (name.lower().encode(), value.encode())
@@ -153,6 +186,8 @@ class _Answer:
             message = {**message, "headers": [*message.get("headers", ()), *extra]}
         else:
             self.ended = not message.get("more_body", False)
+            if self._empty:
+                message = {**message, "body": b""}
         await self._send(message)
 
     async def refuse(self, scope: Scope, refusal: Refusal) -> None:
@@ -167,35 +202,16 @@ def refused(scope: Scope, refusal: Refusal) -> JSONResponse:
     return JSONResponse(body, refusal.status, refusal.headers | close)
 
 
-async def _read(receive: Receive, headers: Mapping[str, str], most: int, until: float) -> bytes | None:
-    """The whole body; None where the client has left. `until` is a time of the event loop."""
-    told = headers.get("content-length", "0")
-    if told.isascii() and told.isdigit() and int(told[:18]) > most:
-        raise Refusal(413, f"Invalid request: more than {most} bytes")
-    parts: list[bytes] = []
-    size, more = 0, True
-    try:
-        async with asyncio.timeout_at(until):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                more = message.get("more_body", False)
-                if size > most:
-                    raise Refusal(413, f"Invalid request: more than {most} bytes")
-    except TimeoutError:
-        raise Refusal(408, "The request took too long to come") from None
-    return b"".join(parts)
-
-
-def _replay(body: bytes) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _replay(body: bytearray) -> Receive:
+    """In parts, with a turn of the event loop for others between them: a form is read as it comes."""
+    parts = iter(range(0, max(1, len(body)), _PART))
 
     async def receive() -> Message:
-        if messages:
-            return messages.pop()
+        for at in parts:
+            if at:
+                await asyncio.sleep(0)
+            more = at + _PART < len(body)
+            return {"type": "http.request", "body": bytes(body[at : at + _PART]), "more_body": more}
         await asyncio.Event().wait()  # who leaves is noticed by the gate itself
         raise AssertionError
 
@@ -211,17 +227,6 @@ async def _until_left(receive: Receive) -> None:
         pass
 
 
-async def _key(request: Request, headers: Mapping[str, str]) -> Any:
-    """The key that a client gives, wherever its dialect puts it; None if it gives none."""
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    if scheme.lower() in ("deepl-auth-key", "bearer") and key.strip():
-        return key.strip()
-    if "x-api-key" in headers:
-        return headers["x-api-key"]
-    fields = await read_fields(request)
-    return next((fields.get(name) for name in _KEY_FIELDS if fields.get(name)), None)
-
-
 def _locked(dialect: str, given: bool) -> Refusal:
     if dialect == "libretranslate":
         missing = "Please contact the server operator to get an API key"
@@ -233,6 +238,26 @@ def _locked(dialect: str, given: bool) -> Refusal:
     return Refusal(403, "Invalid API key")
 
 
+def place_of(error: BaseException) -> str:
+    """File and line where it was raised. The text of an error may hold text of a request."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
+
+
+def _check_page(headers: Mapping[str, str], path: str) -> None:
+    """Without keys a browser may ask for our own page alone. One that follows a link to it may come from
+    anywhere."""
+    host = headers.get("host", "")
+    if not _is_address(host):
+        # A page of a stranger's name that is made to point to this machine could ask in a browser's name.
+        raise Refusal(421, "Without keys this server answers to its address or localhost, not to a name")
+    elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path not in OPEN
+    if elsewhere or _is_elsewhere(headers.get("origin"), host):
+        raise Refusal(403, "Without keys this server answers to no page but its own")
+
+
 def _is_elsewhere(origin: str | None, host: str) -> bool:
     """Whether a browser asks for a page of another server: it says so, and could send forms unasked."""
     return origin is not None and origin.partition("://")[2].lower() != host.strip().lower()
@@ -240,11 +265,10 @@ def _is_elsewhere(origin: str | None, host: str) -> bool:
 
 def _is_address(host: str) -> bool:
     """Whether a Host header is an IP address or localhost, with or without a port."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        name = name[1:].partition("]")[0]
-    elif name.count(":") == 1:
-        name = name.partition(":")[0]
+    found = _HOST.fullmatch(host.strip().lower())
+    if found is None:
+        return False
+    name = found["inside"] or found["name"]
     if name == "localhost":
         return True
     try:

@@ -1,107 +1,128 @@
-"""Glossaries that clients make and name, each of one or more pairs of languages; kept in a file if asked."""
+"""Glossaries that clients make and name, each of one or more pairs of languages; kept in a file if asked.
 
-import csv
+    request ─▶ one change at a time ─▶ in a thread: read the terms, check the limits, write the file ─▶ in use
+
+What is in use is never changed. A change makes a new set of glossaries, which takes the place of the old one
+when the file is on the disk. If it cannot be written, the memory and the disk both stay as they were.
+"""
+
+import asyncio
+import errno
+import hashlib
 import json
-import os
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman.errors import UserError
+from dragoman.files import replacing
+from dragoman.serve.dictionaries import Dictionary, Given, Pair, dictionary_of, read
 from dragoman.serve.fields import Fields
 from dragoman.serve.languages import base
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
-from dragoman.text.glossary import Entry, Glossary
+from dragoman.text.glossary import Glossary
 
-Pair = tuple[str, str]
+LONGEST_NAME = 1024
+_MOST_AT_ONCE = 16
+"""Glossaries that one request may name."""
+_OVERHEAD = 1024
+"""Bytes that a dictionary counts beside its terms."""
+_SEAL = "sha256"
+_ESCAPED = 8
+"""How many times its bytes a text may take in the file."""
 
-
-@dataclass
-class Dictionary:
-    entries: dict[str, str]
-    glossary: Glossary = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.entries:
-            raise Refusal(400, "Bad request: the glossary has no entries")
-        try:
-            self.glossary = Glossary([Entry(term, (name,)) for term, name in self.entries.items()])
-        except UserError as error:
-            raise Refusal(400, f"Bad request: {error}") from None
-
-    @property
-    def tsv(self) -> str:
-        return "\n".join(f"{term}\t{name}" for term, name in self.entries.items())
+T = TypeVar("T")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Named:
     id: str
     name: str
     created: str
-    dictionaries: dict[Pair, Dictionary]
+    dictionaries: Mapping[Pair, Dictionary]
+
+
+Every = dict[str, Named]
 
 
 class Glossaries:
     def __init__(self, limits: Limits, file: Path | None = None) -> None:
         self._limits, self._file = limits, file
-        self._all: dict[str, Named] = {}
+        self._turn = asyncio.Lock()
+        self._all: Every = {}
         if file is not None and file.exists():
-            self._all = {one.id: one for one in _load(file)}
+            self._all = self._load(file)
 
-    def __iter__(self) -> Any:
-        return iter(list(self._all.values()))
+    def __iter__(self) -> Iterator[Named]:
+        return iter(self._all.values())
 
     def find(self, name: str) -> Named:
-        if name not in self._all:
-            raise Refusal(404, "Glossary not found")
-        return self._all[name]
+        return _found(self._all, name)
 
-    def create(self, name: str, dictionaries: dict[Pair, Dictionary]) -> Named:
-        if len(self._all) >= self._limits.glossaries:
-            raise Refusal(456, f"Quota exceeded: {self._limits.glossaries} glossaries are there already")
-        if not name or len(name) > 1024:
-            raise Refusal(400, "Bad request: a glossary needs a name of at most 1024 characters")
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        made = Named(secrets.token_hex(16), name, now, dictionaries)
-        self._all[made.id] = made
-        self.save()
-        return made
+    async def create(self, name: str, given: Sequence[Given]) -> Named:
+        def edit(every: Every) -> Named:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            dictionaries = {one.pair: read(self._limits, one) for one in given}
+            made = Named(secrets.token_hex(16), _checked_name(name), now, dictionaries)
+            every[made.id] = made
+            return made
 
-    def delete(self, name: str) -> None:
-        self.find(name)
-        del self._all[name]
-        self.save()
+        return await self._change(edit)
 
-    def save(self) -> None:
-        """Whole or not at all."""
-        if self._file is None:
-            return
-        content = [
-            {
-                "glossary_id": one.id,
-                "name": one.name,
-                "creation_time": one.created,
-                "dictionaries": [
-                    {"source_lang": src, "target_lang": tgt, "entries": own.entries}
-                    for (src, tgt), own in one.dictionaries.items()
-                ],
-            }
-            for one in self._all.values()
-        ]
-        part = self._file.with_name(f".{self._file.name}.{os.getpid()}.part")
-        part.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        part.replace(self._file)
+    async def extend(self, id: str, name: str | None, given: Sequence[Given]) -> Named:
+        """Another name, and further terms. What is given wins over what is there."""
 
-    def wanted(self, fields: Fields, source: str, target: str) -> Glossary | None:
+        def edit(every: Every) -> Named:
+            found = _found(every, id)
+            dictionaries = dict(found.dictionaries)
+            for one in given:
+                old = dictionaries.get(one.pair)
+                new = read(self._limits, one)
+                dictionaries[one.pair] = (
+                    dictionary_of(self._limits, {**old.entries, **new.entries}) if old else new
+                )
+            named = found.name if name is None else _checked_name(name)
+            every[id] = replace(found, name=named, dictionaries=dictionaries)
+            return every[id]
+
+        return await self._change(edit)
+
+    async def replace(self, id: str, given: Given) -> Dictionary:
+        def edit(every: Every) -> Dictionary:
+            found, new = _found(every, id), read(self._limits, given)
+            every[id] = replace(found, dictionaries={**found.dictionaries, given.pair: new})
+            return new
+
+        return await self._change(edit)
+
+    async def remove(self, id: str, pair: Pair) -> None:
+        def edit(every: Every) -> None:
+            found = _found(every, id)
+            if pair not in found.dictionaries:
+                raise Refusal(404, "Dictionary not found")
+            left = {own: one for own, one in found.dictionaries.items() if own != pair}
+            every[id] = replace(found, dictionaries=left)
+
+        await self._change(edit)
+
+    async def delete(self, id: str) -> None:
+        def edit(every: Every) -> None:
+            _found(every, id)
+            del every[id]
+
+        await self._change(edit)
+
+    async def wanted(self, fields: Fields, source: str, target: str) -> Glossary | None:
         """The terms that a request asks for; of several glossaries the first that knows a term wins."""
         names = [*fields.names("glossary_id"), *fields.names("glossary_ids")]
         if not names:
             return None
+        if len(names) > _MOST_AT_ONCE:
+            raise Refusal(400, f"Bad request: at most {_MOST_AT_ONCE} glossaries at once")
         if not source:
             raise Refusal(400, "Value for 'source_lang' is required with a glossary.")
         pair = base(source), base(target)
@@ -112,65 +133,125 @@ class Glossaries:
         if len(known) == 1:
             return known[0].glossary
         merged: dict[str, str] = {}
-        for one in known:
-            merged = one.entries | merged
-        return Dictionary(merged).glossary
+        for one in reversed(known):
+            merged |= one.entries
+        return (await asyncio.to_thread(dictionary_of, self._limits, merged)).glossary
 
-    def dictionary(self, fields: Fields) -> tuple[Pair, Dictionary]:
-        """Of a request: `source_lang`, `target_lang`, `entries`, `entries_format`."""
-        text, form = fields.text("entries"), fields.text("entries_format", "tsv")
-        if len(text) > self._limits.glossary_bytes:
-            raise Refusal(413, f"More than {self._limits.glossary_bytes} characters of entries")
-        if form not in ("tsv", "csv"):
-            raise Refusal(400, "Value for 'entries_format' must be tsv or csv")
-        return pair_of(fields), Dictionary(_entries(text, form))
+    async def _change(self, edit: Callable[[Every], T]) -> T:
+        """It is done as a whole, also if the client that asked for it has left."""
+        task = asyncio.get_running_loop().create_task(self._in_turn(edit))
+        task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        return await asyncio.shield(task)
 
+    async def _in_turn(self, edit: Callable[[Every], T]) -> T:
+        def work() -> tuple[Every, T]:
+            every = dict(self._all)
+            result = edit(every)
+            self._check(every)
+            if self._file is not None:
+                _save(self._file, every)
+            return every, result
 
-def pair_of(fields: Fields) -> Pair:
-    pair = base(fields.text("source_lang")), base(fields.text("target_lang"))
-    if pair[0] == pair[1]:
-        raise Refusal(400, "Value for 'target_lang' must be another language than 'source_lang'")
-    return pair
+        async with self._turn:
+            self._all, result = await asyncio.to_thread(work)
+        return result
 
+    def _check(self, every: Every) -> None:
+        """Refuse more than there is room for, of all clients."""
+        limits = self._limits
+        dictionaries = [one for named in every.values() for one in named.dictionaries.values()]
+        for what, found, most in (
+            ("glossaries", len(every), limits.glossaries),
+            ("terms", sum(len(one.entries) for one in dictionaries), limits.glossaries_terms),
+            ("bytes", sum(one.size + _OVERHEAD for one in dictionaries), limits.glossaries_bytes),
+        ):
+            if found > most:
+                raise Refusal(456, f"Quota exceeded: all glossaries together may have {most:,} {what}")
 
-def _entries(text: str, form: str) -> dict[str, str]:
-    lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
-    entries: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        columns = [part.strip() for part in _columns(line, form, number)]
-        if len(columns) < 2 or not columns[0] or not columns[1]:
-            raise Refusal(400, f"Bad request: line {number} of the entries needs a source and a target term")
-        if columns[0] in entries:
-            raise Refusal(400, f"Bad request: line {number} of the entries has a source term again")
-        entries[columns[0]] = columns[1]
-    return entries
+    def _load(self, file: Path) -> Every:
+        most = _ESCAPED * self._limits.glossaries_bytes
+        try:
+            if not file.is_file() or file.stat().st_size > most:
+                raise UserError(f"{file}: not a file of at most {most:,} bytes; name another")
+            content = _unsealed(file.read_bytes())
+            every = {one["glossary_id"]: self._named(one) for one in content}
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(
+                f"{file}: not a file of glossaries that this server wrote; name another"
+            ) from None
+        except Refusal as refusal:
+            raise UserError(f"{file}: {refusal.message}") from None
+        try:
+            self._check(every)
+        except Refusal as refusal:
+            raise UserError(f"{file}: {refusal.message}") from None
+        return every
 
-
-def _columns(line: str, form: str, number: int) -> list[str]:
-    if form == "tsv":
-        return line.split("\t")
-    try:
-        return next(csv.reader([line], strict=True))
-    except csv.Error:
-        raise Refusal(400, f"Bad request: line {number} of the entries is not CSV") from None
-
-
-def _load(file: Path) -> Iterable[Named]:
-    try:
-        content = json.loads(file.read_bytes())
-        return [
-            Named(
-                one["glossary_id"],
-                one["name"],
-                one["creation_time"],
-                {
-                    (own["source_lang"], own["target_lang"]): Dictionary(dict(own["entries"]))
-                    for own in one["dictionaries"]
-                },
+    def _named(self, content: Any) -> Named:
+        dictionaries = {
+            (str(own["source_lang"]), str(own["target_lang"])): dictionary_of(
+                self._limits, {str(term): str(name) for term, name in own["entries"].items()}
             )
-            for one in content
-        ]
+            for own in content["dictionaries"]
+        }
+        id, name, created = (str(content[key]) for key in ("glossary_id", "name", "creation_time"))
+        return Named(id, _checked_name(name), created, dictionaries)
+
+
+def _found(every: Every, name: str) -> Named:
+    if name not in every:
+        raise Refusal(404, "Glossary not found")
+    return every[name]
+
+
+def _checked_name(name: str) -> str:
+    if not name or len(name) > LONGEST_NAME:
+        raise Refusal(400, f"Bad request: a glossary needs a name of at most {LONGEST_NAME} characters")
+    return name
+
+
+def _save(file: Path, every: Every) -> None:
+    try:
+        with replacing(file, 0o600) as stream:
+            digest = hashlib.sha256()
+            for piece in _written(every):
+                data = piece.encode("utf-8")
+                digest.update(data)
+                stream.write(data)
+            stream.write(_end(digest.hexdigest(), first=not every))
     except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    except (ValueError, TypeError, KeyError, RecursionError, Refusal):
-        raise UserError(f"{file}: not a file of glossaries that this server wrote; name another") from None
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        told = "the disk of the server is full" if full else "the server cannot write its file"
+        raise Refusal(507 if full else 503, f"The glossaries are as they were: {told}") from None
+
+
+def _written(every: Every) -> Iterator[str]:
+    """A JSON list, a dictionary a piece, without its end."""
+    yield "["
+    for number, one in enumerate(every.values()):
+        head = {"glossary_id": one.id, "name": one.name, "creation_time": one.created}
+        told = json.dumps(head, ensure_ascii=False)
+        yield f'{"," if number else ""}\n{told[:-1]}, "dictionaries": ['
+        for place, ((src, tgt), own) in enumerate(one.dictionaries.items()):
+            content = {"source_lang": src, "target_lang": tgt, "entries": dict(own.entries)}
+            yield f"{',' if place else ''}\n {json.dumps(content, ensure_ascii=False)}"
+        yield "]}"
+
+
+def _end(sha256: str, first: bool) -> bytes:
+    """The last entry is the hash of all before it."""
+    return f"{'' if first else ','}\n{json.dumps({_SEAL: sha256})}\n]\n".encode("ascii")
+
+
+def _unsealed(raw: bytes) -> list[Any]:
+    """The glossaries in a file. One that an earlier version wrote has no hash."""
+    content = json.loads(raw)
+    if content and set(content[-1]) == {_SEAL}:
+        end = _end(str(content.pop()[_SEAL]), first=not content)
+        if raw[-len(end) :] != end or end != _end(hashlib.sha256(raw[: -len(end)]).hexdigest(), not content):
+            raise ValueError(_SEAL)
+    return content

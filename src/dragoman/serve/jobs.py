@@ -1,8 +1,11 @@
-"""Documents in work: each has a random name, is kept for a while, and goes when there are too many."""
+"""Documents in work: each has a random name, is kept for a while, and goes when there are too many.
+
+They are in memory alone. Their bytes are counted from the upload until the client has the result, or until
+they are too old.
+"""
 
 import asyncio
 import secrets
-import time
 from dataclasses import dataclass, field
 
 from dragoman.serve.documents import Documents
@@ -13,17 +16,25 @@ from dragoman.serve.service import Pair, Wish
 _AT_ONCE = 2
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    name: str
+    name: str = field(repr=False)
     characters: int
-    id: str = field(default_factory=lambda: secrets.token_hex(16))
-    key: str = field(default_factory=lambda: secrets.token_hex(32))
-    begun: float = field(default_factory=time.monotonic)
+    size: int
+    """Bytes that are held for it."""
+    id: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+    key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     running: bool = False
-    result: bytes | None = None
+    fetched: bool = False
+    result: bytes | None = field(default=None, repr=False)
     error: str | None = None
     task: "asyncio.Task[None] | None" = None
+    expiry: asyncio.TimerHandle | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Nothing more is done for it."""
+        return self.task is None or self.task.done()
 
     async def finished(self) -> None:
         if self.task is not None:
@@ -36,16 +47,30 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
+    @property
+    def held(self) -> int:
+        """Bytes of all documents."""
+        return sum(job.size for job in self._jobs.values())
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
     def start(self, data: bytes, name: str, pair: Pair, wish: Wish) -> Job:
-        self._forget_old()
-        job = Job(name, len(data.decode("utf-8", "ignore")))
+        limits = self._limits
+        at_work = [job.size for job in self._jobs.values() if not job.ready]
+        if len(at_work) >= limits.documents or sum(at_work) + len(data) > limits.documents_bytes:
+            raise busy("Slowdown: too many documents wait already", seconds=10)
+        self._make_room(limits.documents - 1, limits.documents_bytes - len(data))
+        job = Job(name, len(data.decode("utf-8", "ignore")), len(data))
         self._jobs[job.id] = job
-        job.task = asyncio.get_running_loop().create_task(self._work(job, data, pair, wish))
+        loop = asyncio.get_running_loop()
+        job.expiry = loop.call_later(limits.document_kept_s, self.drop, job)
+        job.task = loop.create_task(self._work(job, data, pair, wish))
         return job
 
     def find(self, name: str) -> Job:
         job = self._jobs.get(name)
-        if job is None or time.monotonic() - job.begun > self._limits.document_kept_s:
+        if job is None or job.fetched:
             raise Refusal(404, "There is no such document")
         return job
 
@@ -53,6 +78,8 @@ class Jobs:
         self._jobs.pop(job.id, None)
         if job.task is not None:
             job.task.cancel()
+        if job.expiry is not None:
+            job.expiry.cancel()
 
     def close(self) -> None:
         for job in list(self._jobs.values()):
@@ -70,14 +97,15 @@ class Jobs:
             job.error = f"The document took more than {self._limits.document_s:g} s"
         except Exception:  # what went wrong may hold text of the document
             job.error = "The document could not be translated"
+        job.size = len(job.result or b"")
+        self._make_room(self._limits.documents, self._limits.documents_bytes)
+        if self.held > self._limits.documents_bytes:  # all others are in work: this one does not fit
+            job.result, job.size, job.error = None, 0, "There is no room for the translated document"
 
-    def _forget_old(self) -> None:
-        """What is too old, and if there are still too many, what has been ready for longest."""
-        for job in list(self._jobs.values()):
-            if time.monotonic() - job.begun > self._limits.document_kept_s:
-                self.drop(job)
-        ready = [job for job in self._jobs.values() if job.task is None or job.task.done()]
-        if len(self._jobs) >= self._limits.documents and ready:
-            self.drop(ready[0])
-        if len(self._jobs) >= self._limits.documents:
-            raise busy("Slowdown: too many documents wait already", seconds=10)
+    def _make_room(self, documents: int, size: int) -> None:
+        """Drop what has been ready for longest until no more than so many documents and bytes are left."""
+        while len(self) > documents or self.held > size:
+            ready = next((job for job in self._jobs.values() if job.ready), None)
+            if ready is None:
+                return
+            self.drop(ready)

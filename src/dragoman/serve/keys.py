@@ -1,14 +1,18 @@
 """Keys of clients, from a file with one a line; blank lines, and lines that begin with #, are skipped."""
 
+import asyncio
 import hashlib
 import hmac
+import stat
+from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 
 from dragoman.errors import UserError
 
-SHORTEST = 8
+SHORTEST = 16
 _LARGEST_FILE = 1 << 20
+_MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 
 
 class Keys:
@@ -33,16 +37,73 @@ class Keys:
         keys = {number: key for number, key in keys.items() if key and not key.startswith("#")}
         for number, key in keys.items():
             if len(key) < SHORTEST or " " in key:
-                raise UserError(f"{path}:{number}: a key has at least {SHORTEST} characters and no space")
+                told = f"a key has at least {SHORTEST} characters and no space; {_MAKE_ONE}"
+                raise UserError(f"{path}:{number}: {told}")
         if not keys:
             raise UserError(f"{path}: there is no key in it; write one a line")
         return cls(keys.values())
+
+    def name_of(self, key: object) -> str | None:
+        """A name for whoever has this key, which does not tell the key; None if it is none of ours."""
+        return "key " + _hash(str(key)).hex()[:16] if key in self else None
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, str):
             return False
         given = _hash(key)
         return bool(sum(hmac.compare_digest(given, known) for known in self._hashes))
+
+
+def exposed(path: Path) -> str | None:
+    """A warning, where other users of this machine can read or change the file."""
+    mode = path.stat().st_mode
+    if not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
+        return None
+    return f"{path}: other users of this machine can read or change the keys; chmod 600 {path}"
+
+
+class Guesses:
+    """Wrong keys are answered late, once an address has sent several. Right ones never wait.
+
+    Nothing else waits meanwhile, and no place of a request is taken. At most `most` answers wait at once; one
+    more sends the oldest of them.
+    """
+
+    FREE = 10
+    """Wrong keys of one address that are answered at once. They are forgotten after `FORGOTTEN_S`."""
+    FORGOTTEN_S = 60.0
+    DELAY_S = 2.0
+    ADDRESSES = 4096
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._waiting: dict[asyncio.Event, None] = {}
+
+    async def wrong(self, address: str) -> None:
+        """Called before a wrong key is refused; returns when it is time."""
+        now = asyncio.get_running_loop().time()
+        count, since = self._wrong.pop(address, (0, now))
+        if now - since > self.FORGOTTEN_S:
+            count, since = 0, now
+        self._wrong[address] = count + 1, since
+        if len(self._wrong) > self.ADDRESSES:
+            self._wrong.popitem(last=False)
+        if count < self.FREE:
+            return
+        if len(self._waiting) >= self._most:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.set()
+        sent = asyncio.Event()
+        self._waiting[sent] = None
+        try:
+            async with asyncio.timeout(self.DELAY_S):
+                await sent.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.pop(sent, None)
 
 
 def _hash(key: str) -> bytes:

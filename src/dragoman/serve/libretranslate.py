@@ -8,10 +8,10 @@ from fastapi.responses import JSONResponse
 
 from dragoman.serve.apertium import translate_form
 from dragoman.serve.documents import Documents, name_with_suffix, supported
+from dragoman.serve.download import Download
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.jobs import Jobs
 from dragoman.serve.languages import base, name_of
-from dragoman.serve.own import attachment
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Translated, Wish
 
@@ -100,8 +100,7 @@ def _add_files(router: APIRouter, service: Service, jobs: Jobs) -> None:
         job = jobs.find(PurePath(name).stem)
         if job.result is None:
             raise Refusal(404, "There is no such file")
-        headers = {"Content-Disposition": attachment(job.name)}
-        return Response(job.result, media_type="application/octet-stream", headers=headers)
+        return Download(job.result, job.name)
 
 
 async def _translate(service: Service, documents: Documents, fields: Fields, probe: bool) -> dict[str, Any]:

@@ -5,16 +5,21 @@
     target   Drücken Sie {k1} am {k2}.
     unmasked Drücken Sie <x>Enter</x> am Herzmonitor.
 
-A translator that can insist on terms is asked to (`decode/lexical.py`); this is for those that cannot.
+A translator that can insist on terms is asked to (`decode/rules/lexical.py`); this is for those that cannot.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dragoman.text.glossary import Glossary
 from dragoman.text.normalize import nfc
 from dragoman.text.spans import Span, find
+
+_PLACEHOLDER = re.compile(r"\{k+[0-9]+\}")
+_NAMES = re.compile(r"\{(k+)")
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,7 @@ class Masked:
     def unmask(self, translation: str) -> str:
         if not self.behind:
             return translation
-        pattern = "|".join(map(re.escape, self.behind))
-        return re.sub(pattern, lambda found: self.behind[found[0]], translation)
+        return _PLACEHOLDER.sub(lambda found: self.behind.get(found[0], found[0]), translation)
 
 
 def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] = ()) -> Masked:
@@ -35,13 +39,13 @@ def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] =
     places = list(_elements(text, ignored)) if ignored else []
     if glossary is not None:
         text = nfc(text) if not places else text
-        taken = [(start, end) for start, end, _ in places] + [(one.start, one.end) for one in find(text)]
-        for match in glossary.matches(text) if nfc(text) == text else ():
-            if all(match.end <= start or end <= match.start for start, end in taken):
-                places.append((match.start, match.end, match.targets[0]))
-    name = "k"
-    while f"{{{name}" in text:
-        name += "k"
+        taken = _Taken([*((start, end) for start, end, _ in places), *((s.start, s.end) for s in find(text))])
+        places += [
+            (match.start, match.end, match.targets[0])
+            for match in (glossary.matches(text) if nfc(text) == text else ())
+            if not taken.any(match.start, match.end)
+        ]
+    name = "k" * (1 + max((len(found[1]) for found in _NAMES.finditer(text)), default=0))
     parts: list[str] = []
     behind: dict[str, str] = {}
     at = 0
@@ -53,17 +57,32 @@ def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] =
     return Masked("".join([*parts, text[at:]]), behind)
 
 
+class _Taken:
+    """Parts of a text that are not free any more."""
+
+    def __init__(self, places: list[tuple[int, int]]) -> None:
+        ordered = sorted(places)
+        self._starts = [start for start, _ in ordered]
+        self._ends = list(accumulate((end for _, end in ordered), max))
+
+    def any(self, start: int, end: int) -> bool:
+        """Whether one of them lies in this part or reaches into it."""
+        before = bisect_left(self._starts, end)
+        return before > 0 and self._ends[before - 1] > start
+
+
 def _elements(text: str, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
     """The outermost elements of these names, from tag to tag; one that is never closed is let be."""
     wanted = {name.lower() for name in names}
     tags = [(span, name) for span in find(text, ("tag",)) if (name := _name(span)) in wanted]
+    last_closing = {name: number for number, (span, name) in enumerate(tags) if span.text.startswith("</")}
     depth, begun, opened = 0, 0, ""
     for number, (span, name) in enumerate(tags):
         if depth == 0 and not span.text.startswith("</"):
             begun, opened = span.start, name
             if span.text.endswith("/>"):
                 yield span.start, span.end, span.text
-            elif any(other == name and one.text.startswith("</") for one, other in tags[number + 1 :]):
+            elif last_closing.get(name, -1) > number:
                 depth = 1
         elif depth and name == opened and not span.text.endswith("/>"):
             depth += -1 if span.text.startswith("</") else 1

@@ -1,6 +1,6 @@
 """A translation memory in which similar sentences are found, with how similar they are.
 
-Candidates share rare words with the text (an inverted index over words as `data/match.py` normalises them);
+Candidates share rare words with the text (an inverted index over normalised words);
 their edit distance in characters decides, counted bit-parallel (Myers 1999, in the form of Hyyrö 2003).
 """
 
@@ -15,8 +15,8 @@ import yaml
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import read_pairs
 from dragoman.data.languages import languages_of
-from dragoman.data.match import normalise
 from dragoman.data.prepared import Prepared
+from dragoman.data.text_hash import normalise
 from dragoman.errors import UserError
 from dragoman.serve.languages import resolve
 

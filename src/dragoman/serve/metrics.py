@@ -11,6 +11,9 @@ _HELP = {
     "dragoman_translated_sentences_total": "Sentences that a translator was given.",
     "dragoman_cached_sentences_total": "Sentences whose translation was remembered.",
     "dragoman_batches_total": "Batches that translators were given.",
+    "dragoman_wrong_keys_total": "Requests with a key that is none of ours.",
+    "dragoman_dropped_connections_total": "Connections that were closed to make room for others.",
+    "dragoman_malformed_requests_total": "Connections on which no HTTP came, or more than is allowed of it.",
 }
 
 

@@ -2,19 +2,18 @@
 
 import asyncio
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.errors import UserError
+from dragoman.serve.dictionaries import glossary_of
 from dragoman.serve.documents import Documents, name_with_suffix, supported
+from dragoman.serve.download import Download
 from dragoman.serve.languages import name_of
 from dragoman.serve.memory import FuzzyMatch
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Translated, Wish
-from dragoman.text.glossary import Entry, Glossary
 
 
 class _Closed(BaseModel):
@@ -140,7 +139,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
         wish = Wish(
             n_best=asked.alternatives + 1,
             align=asked.details,
-            glossary=_glossary(asked.glossary),
+            glossary=await asyncio.to_thread(glossary_of, asked.glossary) if asked.glossary else None,
             split=asked.split,
         )
         found: list[Translation] = []
@@ -167,12 +166,11 @@ def _add_documents(router: APIRouter, service: Service, documents: Documents) ->
         data = await file.read()
         name = name_with_suffix(file.filename or "", data)
         written, outcome = await documents.translate(data, name, service.pair(source, target))
-        headers = {
-            "Content-Disposition": attachment(name),
+        counts = {
             "X-Units-Translated": str(len(outcome.texts)),
             "X-Units-Left": str(len(outcome.left)),
         }
-        return Response(written, media_type="application/octet-stream", headers=headers)
+        return Download(written, name, counts)
 
 
 def metrics_router_of(service: Service) -> APIRouter:
@@ -184,11 +182,6 @@ def metrics_router_of(service: Service) -> APIRouter:
         return PlainTextResponse(service.metrics.exposition(gauges))
 
     return router
-
-
-def attachment(name: str) -> str:
-    """A header for a file to save, whatever characters its name has."""
-    return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
 
 async def matches(
@@ -263,15 +256,6 @@ def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
 
 def _match(one: FuzzyMatch) -> Match:
     return Match(source=one.source, target=one.target, quality=one.quality)
-
-
-def _glossary(terms: dict[str, str]) -> Glossary | None:
-    if not terms:
-        return None
-    try:
-        return Glossary([Entry(term, (name,) if name else ()) for term, name in terms.items()])
-    except UserError as error:
-        raise Refusal(400, str(error)) from None
 
 
 def _info(service: Service) -> Info:

@@ -1,198 +1,309 @@
-"""uvicorn's HTTP with what it lacks: a time by which a request has to be there, connections that are closed
-only when nothing comes on them, and cheap refusals.
+"""HTTP/1.1 on one connection: h11 reads and writes it, and this decides how much of it, until when, and who
+closes.
 
-A server at its limit is asked most of all. There a request that came as a whole is answered before anything
-takes it apart: no parser, no task, no application, and one line in the log for all of a second. Whatever is
-out of the ordinary goes the usual way, where the gate refuses it.
+    idle ─ first byte ─▶ head ─▶ body ─▶ work ─▶ sending ─▶ idle …      or ─▶ ending, and closed
+
+Every stage but work has a time limit (work has one in the gate), a head has a size, and what comes is looked
+at in small steps: whatever a client sends, the event loop is soon free for the others.
 """
 
 import asyncio
 import contextlib
-import json
-import logging
-import re
-import selectors
+import select
 import socket
-from http import HTTPStatus
+from collections.abc import Callable
 from typing import Any
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dragoman.serve.gate import BEGUN, OPEN, SLOWDOWN, Gate
+from dragoman.serve.clients import network_of
+from dragoman.serve.connections import SAID_EVERY_S, Connections, Stage
+from dragoman.serve.exchange import Exchange, scope_of
+from dragoman.serve.gate import Gate
+from dragoman.serve.incoming import Incoming, Malformed
 from dragoman.serve.limits import Limits
-from dragoman.serve.refusal import Dialect, busy, dialect_of, shape
+from dragoman.serve.outgoing import Outgoing
+from dragoman.serve.seldom import Seldom
+from dragoman.serve.shed import Shedder, raw_answer
 
-log = logging.getLogger("dragoman.serve")
-
-_START = re.compile(rb"(GET|POST) (/[^ ?%\r\n]*)(?:\?[^ \r\n]*)? HTTP/1\.1\r\n")
-SAID_EVERY_S = 1.0
-_NO_HTTP = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n"
-)
-_UNUSUAL = (b"transfer-encoding", b"expect", b"upgrade")
-
-
-def whole_request(data: bytes, most: int) -> tuple[str, str] | None:
-    """Method and path, where these bytes are one ordinary request from beginning to end."""
-    start = _START.match(data)
-    head, end, body = data.partition(b"\r\n\r\n")
-    if start is None or not end or len(head) > most:
-        return None
-    lines = head.split(b"\r\n")[1:]
-    fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    if len(fields) != len(lines) or any(name in fields for name in _UNUSUAL):
-        return None
-    if fields.get(b"connection", b"keep-alive").lower() != b"keep-alive":
-        return None
-    if fields.get(b"content-length", b"0") != b"%d" % len(body):
-        return None
-    return start[1].decode("ascii"), start[2].decode("latin-1")
+EVENTS_A_TURN = 64
+"""Pieces of HTTP (a head, a chunk, an end) that are handled before others have their turn."""
+_DISCARDED = 1 << 16
+"""A body that nobody wants is read to its end if no more than this is left, and the connection stays."""
+_ENDING_S = 2.0
+_UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
+_QUIET = (Stage.NEW, Stage.IDLE)
 
 
-class Shedder:
-    """Ready answers for a gate that is full."""
+class Wiring:
+    """What all connections of a server share."""
 
-    def __init__(self, gate: Gate, most: int) -> None:
-        self._gate, self._most = gate, most
-        self._answers: dict[Dialect, bytes] = {}
-        self._unsaid = 0
-
-    def answer(self, data: bytes) -> bytes | None:
-        """What to send to who sent this; None where the gate itself has to see it."""
-        if not self._gate.full or (asked := whole_request(data, self._most)) is None or asked[1] in OPEN:
-            return None
-        dialect = dialect_of(*asked)
-        self._gate.metrics.request(dialect, 503, 0.0)
-        if not self._unsaid:
-            asyncio.get_running_loop().call_later(SAID_EVERY_S, self._say)
-        self._unsaid += 1
-        if dialect not in self._answers:
-            self._answers[dialect] = _rendered(dialect, self._gate)
-        return self._answers[dialect]
-
-    def _say(self) -> None:
-        log.info("%d requests refused at once with 503", self._unsaid)
-        self._unsaid = 0
+    def __init__(self, gate: Gate, limits: Limits, connections: Connections) -> None:
+        self.gate, self.limits, self.connections = gate, limits, connections
+        self.shedder = Shedder(gate, limits.header_bytes)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.malformed = Seldom("%d connections on which no HTTP came, or more than is allowed", SAID_EVERY_S)
 
 
-def _rendered(dialect: Dialect, gate: Gate) -> bytes:
-    refusal = busy(SLOWDOWN, 503)
-    body = json.dumps(shape(dialect, refusal.status, refusal.message)).encode("utf-8")
-    headers = {"Content-Length": str(len(body)), "Content-Type": "application/json"}
-    headers |= refusal.headers | dict(gate.headers)
-    lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
-    lines += [f"{name.lower()}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+class Connection(asyncio.BufferedProtocol):
+    _transport: asyncio.Transport
 
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring, self._limits, self._all = wiring, wiring.limits, wiring.connections
+        self._loop = asyncio.get_running_loop()
+        self._incoming = Incoming(self._limits)
+        self._http = self._incoming.http
+        self._step: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = 0.0
+        self._half_closed = False
+        self.exchange: Exchange | None = None
 
-class Timed(H11Protocol):
-    """A connection that knows since when it waits. uvicorn waits for ever for the rest of a head."""
+    # What asyncio calls.
 
-    limits: Limits
-    _deadline: asyncio.TimerHandle | None = None
-    _begun = 0.0
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport, self._outgoing = transport, Outgoing(transport)
+        self._client = _address(transport.get_extra_info("peername"))
+        self._server = _address(transport.get_extra_info("sockname"))
+        self._network = network_of(self._client[0] if self._client else "")
+        self._all.opening -= 1
+        self._all.move(self, Stage.NEW)
+        self._arm(_ENDING_S if self._all.draining else self._limits.receive_s, self._idle_too_long)
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.timeout_keep_alive = self.limits.idle_s
-        self._await_head()
+    def get_buffer(self, sizehint: int) -> bytearray:
+        del sizehint
+        return self._all.buffer
 
-    def data_received(self, data: bytes) -> None:
-        if self._deadline is None:
-            self._begun = self.loop.time()
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._forget()  # a request is in work, and the gate looks at the clock
-            self.scope.setdefault(BEGUN, self._begun)  # type: ignore[typeddict-item]
-        elif self.at_a_beginning():  # it was the rest of a body that nobody wanted
-            self.rest()
-        elif self._deadline is None:
-            self._await_head()
+    def buffer_updated(self, nbytes: int) -> None:
+        stage = self._all.stage(self)
+        if stage is None or stage is Stage.ENDING:
+            return
+        data = bytes(memoryview(self._all.buffer)[:nbytes])
+        if stage in _QUIET:
+            if (answer := self._wiring.shedder.answer(data, self._network)) is not None:
+                self.write(answer)
+                self.answered()
+                return
+            self._begin()
+        self._incoming.add(data)
+        if self._step is None:
+            self._parse()
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._forget()  # from here on the connection is idle
+    def eof_received(self) -> bool:
+        """Who closes its side before there is an answer wants none: the connection ends."""
+        self._half_closed = True
+        return self._all.stage(self) is Stage.SENDING
 
-    def timeout_keep_alive_handler(self) -> None:
+    def pause_writing(self) -> None:
+        self._outgoing.pause()
+        self._arm(self._limits.send_s, self.abort)
+
+    def resume_writing(self) -> None:
+        stage = self._all.stage(self)
+        if stage in (Stage.WORK, Stage.BODY):
+            self._disarm()
+        self._outgoing.resume()
+        if stage is Stage.SENDING and self._outgoing.done:
+            self._after_answer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._disarm()
+        if self._step is not None:
+            self._step.cancel()
+        self._all.remove(self)
+        self._outgoing.clear()
+        if self.exchange is not None and not self.exchange.ended:
+            self.exchange.leave()
+
+    # What comes.
+
+    def _begin(self) -> None:
+        """The first byte of a request is there."""
+        self._begun = self._loop.time()
+        self._all.move(self, Stage.HEAD)
+        self._arm(self._limits.receive_s, self.abort)
+
+    def _parse(self) -> None:
+        """A few pieces of what has come. The rest of them has to wait for the next turn of the loop."""
+        self._step = None
+        for _ in range(EVENTS_A_TURN):
+            if self._all.stage(self) in (None, Stage.ENDING, Stage.SENDING):
+                return
+            try:
+                event = self._incoming.next_event()
+            except Malformed as error:
+                self._refuse(error)
+                return
+            if event is h11.PAUSED:  # the next request waits until this one is answered
+                self._transport.pause_reading()
+                return
+            if event is h11.NEED_DATA:
+                if self.exchange is None or self.exchange.ended or not self.exchange.body_full:
+                    self._transport.resume_reading()
+                return
+            self._handle(event)
+        self._transport.pause_reading()
+        self._step = self._loop.call_soon(self._parse)
+
+    def _handle(self, event: Any) -> None:
+        if isinstance(event, h11.Request):
+            self._disarm()  # from here on the gate looks at the clock
+            self._all.move(self, Stage.BODY)
+            scope = scope_of(event, self._client, self._server, self._begun)
+            self.exchange = Exchange(self, self._http, scope)
+            task = self._loop.create_task(self.exchange.run(self._wiring.gate))
+            self._wiring.tasks.add(task)
+            task.add_done_callback(self._wiring.tasks.discard)
+            return
+        assert self.exchange is not None
+        ended = isinstance(event, h11.EndOfMessage)
+        if self.exchange.ended:  # nobody wants the body
+            if ended:
+                self._next_request()
+        elif ended:
+            self._all.move(self, Stage.WORK)
+            self.exchange.end_of_body()
+        elif isinstance(event, h11.Data):
+            self.exchange.feed(event.data)
+            if self.exchange.body_full:
+                self._transport.pause_reading()
+
+    def _refuse(self, error: Malformed) -> None:
+        """There is one answer: if the application has begun, it is its own, else it is this one, and the
+        application is told that nobody listens."""
+        self._wiring.malformed.note()
+        self._wiring.gate.metrics.count("dragoman_malformed_requests_total")
+        if self.exchange is not None and not self.exchange.ended:
+            self.exchange.leave()
+        if self._http.our_state in _UNANSWERED:
+            self.write(raw_answer(error.status, {"error": error.message}, {"Connection": "close"}))
+        self._end()
+
+    # What the exchange calls.
+
+    @property
+    def closing(self) -> bool:
+        """Told to the client with its answer. A large body that nobody wants is not waited for."""
+        if self._all.draining:
+            return True
+        if self._http.their_state is not h11.SEND_BODY or self.exchange is None:
+            return False
+        lengths = [value for name, value in self.exchange.scope["headers"] if name == b"content-length"]
+        return not lengths or int(lengths[0][:18]) > _DISCARDED
+
+    def write(self, data: bytes) -> None:
+        self._outgoing.add(data)
+
+    async def sent(self) -> None:
+        await self._outgoing.sent()
+
+    def body_taken(self) -> None:
+        if self._step is None and self._http.their_state is h11.SEND_BODY:
+            self._transport.resume_reading()
+
+    def answered(self) -> None:
+        if self._outgoing.done:
+            self._after_answer()
+        else:
+            self._all.move(self, Stage.SENDING)
+            self._transport.pause_reading()
+
+    # What ends a request, or the connection.
+
+    def _after_answer(self) -> None:
+        if self._http.our_state is h11.MUST_CLOSE or self._all.draining or self._half_closed:
+            self._end()
+        elif self._http.their_state is h11.SEND_BODY:  # nobody wants the rest
+            self._all.move(self, Stage.BODY)
+            self._arm(self._limits.receive_s, self.abort)
+            self._go_on()
+        else:
+            self._next_request()
+
+    def _next_request(self) -> None:
+        self._incoming.next_request()
+        self.exchange = None
+        if self._incoming.begun:
+            self._begin()
+            self._go_on()
+        else:
+            self._rest()
+            self._transport.resume_reading()
+
+    def _go_on(self) -> None:
+        """With what has come meanwhile."""
+        if self._step is None:
+            self._step = self._loop.call_soon(self._parse)
+
+    def _rest(self) -> None:
+        """Until the next request, for as long as an idle connection stays."""
+        self._all.move(self, Stage.IDLE)
+        self._arm(self._limits.idle_s, self._idle_too_long)
+
+    def _idle_too_long(self) -> None:
+        if not self.drop():
+            self._rest()
+
+    def drop(self) -> bool:
         """A request may have come that this loop has not read yet. To close now would lose it: the system
         answers what comes on a closed connection with a reset. And the client has to learn of the end at
         once: asyncio closes in its next turn, and a request that comes until then is lost as well."""
-        if _unread(self.transport):
-            self.rest()
-            return
-        with contextlib.suppress(OSError):
-            self.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
-        super().timeout_keep_alive_handler()
+        if self._all.stage(self) not in _QUIET:
+            self.abort()
+        elif _unread(self._transport):
+            return False
+        else:
+            with contextlib.suppress(OSError):
+                self._transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            self._end()
+        return True
 
-    def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP. There is one answer: if the application has begun, it is its own, else it is
-        this one, and the application is told that nobody listens. h11, asked by uvicorn, would raise where
-        the request was half there: a body that breaks off after an answer, or after HEAD."""
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            told = json.dumps({"error": msg}).encode("utf-8")
-            self.transport.write(_NO_HTTP % len(told) + told)
-        if not self.transport.is_closing():
-            self.transport.close()
+    def drain(self) -> None:
+        if self._all.stage(self) in _QUIET:
+            self.drop()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        super().connection_lost(exc)
+    def abort(self) -> None:
+        self._disarm()
+        self._transport.abort()
 
-    def at_a_beginning(self) -> bool:
-        """Nothing of a request is there yet, and none is being answered."""
-        idle = self.cycle is None or self.cycle.response_complete
-        return idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-
-    def rest(self) -> None:
-        """Until the next request, for as long as an idle connection stays."""
-        self._forget()
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
-        )
-
-    def _await_head(self) -> None:
-        self._begun = self.loop.time()
-        self._deadline = self.loop.call_later(self.limits.receive_s, self._close)
-
-    def _close(self) -> None:
-        self._deadline = None
-        if not self.transport.is_closing():
-            self.transport.abort()
-
-    def _forget(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-
-def protocol_of(limits: Limits, gate: Gate) -> type[H11Protocol]:
-    """Connections with these limits; what comes whole while the gate is full is answered at once."""
-    shedder, own = Shedder(gate, limits.header_bytes), limits
-
-    class Protocol(Timed):
-        limits = own
-
-        def data_received(self, data: bytes) -> None:
-            if gate.full and self.at_a_beginning() and (answer := shedder.answer(data)) is not None:
-                self.transport.write(answer)
-                self.rest()
+    def _end(self) -> None:
+        """Close when all is sent. If a client is still sending, its side stays open for a moment: whoever
+        finds the connection closed while it sends may never read the answer."""
+        sending = self._all.stage(self) in (Stage.HEAD, Stage.BODY) or self._http.their_state is h11.SEND_BODY
+        self._all.move(self, Stage.ENDING)
+        self._arm(_ENDING_S, self.abort)
+        self._incoming.clear()
+        try:
+            if sending and not self._transport.get_write_buffer_size():
+                self._transport.write_eof()
+                self._transport.resume_reading()
             else:
-                super().data_received(data)
+                self._transport.close()
+        except OSError:  # the client has gone
+            self._transport.abort()
 
-    return Protocol
+    def _arm(self, seconds: float, then: Callable[[], object]) -> None:
+        self._disarm()
+        self._timer = self._loop.call_later(seconds, then)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _address(name: Any) -> tuple[str, int] | None:
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether something has come on this connection that nobody has read, be it its end."""
-    try:
-        with selectors.DefaultSelector() as watch:
-            watch.register(transport.get_extra_info("socket"), selectors.EVENT_READ)
-            return bool(watch.select(timeout=0))
-    except (OSError, ValueError):  # it is closed
+    """Whether something has come on this connection that nobody has read, be it its end. `poll` needs no
+    file descriptor of its own, of which there may be none."""
+    watch = select.poll()
+    number = transport.get_extra_info("socket").fileno()
+    if number < 0:
         return False
+    watch.register(number, select.POLLIN)
+    return bool(watch.poll(0))

@@ -1,21 +1,25 @@
-"""Serve until told to stop: uvicorn, and a drain at the end."""
+"""Serve until told to stop."""
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
+import resource
+import signal
 import socket
 from collections.abc import Callable
-
-import uvicorn
+from pathlib import Path
 
 from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
-from dragoman.serve.protocol import protocol_of
+from dragoman.serve.server import Server
 from dragoman.serve.service import Service
 
-_DRAIN_S = 30
+_MOST_FILES = 1 << 16
+_OTHER_FILES = 64
+"""Files that are not connections: documents, glossaries, and connections that are being closed."""
 
 
 def serve(
@@ -25,32 +29,39 @@ def serve(
     port: int,
     ready: Callable[[str], None],
 ) -> None:
-    """Blocks. SIGTERM and Ctrl-C stop listening at once and finish what is in work."""
+    """Blocks. SIGTERM and Ctrl-C close the port and finish what is in work; a second one does not wait."""
     if options.keys is None and not is_loopback(host):
         raise UserError(f"--host {host}: others could reach it; give --key-file, or leave --host out")
     until_stopped(build(service, options), service.limits, host, port, ready)
 
 
-def until_stopped(app: Gate, limits: Limits, host: str, port: int, ready: Callable[[str], None]) -> None:
+def until_stopped(gate: Gate, limits: Limits, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Blocks, and answers with what stands behind the gate."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    config = uvicorn.Config(
-        app,
-        http=protocol_of(limits, app),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_DRAIN_S,
-        h11_max_incomplete_event_size=limits.header_bytes,
-    )
     with contextlib.closing(listen(host, port)) as listening:
         name = f"[{host}]" if ":" in host else host
+        server = Server(gate, limits, min(limits.connections, connections_possible()))
         ready(f"http://{name}:{listening.getsockname()[1]}/")
-        uvicorn.Server(config).run(sockets=[listening])
+        unanswered = asyncio.run(_run(server, listening))
+    if unanswered:
+        raise UserError(f"stopped, and {unanswered} requests got no answer within {limits.drain_s:g} s")
+
+
+async def _run(server: Server, listening: socket.socket) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    return await server.run(listening)
+
+
+def connections_possible() -> int:
+    """By the files that this process may have open; the limit is raised as far as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max(1, soft - len(list(Path("/dev/fd").iterdir())) - _OTHER_FILES)
 
 
 def is_loopback(host: str) -> bool:

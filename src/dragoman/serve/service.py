@@ -1,9 +1,10 @@
 """Texts in, translations out, between any two languages that are served: split, routed, joined again."""
 
+import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
@@ -20,6 +21,8 @@ from dragoman.text.markup import well_formed
 from dragoman.text.sentences import split_sentences
 from dragoman.text.spans import find
 
+T = TypeVar("T")
+U = TypeVar("U")
 Pair = tuple[str, str]
 Split = Literal["sentences", "no_lines", "none"]
 """`no_lines`: the end of a line is white space like any other."""
@@ -161,7 +164,7 @@ class Service:
         route = self.routes[pair]
         direct = len(route) == 1
         native = wish.glossary if direct and self.served[pair].insists else None
-        masked = [mask(text, None if native else wish.glossary, wish.ignored) for text in texts]
+        masked = await _each(lambda text: mask(text, None if native else wish.glossary, wish.ignored), texts)
         current = [one.text for one in masked]
         for leg in route[:-1]:
             kindred = Kindred()
@@ -175,7 +178,7 @@ class Service:
 
     async def _leg(self, texts: Sequence[str], pair: Pair, kindred: Kindred, wish: Wish) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
-        pieces = [_pieces(text, wish.split) for text in texts]
+        pieces = await _each(lambda text: _pieces(text, wish.split), texts)
         found = await self._join(pieces, pair, kindred, wish.patient)
         broken = [
             number
@@ -196,11 +199,21 @@ class Service:
         wanted = [core for core in cores if any(map(str.isalnum, core))]
         answers = await self.batchers[pair].ask(wanted, kindred, patient)
         known = {core: Answer((core,)) for core in cores} | dict(zip(wanted, answers, strict=True))
-        return [_joined(row, known, kindred.n_best) for row in pieces]
+        return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
     def close(self) -> None:
         for batcher in self.batchers.values():
             batcher.close()
+
+
+async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Of each item. Between them others have their turn: a request may have much text."""
+    found: list[U] = []
+    for item in items:
+        if found:
+            await asyncio.sleep(0)
+        found.append(function(item))
+    return found
 
 
 def _pieces(text: str, split: Split) -> list[str]:

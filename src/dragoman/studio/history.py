@@ -3,8 +3,8 @@
 from typing import Any
 
 from dragoman import checkpoint
-from dragoman.train.log import read_records, read_samples
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
+from dragoman.runs.records import read_records, read_samples
 
 _MOST_POINTS = 2000  # of one kind; longer runs are thinned out evenly
 _HIDDEN = ("kind", "update")

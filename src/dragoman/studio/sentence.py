@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.decode.hypothesis import Hypothesis, normalised
-from dragoman.decode.trace import Trace
+from dragoman.decode.search.config import normalised
+from dragoman.decode.search.trace import Trace
+from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.heads import head_counts, importance, mask_heads

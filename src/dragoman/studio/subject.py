@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import checkpoint
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import Constraints
-from dragoman.decode.generate import Generator
-from dragoman.decode.hypothesis import Hypothesis
-from dragoman.decode.translate import Translator
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.generate import Generator
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.probe.heads import head_counts
 from dragoman.probe.inside import Inside, look_inside
-from dragoman.train.run import Run
+from dragoman.runs.directory import Run
 
 MOST_CHARACTERS = 2000
 MOST_PIECES = 256

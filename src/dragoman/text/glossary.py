@@ -10,7 +10,8 @@ Terms are found as whole words; at every place the longest wins, and it is done 
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,6 +22,7 @@ from dragoman.text.words import is_word_character
 Case = Literal["smart", "exact", "ignore"]
 """`smart`: as written, and a term all in lower case also with a capital at the beginning of the text."""
 LARGEST_FILE = 64 << 20
+_BETWEEN = "\0"  # two units, so that no others make the same text
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,14 @@ class Match:
     targets: tuple[str, ...]
 
 
-@dataclass
-class _Node:
-    """A place in the trie over the units of the terms, in folded case."""
-
-    next: dict[str, "_Node"] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-
-
 class Glossary:
-    """Terms, ready to be found in texts."""
+    """Terms, ready to be found in texts. The index holds each of them once, in folded case; and for what a
+    term can begin with, how many units such terms have."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.entries = tuple(entries)
-        self._root = _Node()
+        self._terms: dict[str, list[Entry]] = {}
+        lengths: dict[str, set[int]] = {}
         seen: dict[tuple[str, Case], Entry] = {}
         for entry in self.entries:
             units = _units(nfc(entry.source))
@@ -66,10 +62,10 @@ class Glossary:
                 where, first = entry.where or "glossary", seen[key].where or "an earlier entry"
                 raise UserError(f"{where}: {entry.source!r} is there already ({first}); keep one of them")
             seen[key] = entry
-            node = self._root
-            for _, _, unit in units:
-                node = node.next.setdefault(unit.casefold(), _Node())
-            node.entries.append(entry)
+            folded = [unit.casefold() for _, _, unit in units]
+            self._terms.setdefault(_BETWEEN.join(folded), []).append(entry)
+            lengths.setdefault(folded[0], set()).add(len(folded))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
 
     @classmethod
     def load(cls, path: Path | str) -> "Glossary":
@@ -82,36 +78,43 @@ class Glossary:
 
     def matches(self, text: str) -> list[Match]:
         """The terms in `text`, from left to right; none overlaps another."""
-        text = nfc(text)
-        units = _units(text)
+        read = _Read(nfc(text))
         found: list[Match] = []
         place = 0
         begun = False  # whether a word has come before
-        while place < len(units):
-            match, length = self._longest(text, units, place, begun)
+        while place < len(read.units):
+            match, length = self._longest(read, place, begun)
             if match is not None:
                 found.append(match)
-            begun |= any(is_word_character(unit[-1]) for _, _, unit in units[place : place + length])
+            begun |= any(is_word_character(unit[-1]) for _, _, unit in read.units[place : place + length])
             place += length
         return found
 
-    def _longest(
-        self, text: str, units: list[tuple[int, int, str]], place: int, begun: bool
-    ) -> tuple[Match | None, int]:
+    def _longest(self, read: "_Read", place: int, begun: bool) -> tuple[Match | None, int]:
         """The longest term that begins at `place`, and the number of units to go on by."""
-        node, best, length = self._root, None, 1
-        for ahead in range(place, len(units)):
-            following = node.next.get(units[ahead][2].casefold())
-            if following is None:
-                break
-            node = following
-            start, end = units[place][0], units[ahead][1]
-            for entry in node.entries:
-                targets = _targets(entry, text[start:end], not begun)
+        for length in self._lengths.get(read.folded(place, place + 1), ()):
+            for entry in self._terms.get(read.folded(place, place + length), ()):
+                start, end = read.units[place][0], read.units[place + length - 1][1]
+                targets = _targets(entry, read.text[start:end], not begun)
                 if targets is not None:
-                    best, length = Match(entry, start, end, targets), ahead - place + 1
-                    break
-        return best, length
+                    return Match(entry, start, end, targets), length
+        return None, 1
+
+
+class _Read:
+    """A text and its units, also in folded case."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.units = text, _units(text)
+        folded = [unit.casefold() for _, _, unit in self.units]
+        self._folded = _BETWEEN.join(folded)
+        self._starts = [0, *accumulate(len(unit) + len(_BETWEEN) for unit in folded)]
+
+    def folded(self, first: int, end: int) -> str:
+        """These units as the index writes them; nothing where the text ends before."""
+        if end > len(self.units):
+            return ""
+        return self._folded[self._starts[first] : self._starts[end] - len(_BETWEEN)]
 
 
 def _units(text: str) -> list[tuple[int, int, str]]:

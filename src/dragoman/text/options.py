@@ -43,8 +43,8 @@ class TokenizerConfig:
             raise UserError(f"kind: expected one of {', '.join(get_args(Kind))}, found {self.kind!r}")
         if self.word_mark not in get_args(MarkPlace):
             raise UserError(f"word_mark: expected start or end, found {self.word_mark!r}")
-        if self.min_frequency < 1:
-            raise UserError(f"min_frequency: expected at least 1, found {self.min_frequency}")
+        if not 1 <= self.min_frequency < 1 << 32:
+            raise UserError(f"min_frequency: expected at least 1, and below 2^32, found {self.min_frequency}")
         if not 0.0 <= self.dropout <= 1.0:
             raise UserError(f"dropout: expected a rate from 0 to 1, found {self.dropout}")
         if self.dropout and self.kind != "bpe":

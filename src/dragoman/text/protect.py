@@ -20,7 +20,7 @@ import numpy as np
 
 from dragoman.text.markup import role, well_formed
 from dragoman.text.normalize import nfc
-from dragoman.text.place import Mark, arrange, write
+from dragoman.text.placement import Mark, arrange, write
 from dragoman.text.spans import DEFAULT_KINDS, Kind, Span, find
 from dragoman.text.words import Place, units, words
 

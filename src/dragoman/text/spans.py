@@ -60,21 +60,38 @@ def find(text: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> list[Span]:
     """The spans of `text` from left to right; none overlaps another."""
     check_kinds(kinds)
     spans: list[Span] = []
+    comments = _Comments(text)
     at = looked = 0
     while at < len(text):
         kind: Kind | None = None
         end = at
         if at >= looked and text[at] in _NAME and not (at and text[at - 1] in _NAME):
-            looked, kind, end = _address(text, at)
-        if kind is None or kind not in kinds:
-            kind, end = _first_found(text, at, kinds)
+            looked, kind, end = _address(text, at, kinds)
+        if kind is None:
+            kind, end = _first_found(text, at, kinds, comments)
         if kind is not None:
             spans.append(Span(kind, text[at:end], at))
         at = max(end, at + 1)
     return spans
 
 
-def _first_found(text: str, at: int, kinds: Collection[Kind]) -> tuple[Kind | None, int]:
+class _Comments:
+    """Where comments end. Each end is looked for once, however many beginnings stand before it."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._end = text, 0
+
+    def end(self, at: int) -> int | None:
+        """Of the comment that begins here, unless it is too long."""
+        if 0 <= self._end < at + 4:
+            self._end = self._text.find("-->", at + 4)
+        return self._end + 3 if 0 <= self._end <= at + 16 * _LONGEST - 3 else None
+
+
+def _first_found(text: str, at: int, kinds: Collection[Kind], comments: _Comments) -> tuple[Kind | None, int]:
+    if text.startswith("<!--", at):
+        end = comments.end(at) if "tag" in kinds else None
+        return (None, at) if end is None else ("tag", end)
     for kind, scan in _SCANNERS.get("0" if text[at] in _DIGITS else text[at], ()):
         if kind in kinds and (end := scan(text, at)) is not None:
             return kind, end
@@ -91,17 +108,17 @@ def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
-def _address(text: str, at: int) -> tuple[int, Kind | None, int]:
-    """A URL (`scheme://…`, `www.…`) or an e-mail address. The first number is how far it has looked: from
-    inside that run nothing is tried again."""
+def _address(text: str, at: int, kinds: Collection[Kind]) -> tuple[int, Kind | None, int]:
+    """A URL (`scheme://…`, `www.…`) or an e-mail address, where it is wanted. The first number is how far it
+    has looked: from inside that run nothing is tried again."""
     run = _run(text, at, _ADDRESS)
     if text.startswith("://", run) and text[at] in _LETTERS:
-        end = _url_end(text, run + 3)
+        end = _url_end(text, run + 3) if "url" in kinds else at
         return (run, "url", end) if end > run + 3 else (run, None, at)
     if text[at : at + 4].lower() == "www." and run > at + 4:
-        end = _url_end(text, at)
+        end = _url_end(text, at) if "url" in kinds else at
         return (run, "url", end) if end > at + 4 else (run, None, at)
-    if text.startswith("@", run):
+    if text.startswith("@", run) and "email" in kinds:
         end = _run(text, run + 1, _HOST)
         while end > run and text[end - 1] in ".-":
             end -= 1
@@ -220,11 +237,8 @@ def _entity(text: str, at: int) -> int | None:
 
 
 def _tag(text: str, at: int) -> int | None:
-    """An opening, closing or empty element with its attributes, or a comment. An attribute has a value or a
-    name that HTML knows without one, so that `a <b and c> d` is no tag."""
-    if text.startswith("<!--", at):
-        end = text.find("-->", at + 4, at + 16 * _LONGEST)
-        return None if end < 0 else end + 3
+    """An opening, closing or empty element with its attributes. An attribute has a value or a name that HTML
+    knows without one, so that `a <b and c> d` is no tag."""
     closing = text.startswith("/", at + 1)
     start = at + 1 + closing
     if start >= len(text) or text[start] not in _LETTERS:

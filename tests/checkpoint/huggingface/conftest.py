@@ -9,7 +9,7 @@ import transformers
 
 from checkpoint.huggingface.published import MODELS, save
 from dragoman.checkpoint.model import LoadedModel, load_model
-from dragoman.train.imports import import_run
+from dragoman.training.imports import import_run
 
 
 @dataclass(frozen=True)

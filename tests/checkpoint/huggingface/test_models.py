@@ -10,12 +10,12 @@ from checkpoint.huggingface.conftest import Pair
 from checkpoint.huggingface.published import save
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import load_model, model_tensors
-from dragoman.decode.config import SearchConfig
-from dragoman.decode.constraints import constraints_for
-from dragoman.decode.scorer import Scorer
-from dragoman.decode.search import search
-from dragoman.decode.translate import Translator
-from dragoman.train.imports import import_run
+from dragoman.decode.rules.constraints import constraints_for
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import search
+from dragoman.decode.translator.translator import Translator
+from dragoman.training.imports import import_run
 
 PAD, BOS, EOS = 0, 1, 2
 LENGTHS = [9, 4, 1, 7]

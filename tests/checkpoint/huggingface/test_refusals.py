@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from checkpoint.huggingface.published import save, tokenizer_of
 from dragoman.checkpoint.huggingface.families import FAMILIES, family_of
+from dragoman.checkpoint.huggingface.numbers import _from_config
 from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.huggingface.write import config_fields
 from dragoman.errors import UserError
@@ -62,7 +63,7 @@ def test_an_unknown_architecture(directory: Path) -> None:
         ({"d_model": "wide"}, "model_dim: expected a whole number"),
         ({"normalize_before": True}, "normalize_before: BART has false"),
         ({"encoder_layers": 3}, "lacks tensor 'model.encoder.layers.2"),
-        ({"vocab_size": 999}, "has 265 rows, and config.json says 999"),
+        ({"vocab_size": 999}, "has 265 numbers, and config.json says 999"),
     ],
 )
 def test_what_config_json_says(directory: Path, fields: dict[str, Any], message: str) -> None:
@@ -135,3 +136,29 @@ def test_wiring_without_a_counterpart(fields: dict[str, Any], message: str) -> N
 def test_a_kind_without_a_counterpart() -> None:
     with pytest.raises(UserError, match="no counterpart of rnn"):
         family_of("rnn", object())
+
+
+@pytest.mark.parametrize("found", ["mish", "gated-mish", "half-relu", "gated-gated-relu"])
+def test_a_feedforward_block_that_t5_does_not_have(tmp_path: Path, found: str) -> None:
+    save("t5", tmp_path)
+    change(tmp_path / "config.json", feed_forward_proj=found)
+    refused(tmp_path, f"feed_forward_proj: expected an activation, or one after gated-, found '{found}'")
+
+
+def test_the_decoder_is_named_where_it_is_unlike_the_encoder(directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    width = config["encoder_ffn_dim"]
+    change(directory / "config.json", decoder_ffn_dim=width + 1)
+    refused(directory, f"decoder_ffn_dim: .* it is {width + 1} while encoder_ffn_dim is {width}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "start"),
+    [({}, None), ({"is_encoder_decoder": True}, None), ({"is_encoder_decoder": False}, 5)],
+)
+def test_only_a_decoder_alone_begins_with_bos(fields: dict[str, Any], start: int | None) -> None:
+    """A pair of encoder and decoder says what it begins with, or does not begin."""
+    ids = {"pad_token_id": 1, "bos_token_id": 5, "eos_token_id": 2}
+    assert _from_config([ids | fields], ends=False)["decoder_start_token_id"] == start
+    begun = ids | fields | {"decoder_start_token_id": 7}
+    assert _from_config([begun], ends=False)["decoder_start_token_id"] == 7

@@ -16,7 +16,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.train.imports import import_run
+from dragoman.training.imports import import_run
 
 TEXTS = ["abc d", "abc ab d", "d cd ab", "bc a"]
 

@@ -1,7 +1,6 @@
 """Alignment files: what is refused, and that links stay with their pairs on the way into a store."""
 
 import dataclasses
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +97,7 @@ def test_links_stay_with_their_pairs(
     assert again.train.links(5).tolist() == store.links(5).tolist()
 
 
-def test_without_links_nothing_is_written_and_old_names_stay(
+def test_without_links_nothing_is_written(
     write_corpus: WriteCorpus, make_pairs: Callable[..., list[tuple[str, str]]], tmp_path: Path
 ) -> None:
     source = write_corpus(pairs := make_pairs(60, faults=False))
@@ -108,8 +107,4 @@ def test_without_links_nothing_is_written_and_old_names_stay(
     linked = DataConfig((aligned(source, tmp_path / "a.align", ["0-0"] * len(pairs)),), valid_size=5)
     names = {fingerprint(each, TOKENIZER, 1, lambda *_: None)[0] for each in (data, linked)}
     assert prepared.fingerprint in names and len(names) == 2
-    meta = json.loads((prepared.directory / "meta.json").read_text("utf-8"))
-    del meta["train"]["linked"], meta["valid"]["linked"]  # as it was written before there were any
-    (prepared.directory / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-    assert len(Prepared.open(prepared.directory).train) == len(prepared.train)
     assert "alignment" in to_dict(source)

@@ -11,7 +11,7 @@ from dragoman.checkpoint.huggingface.bart_layers import (
     write_shape,
 )
 from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, modules, refuse_unless
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 from dragoman.models.transformer import TransformerConfig
 
 _UNUSED_POSITIONS = 2
@@ -21,7 +21,7 @@ _UNUSED_POSITIONS = 2
 def _read_config(fields: Fields) -> dict[str, Any]:
     for name, only in (("normalize_before", False), ("normalize_embedding", True)):
         if fields.get(name, only) != only:
-            raise UserError(f"{name}: BART has {str(only).lower()}, found {fields[name]!r}")
+            raise UserError(f"{name}: BART has {str(only).lower()}, found {shown(fields[name])}")
     return read_shape(fields) | {
         "positions": "learned",
         "max_positions": fields["max_position_embeddings"],

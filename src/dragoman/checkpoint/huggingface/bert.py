@@ -79,6 +79,7 @@ BERT = Family(
     model_type="bert",
     architecture="BertForPreTraining",
     kind="bert",
+    objective="masked",
     read_config=_read_config,
     write_config=_write_config,
     weights=_weights,

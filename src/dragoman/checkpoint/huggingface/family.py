@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 
 Fields = Mapping[str, Any]
 Controls = Literal["decoder", "text", "pair", "none"]
@@ -45,7 +45,13 @@ class Weight:
     """A matrix that stands on its side there: inputs before outputs."""
 
     def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        found = torch.cat([tensors[name] for name in self.theirs])
+        parts = [tensors[name] for name in self.theirs]
+        for name, part in zip(self.theirs, parts, strict=True):
+            if not part.is_floating_point():
+                raise UserError(f"'{name}' holds no floating-point numbers, but {part.dtype}")
+            if part.dim() == 0 or part.dim() > 2 or part.shape[1:] != parts[0].shape[1:]:
+                raise UserError(f"'{name}' has the shape {list(part.shape)}, which it has in no such model")
+        found = torch.cat(parts)
         found = found.t() if self.turned else found
         return (found.flatten() if self.flat else found)[self.skip :].float().contiguous()
 
@@ -94,6 +100,8 @@ class Family:
     loader: str = "AutoModelForSeq2SeqLM"
     """The class of transformers that opens one with all its weights."""
     encoder_decoder: bool = True
+    objective: str = "translate"
+    """The way of learning that its models were trained by."""
     silences: tuple[str, ...] = ("silent_bos",)
     """Our options by which a control piece has no part in the softmax, where there are any."""
 
@@ -131,16 +139,18 @@ def activation_name(activation: str, known: Mapping[str, str] = ACTIVATIONS) -> 
 def read_activation(
     name: object, where: str = "activation_function", known: Mapping[str, str] = ACTIVATIONS
 ) -> str:
-    if name not in known:
-        raise UserError(f"{where}: expected one of {', '.join(known)}, found {name!r}")
-    return known[str(name)]
+    if not isinstance(name, str) or name not in known:
+        raise UserError(f"{where}: expected one of {', '.join(known)}, found {shown(name)}")
+    return known[name]
 
 
 def refuse_others(family: str, fields: Fields, only: Mapping[str, object]) -> None:
     """Options of theirs that have one value here."""
     for name, value in only.items():
         if fields.get(name, value) != value:
-            raise UserError(f"{name}: {family} is read with {_shown(value)} alone, found {fields[name]!r}")
+            raise UserError(
+                f"{name}: {family} is read with {_shown(value)} alone, found {shown(fields[name])}"
+            )
 
 
 def refuse_unless(family: str, config: object, expected: Mapping[str, object]) -> None:
@@ -156,8 +166,8 @@ def refuse_unless(family: str, config: object, expected: Mapping[str, object]) -
 def refuse_unequal(fields: Fields, first: str, second: str) -> None:
     if fields.get(first) != fields.get(second):
         raise UserError(
-            f"{second}: encoder and decoder are alike here, and it is {fields.get(second)} while {first} is "
-            f"{fields.get(first)}"
+            f"{second}: encoder and decoder are alike here, and it is {shown(fields.get(second))} while "
+            f"{first} is {shown(fields.get(first))}"
         )
 
 

@@ -37,8 +37,9 @@ _SHAPE = {
 
 
 def _read_shape(fields: Fields) -> dict[str, Any]:
+    width = fields["n_embd"]
     return {ours: fields[theirs] for ours, theirs in _SHAPE.items()} | {
-        "ff_dim": fields.get("n_inner") or 4 * fields["n_embd"],
+        "ff_dim": fields.get("n_inner") or (4 * width if isinstance(width, int) else width),
         "dropout": fields.get("resid_pdrop", 0.1),
         "attention_dropout": fields.get("attn_pdrop", 0.1),
         "norm_eps": fields.get("layer_norm_epsilon", 1e-5),
@@ -123,6 +124,7 @@ def _family(
         model_type=model_type,
         architecture=architecture,
         kind="gpt",
+        objective="causal",
         read_config=read_config,
         write_config=write_config,
         weights=lambda config, shared: _weights(config, tokens, places),  # noqa: ARG005 (one vocabulary)

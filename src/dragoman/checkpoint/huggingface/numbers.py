@@ -17,11 +17,13 @@ from dragoman.checkpoint.huggingface.files import (
     LIBRARY,
     OWN,
     TOKENIZER_CONFIG,
+    is_there,
     no_tokenizer,
     one_of,
     read_fields,
 )
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
+from dragoman.text.options import LARGEST_VOCABULARY
 from dragoman.text.published import refuse_unknown_parts
 
 
@@ -52,7 +54,7 @@ class Numbers:
 
 def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
     """From config.json, generation_config.json and, where they are silent, the tokenizer."""
-    if family.controls in ("pair", "none") and not (directory / LIBRARY).is_file():
+    if family.controls in ("pair", "none") and not is_there(directory / LIBRARY):
         raise no_tokenizer(directory, LIBRARY)
     told = CONFIG if OWN in files[0] or family.controls in ("decoder", "text") else LIBRARY
     try:
@@ -60,7 +62,7 @@ def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]
     except KeyError as error:
         raise UserError(f"{directory / told}: the field {error} is missing") from None
     except (TypeError, AttributeError) as error:
-        raise UserError(f"{directory / told}: it contradicts itself ({error})") from None
+        raise UserError(f"{directory / told}: it contradicts itself ({shown(str(error))})") from None
     except UserError as error:
         raise UserError(f"{directory / told}: {error}") from None
 
@@ -68,17 +70,20 @@ def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]
 def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
     config = files[0]
     own = config.get(OWN)
-    opening = (config["bos_token_id"],) if family.opening and own is None else ()
-    size = config["vocab_size"]
-    tgt_size = one_of(files, "decoder_vocab_size") or size
+    size, told = config["vocab_size"], one_of(files, "decoder_vocab_size")
+    tgt_size = size if told is None else told
+    for name, value in (("vocab_size", size), ("decoder_vocab_size", tgt_size)):
+        if type(value) is not int or not 0 < value <= LARGEST_VOCABULARY:
+            raise UserError(f"{name}: expected from 1 to {LARGEST_VOCABULARY:,} pieces, found {shown(value)}")
     controls = "decoder" if own is not None else family.controls  # our exports say everything
     if controls in ("pair", "none"):
         found = _from_tokenizer(directory, controls == "pair")
     else:
         found = _from_config(files, ends=controls == "text")
-    for name, value in found.items():
-        if not isinstance(value, int) or not 0 <= value < min(size, tgt_size):
-            raise UserError(f"{name}: expected the id of a piece, found {value!r}")
+    opening = {"bos_token_id": config["bos_token_id"]} if family.opening and own is None else {}
+    for name, value in (found | opening).items():
+        if type(value) is not int or not 0 <= value < min(size, tgt_size):
+            raise UserError(f"{name}: expected the id of a piece, found {shown(value)}")
     pad, start, eos = found.values()
     if pad == eos and controls in ("decoder", "pair"):
         raise UserError(f"pad_token_id: it is {pad}, as eos_token_id is; they have to be two pieces")
@@ -91,7 +96,7 @@ def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> N
         tgt_size,
         silent_bos=start in (pad, eos) or bool(said.get("silent_bos")),
         silent_pad=pad == eos or bool(said.get("silent_pad")),
-        opening=opening,
+        opening=tuple(opening.values()),
         apart=controls == "none",
     )
 

@@ -17,7 +17,7 @@ from dragoman.checkpoint.huggingface.family import (
     numbered,
     refuse_unless,
 )
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 from dragoman.models.transformer import TransformerConfig
 
 _SHARED, _HEAD = "shared.weight", "lm_head.weight"
@@ -34,10 +34,12 @@ _WIRING = {
 
 
 def _read_config(fields: Fields) -> dict[str, Any]:
-    kind, _, activation = str(fields.get("feed_forward_proj", "relu")).rpartition("-")
+    found = fields.get("feed_forward_proj", "relu")
+    kind, _, activation = found.rpartition("-") if isinstance(found, str) else ("", "", "")
     if kind not in ("", "gated") or activation not in ACTIVATIONS:
-        found = fields.get("feed_forward_proj")
-        raise UserError(f"feed_forward_proj: expected an activation, or one after gated-, found {found!r}")
+        raise UserError(
+            f"feed_forward_proj: expected an activation, or one after gated-, found {shown(found)}"
+        )
     if (kind, activation) == ("gated", "gelu"):  # by this name the papers' approximation is meant
         activation = "gelu_new"
     layers, decoder = fields["num_layers"], fields.get("num_decoder_layers")

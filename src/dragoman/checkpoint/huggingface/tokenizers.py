@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, no_tokenizer, read_fields
+from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, is_there, no_tokenizer, read_fields
 from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError
@@ -19,7 +19,7 @@ _MARIAN = ("source.spm", "target.spm", "vocab.json")
 def read_tokenizers(
     directory: Path, numbers: Numbers, shared: bool, prefix: str
 ) -> tuple[Tokenizer, Tokenizer]:
-    if (directory / OWN).is_dir():
+    if is_there(directory / OWN):
         if prefix:
             raise UserError("--prefix: this is an export of dragoman, which has its own tokenizer")
         return load_tokenizers(directory / OWN)
@@ -39,14 +39,14 @@ def read_tokenizers(
 
 def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """As tokenizer.json has them: of the source and of the target."""
-    if (directory / LIBRARY).is_file():
+    if is_there(directory / LIBRARY):
         both = read_fields(directory, LIBRARY)
         return both, both
-    if all((directory / name).is_file() for name in _MARIAN):
+    if all(is_there(directory / name) for name in _MARIAN):
         vocabulary = read_fields(directory, _MARIAN[2])
         src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])
         return src, tgt
-    if (directory / _T5).is_file():
+    if is_there(directory / _T5):
         both = library_of(directory / _T5)
         return both, both
     raise no_tokenizer(directory, f"{LIBRARY}, {_T5}, or {', '.join(_MARIAN)}")

@@ -10,7 +10,15 @@ from torch import Tensor
 from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.family import Family
-from dragoman.checkpoint.huggingface.files import CONFIG, GENERATION, LIBRARY, OWN, TOKENIZER_CONFIG, WEIGHTS
+from dragoman.checkpoint.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    LIBRARY,
+    OWN,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
+    write_manifest,
+)
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
 from dragoman.errors import UserError
@@ -67,6 +75,7 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
             library, about = _tokenizer_files(family, tokenizer)
             write_new(folder / LIBRARY, (_json(library),))
             write_new(folder / TOKENIZER_CONFIG, (_json(about),))
+        write_manifest(directory)
     return out
 
 

@@ -15,16 +15,16 @@ from dragoman.data.documents.po import PoDocument
 from dragoman.data.documents.subtitles import SubtitleDocument
 from dragoman.data.documents.table import JsonlDocument, TsvDocument
 from dragoman.data.documents.tmx import TmxDocument
-from dragoman.data.documents.unit import Document, Unit, apply
+from dragoman.data.documents.unit import Check, Document, Unit, apply, unchecked
 from dragoman.data.documents.xliff import XliffDocument
 from dragoman.data.formats.lines import open_binary
 from dragoman.errors import UserError
 
-__all__ = ["SUFFIXES", "OpenDocument", "Unit", "open_document", "parse_document"]
+__all__ = ["SUFFIXES", "Check", "OpenDocument", "Unit", "open_document", "parse_document"]
 
 MAX_BYTES = 128 << 20
 
-Parse = Callable[[str, str, tuple[str, str]], Document]
+Parse = Callable[[str, str, tuple[str, str], Check], Document]
 
 SUFFIXES: dict[str, Parse] = {
     **dict.fromkeys((".po", ".pot"), PoDocument),
@@ -53,9 +53,10 @@ class OpenDocument:
     def units(self) -> Sequence[Unit]:
         return self.document.units
 
-    def written(self, texts: Mapping[int, str]) -> bytes:
-        """The bytes of the document with these translations, by the number of their unit."""
-        return self.encoding.encode(apply(self.text, self.document.edits(texts)))
+    def written(self, texts: Mapping[int, str], check: Check = unchecked) -> bytes:
+        """The bytes of the document with these translations, by the number of their unit. `check` is called
+        for each change, and may raise."""
+        return self.encoding.encode(apply(self.text, self.document.edits(texts), check))
 
 
 def open_document(path: str | Path, languages: tuple[str, str] = ("src", "tgt")) -> OpenDocument:
@@ -64,12 +65,14 @@ def open_document(path: str | Path, languages: tuple[str, str] = ("src", "tgt"))
     return parse_document(data, str(path), languages)
 
 
-def parse_document(data: bytes, name: str, languages: tuple[str, str] = ("src", "tgt")) -> OpenDocument:
-    """The document in `data`; its format is told by the suffix of its name."""
+def parse_document(
+    data: bytes, name: str, languages: tuple[str, str] = ("src", "tgt"), check: Check = unchecked
+) -> OpenDocument:
+    """The document in `data`; its format is told by the suffix of its name. `check` may end the reading."""
     parse = SUFFIXES.get(PurePath(name).suffix.lower())
     if parse is None:
         raise UserError(f"{name}: expected a document with one of the suffixes {', '.join(SUFFIXES)}")
     if len(data) > MAX_BYTES:
         raise UserError(f"{name}: more than {MAX_BYTES >> 20} MiB are too many for a document; split it")
     text, encoding = decode(data, name, is_xml=parse in _XML)
-    return OpenDocument(name, text, encoding, parse(text, name, languages))
+    return OpenDocument(name, text, encoding, parse(text, name, languages, check))

@@ -1,18 +1,20 @@
 """HTML: the text between two tags of blocks is a unit, with the inline tags in it as codes.
 
 Scripts, styles, preformatted text and what says `translate="no"` stay as they are; so do attributes. White
-space is what a browser makes of it. The scanner goes through the text once and takes any of it.
+space is what a browser makes of it. The scanner takes any text, in time in proportion to its length: what was
+looked for in vain, or looked at in vain, is remembered and not looked at again.
 """
 
 import html
 import re
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Edit, Lines, Unit
+from dragoman.data.documents.unit import Check, Edit, Lines, Unit, unchecked
 
 _INLINE_NAMES = """
 a abbr acronym b bdi bdo big br cite code data del dfn em font i img ins kbd map mark math meter object output
@@ -27,10 +29,8 @@ _KEPT = frozenset({
     *("script", "style", "pre", "textarea", "code", "kbd", "samp", "var", "svg", "math", "template"),
     *("iframe", "canvas"),
 })  # fmt: skip
-_MOST_FAILURES = 100
-"""Tags that go on to the end of the file without ending. After so many, `<` is a character: a file
-of nothing else would take time without end."""
 _NAME = re.compile(r"</?([A-Za-z][A-Za-z0-9:-]*)")
+_CLOSING = re.compile(r"</([A-Za-z][A-Za-z0-9:-]*)\s*>")
 _MARKS = re.compile(r"""[<>]|=[ \t\r\n\f]*["']""")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _NOT_TRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*["'][^"']*\bnotranslate\b""", re.I)
@@ -38,7 +38,7 @@ _NOT_TRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*["'][
 Kind = Literal["text", "open", "close", "alone", "block"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     kind: Kind
     start: int
@@ -46,12 +46,12 @@ class Token:
     name: str = ""
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str, check: Check) -> Iterator[Token]:
     """The whole text, without gaps."""
+    scanner = _Scanner(text, check)
     at = begun = 0
-    unclosed: Counter[str] = Counter()
     while (at := text.find("<", at)) >= 0:
-        token = _markup(text, at, unclosed)
+        token = scanner.markup(at)
         if token is None:
             at += 1
             continue
@@ -63,60 +63,82 @@ def tokens(text: str) -> Iterator[Token]:
         yield Token("text", begun, len(text))
 
 
-def _markup(text: str, at: int, unclosed: Counter[str]) -> Token | None:
-    """The tag, comment or kept element that begins here; None where `<` is only a character."""
-    if text.startswith("<!--", at):
-        end = text.find("-->", at + 4) if "<!--" not in unclosed else -1
-        if end < 0:
-            unclosed["<!--"] += 1
-            return None
-        return Token("alone", at, end + 3)
-    if text.startswith(("<!", "<?"), at):
-        end = text.find(">", at)
-        return None if end < 0 else Token("block", at, end + 1)
-    named = _NAME.match(text, at)
-    end = None if named is None else _tag_end(text, named.end(), unclosed)
-    if named is None or end is None:
-        return None
-    name = named[1].lower()
-    inline = name in _INLINE
-    if text[at + 1] == "/":
-        return Token("close" if inline else "block", at, end, name)
-    tag = text[at:end]
-    if name in VOID or tag.endswith("/>"):
-        return Token("alone" if inline else "block", at, end, name)
-    if (name in _KEPT or _NOT_TRANSLATED.search(tag)) and name not in unclosed:
-        close = re.compile(rf"</{re.escape(name)}\s*>", re.I).search(text, end)
-        if close is not None:
-            return Token("alone" if inline else "block", at, close.end(), name)
-        unclosed[name] += 1
-    return Token("open" if inline else "block", at, end, name)
+class _Scanner:
+    def __init__(self, text: str, check: Check) -> None:
+        self._text, self._check = text, check
+        self._missing: set[str] = set()  # what does not come any more
+        self._in_vain: set[int] = set()  # marks inside of tags from which no end was found
 
-
-def _tag_end(text: str, at: int, unclosed: Counter[str]) -> int | None:
-    """Where a tag ends; `>` and `<` in quotes do not count."""
-    if unclosed["<"] > _MOST_FAILURES:
-        return None
-    while found := _MARKS.search(text, at):
-        if found[0] == ">":
-            return found.end()
-        if found[0] == "<":
+    def markup(self, at: int) -> Token | None:
+        """The tag, comment or kept element that begins here; None where `<` is only a character."""
+        text = self._text
+        if text.startswith("<!--", at):
+            end = self._find("-->", at + 4)
+            return None if end < 0 else Token("alone", at, end + 3)
+        if text.startswith(("<!", "<?"), at):
+            end = self._find(">", at)
+            return None if end < 0 else Token("block", at, end + 1)
+        named = _NAME.match(text, at)
+        end = None if named is None else self._tag_end(named.end())
+        if named is None or end is None:
             return None
-        at = text.find(found[0][-1], found.end()) + 1
-        if not at:
-            break
-    unclosed["<"] += 1
-    return None
+        name = named[1].lower()
+        inline = name in _INLINE
+        if text[at + 1] == "/":
+            return Token("close" if inline else "block", at, end, name)
+        tag = text[at:end]
+        if name in VOID or tag.endswith("/>"):
+            return Token("alone" if inline else "block", at, end, name)
+        if name in _KEPT or _NOT_TRANSLATED.search(tag):
+            starts, ends = self._closings.get(name, ([], []))
+            number = bisect_left(starts, end)
+            if number < len(ends):
+                return Token("alone" if inline else "block", at, ends[number], name)
+        return Token("open" if inline else "block", at, end, name)
+
+    def _find(self, mark: str, at: int) -> int:
+        found = -1 if mark in self._missing else self._text.find(mark, at)
+        if found < 0:
+            self._missing.add(mark)
+        return found
+
+    @cached_property
+    def _closings(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Where the closing tags of each name begin and end."""
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        for tag in _CLOSING.finditer(self._text):
+            self._check(1)
+            starts, ends = found.setdefault(tag[1].lower(), ([], []))
+            starts.append(tag.start())
+            ends.append(tag.end())
+        return found
+
+    def _tag_end(self, at: int) -> int | None:
+        """Where a tag ends; `>` and `<` in quotes do not count."""
+        passed: list[int] = []
+        while (found := _MARKS.search(self._text, at)) and found.start() not in self._in_vain:
+            if found[0] == ">":
+                return found.end()
+            passed.append(found.start())
+            if found[0] == "<":
+                break
+            at = self._text.find(found[0][-1], found.end()) + 1
+            if not at:
+                break
+        self._check(len(passed))
+        self._in_vain.update(passed)
+        return None
 
 
 class HtmlDocument:
-    def __init__(self, text: str, _where: str, _languages: tuple[str, str]) -> None:
-        self._text = text
+    def __init__(self, text: str, _where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._text, self._check = text, check
         self._lines = Lines(text)
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
         run: list[Token] = []
-        for token in tokens(text):
+        for token in tokens(text, check):
+            check(1)
             if token.kind == "block":
                 self._add(run)
                 run = []
@@ -131,7 +153,7 @@ class HtmlDocument:
         raw = self._text[run[0].start : run[-1].end]
         start = run[0].start + len(raw) - len(raw.lstrip(" \t\r\n\f"))
         end = run[-1].end - (len(raw) - len(raw.rstrip(" \t\r\n\f")))
-        inline = Inline()
+        inline = Inline(self._check)
         for token in run:
             piece = self._text[max(token.start, start) : min(token.end, end)]
             if token.kind == "text":

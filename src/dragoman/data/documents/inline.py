@@ -10,19 +10,21 @@ The tags are of a kind that `text/protect.py` carries over. Their names do not o
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.data.documents.unit import State, Unit
+from dragoman.data.documents.unit import Check, State, Unit, unchecked
 from dragoman.text.protect import carried, protect
 from dragoman.text.spans import DEFAULT_KINDS
 
 Escape = Callable[[str], str]
 """How text is written in the file."""
+_TAG = re.compile(r"</?g+[0-9]+/?>")
+_NAMES = re.compile(r"</?(g+)")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Part:
     kind: Literal["text", "open", "close", "alone"]
     raw: str
@@ -32,49 +34,60 @@ class _Part:
 class Inline:
     """Collects the content of a unit, part by part."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: Check = unchecked) -> None:
+        self.check = check
         self._parts: list[_Part] = []
+        self._text: list[str] = []  # the pieces of a text that has not ended yet
 
     def text(self, text: str) -> None:
         """Text as it is to be read, without the escapes of the file."""
-        if self._parts and self._parts[-1].kind == "text":
-            self._parts[-1].raw += text
-        elif text:
-            self._parts.append(_Part("text", text))
+        if text:
+            self.check(1)
+            self._text.append(text)
 
     def alone(self, raw: str) -> None:
-        self._parts.append(_Part("alone", raw))
+        self._add(_Part("alone", raw))
 
     def open(self, raw: str, partner: Hashable) -> None:
         """A code that ends where `close` is called with the same partner; alone if it never is."""
-        self._parts.append(_Part("open", raw, partner))
+        self._add(_Part("open", raw, partner))
 
     def close(self, raw: str, partner: Hashable) -> None:
-        self._parts.append(_Part("close", raw, partner))
+        self._add(_Part("close", raw, partner))
+
+    def _add(self, part: _Part) -> None:
+        self.check(1)
+        self._end_text()
+        self._parts.append(part)
+
+    def _end_text(self) -> None:
+        if self._text:
+            self._parts.append(_Part("text", "".join(self._text)))
+            self._text = []
 
     @property
     def plain(self) -> str:
-        return "".join(part.raw for part in self._parts if part.kind == "text")
+        return "".join([*(part.raw for part in self._parts if part.kind == "text"), *self._text])
 
     def unit(self, id: str, line: int, escape: Escape, state: State = "new") -> Unit:
-        parts = _paired(self._parts)
-        before, parts, after = _trimmed(parts, escape)
-        name = "g"
-        while any(f"<{name}" in part.raw or f"</{name}" in part.raw for part in parts if part.kind == "text"):
-            name += "g"
+        self._end_text()
+        before, parts, after = _trimmed(_paired(self._parts), escape)
+        texts = (part.raw for part in parts if part.kind == "text")
+        taken = max((len(found[1]) for text in texts for found in _NAMES.finditer(text)), default=0)
+        name = "g" * (taken + 1)
         codes: dict[str, str] = {}
         numbers: dict[Hashable, int] = {}
-        source = ""
+        source: list[str] = []
         for part in parts:
             if part.kind == "text":
-                source += part.raw
+                source.append(part.raw)
                 continue
             number = numbers.setdefault(part.partner, len(numbers) + 1)
             form = {"open": "<{}{}>", "close": "</{}{}>", "alone": "<{}{}/>"}[part.kind]
             tag = form.format(name, number)
             codes[tag] = part.raw
-            source += tag
-        return Unit(id, line, source, codes, before, after, state)
+            source.append(tag)
+        return Unit(id, line, "".join(source), codes, before, after, state)
 
 
 def _paired(parts: list[_Part]) -> list[_Part]:
@@ -101,29 +114,31 @@ def _paired(parts: list[_Part]) -> list[_Part]:
 
 def _trimmed(parts: list[_Part], escape: Escape) -> tuple[str, list[_Part], str]:
     """Without the white space and the codes at both ends: those have nowhere else to go."""
-    before, after = "", ""
+    before: list[str] = []
+    after: list[str] = []
     first, last = 0, len(parts)
     while first < last:
         head, tail = parts[first], parts[last - 1]
         if head.kind == "text" and (spaces := len(head.raw) - len(head.raw.lstrip())):
-            before += escape(head.raw[:spaces])
+            before.append(escape(head.raw[:spaces]))
             parts[first] = _Part("text", head.raw[spaces:])
             first += spaces == len(head.raw)
         elif tail.kind == "text" and (spaces := len(tail.raw) - len(tail.raw.rstrip())):
-            after = escape(tail.raw[-spaces:]) + after
+            after.append(escape(tail.raw[-spaces:]))
             parts[last - 1] = _Part("text", tail.raw[:-spaces])
         elif head.kind == "alone":
-            before += head.raw
+            before.append(head.raw)
             first += 1
         elif tail.kind == "alone":
-            after = tail.raw + after
+            after.append(tail.raw)
             last -= 1
         elif head.kind == "open" and tail.kind == "close" and head.partner == tail.partner:
-            before, after = before + head.raw, tail.raw + after
+            before.append(head.raw)
+            after.append(tail.raw)
             first, last = first + 1, last - 1
         else:
             break
-    return before, parts[first:last], after
+    return "".join(before), parts[first:last], "".join(reversed(after))
 
 
 def fault(unit: Unit, text: str) -> str | None:
@@ -133,25 +148,26 @@ def fault(unit: Unit, text: str) -> str | None:
     if not carried(protect(unit.source, DEFAULT_KINDS), text):
         return "placeholders or inline tags are not those of the source"
     opened: list[str] = []
-    for tag in _tags(unit, text):
+    for _, tag in _cut(unit, text):
         if tag.startswith("</"):
             if not opened or opened.pop() != tag.replace("/", ""):
                 return "inline tags cross each other"
-        elif not tag.endswith("/>"):
+        elif tag and not tag.endswith("/>"):
             opened.append(tag)
     return "an inline tag is not closed" if opened else None
 
 
 def filled(unit: Unit, text: str, escape: Escape) -> str:
     """A translation as it is written in the file."""
-    pieces = re.split(_pattern(unit), text) if unit.codes else [text]
-    written = (unit.codes[piece] if piece in unit.codes else escape(piece) for piece in pieces)
-    return f"{unit.before}{''.join(written)}{unit.after}"
+    written = "".join(escape(piece) + unit.codes.get(tag, "") for piece, tag in _cut(unit, text))
+    return f"{unit.before}{written}{unit.after}"
 
 
-def _tags(unit: Unit, text: str) -> list[str]:
-    return re.findall(_pattern(unit), text) if unit.codes else []
-
-
-def _pattern(unit: Unit) -> str:
-    return "(" + "|".join(map(re.escape, unit.codes)) + ")"
+def _cut(unit: Unit, text: str) -> Iterator[tuple[str, str]]:
+    """A translation at the tags of its unit: what comes before each, and the tag; none after the last."""
+    at = 0
+    for found in _TAG.finditer(text) if unit.codes else ():
+        if found[0] in unit.codes:
+            yield text[at : found.start()], found[0]
+            at = found.end()
+    yield text[at:], ""

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field
 
 from dragoman.data.documents.inline import filled
 from dragoman.data.documents.markdown_inline import escape_markdown, fold_label, inline_of
-from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(`{3,}|~{3,})")
 _PREFIX = re.compile(r"(?:[ \t]{0,3}>[ \t]?)*[ \t]*")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
-_CLOSING_HASHES = re.compile(r"[ \t]+#+[ \t]*$")
 _RULE = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*|-+[ \t]*)$")
 _DEFINITION = re.compile(r"\[[^\]\n]{1,500}\]:")
 _HTML = re.compile(r"<(?:!--|[!?/]|[A-Za-z])")
 _INLINE_HTML = re.compile(
     r"</?(?:a|abbr|b|br|cite|code|del|em|i|img|ins|kbd|mark|q|s|small|span|strong|sub|sup|u)\b"
 )
-_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_CELL_RULE = re.compile(r":?-+:?")
 
 
 @dataclass
@@ -35,8 +34,9 @@ class _Block:
 
 
 class MarkdownDocument:
-    def __init__(self, text: str, _where: str, _languages: tuple[str, str]) -> None:
-        self._text = text
+    def __init__(self, text: str, _where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._text, self._check = text, check
+        lines = lines_of(text, check)
         found = re.findall(r"^[ \t>]{0,20}\[([^\]\n]{1,500})\]:", text, re.MULTILINE)
         self._labels = frozenset(map(fold_label, found))
         self.units: list[Unit] = []
@@ -47,7 +47,6 @@ class MarkdownDocument:
         self._in_list = False
         self._before = ""  # the line before, to know an indented block of code
         at = 0
-        lines = text.split("\n")
         for number, line in enumerate(lines, start=1):
             following = lines[number] if number < len(lines) else ""
             self._line(number, at, line.removesuffix("\r"), following.strip())
@@ -61,25 +60,21 @@ class MarkdownDocument:
             return
         prefix = _PREFIX.match(line)
         start = prefix.end() if prefix else 0
-        body = line[start:]
-        heading = _HEADING.match(body)
-        item = _ITEM.match(body)
-        while item:  # a list in a list in one line
+        while item := _ITEM.match(line, start):  # a list in a list in one line
             self._finish()
-            start += item.end()
-            body = line[start:]
-            item = _ITEM.match(body)
-            heading = _HEADING.match(body)
-        if self._kept == "table" or ("|" in body and "|" in following and _TABLE_RULE.match(following)):
+            start = item.end()
+        heading = _HEADING.match(line, start)
+        body = line[start:]
+        if self._kept == "table" or ("|" in body and "|" in following and _is_table_rule(following)):
             self._finish()
             self._kept = "table"
-            if not _TABLE_RULE.match(body):
+            if not _is_table_rule(body):
                 self._cells(number, at + start, body)
             return
         if heading:
             self._finish()
-            start += heading.end()
-            body = _CLOSING_HASHES.sub("", line[start:])
+            start = heading.end()
+            body = _without_closing_hashes(line[start:])
         self._extend(number, at + start, body)
         if heading or line.endswith(("  ", "\\")):
             self._finish()
@@ -140,7 +135,7 @@ class MarkdownDocument:
         if not block.spans:
             return
         joined = " ".join(self._text[start:end] for start, end in block.spans)
-        inline = inline_of(joined, self._labels)
+        inline = inline_of(joined, self._labels, self._check)
         if any(char.isalpha() for char in inline.plain):
             self.units.append(inline.unit(str(len(self.units) + 1), block.line, escape_markdown))
             self._places.append((block.spans[0][0], block.spans[-1][1]))
@@ -151,6 +146,18 @@ class MarkdownDocument:
             if text != unit.source:
                 written = filled(unit, text, escape_markdown)
                 yield Edit(*self._places[number], _not_a_block(written))
+
+
+def _is_table_rule(line: str) -> bool:
+    """`|---|:--:|`, with or without the outer bars."""
+    cells = line.rstrip(" \t").removeprefix("|").removesuffix("|").split("|")
+    return all(_CELL_RULE.fullmatch(cell.strip(" \t")) for cell in cells)
+
+
+def _without_closing_hashes(heading: str) -> str:
+    bare = heading.rstrip(" \t")
+    title = bare.rstrip("#")
+    return title.rstrip(" \t") if title != bare and title.endswith((" ", "\t")) else heading
 
 
 def _not_a_block(text: str) -> str:

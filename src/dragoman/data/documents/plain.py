@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 
 from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
 
 
 class PlainDocument:
-    def __init__(self, text: str, _where: str, _languages: tuple[str, str]) -> None:
+    def __init__(self, text: str, _where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
         at = 0
-        for number, line in enumerate(text.split("\n"), start=1):
+        for number, line in enumerate(lines_of(text, check), start=1):
             if line.strip():
-                inline = Inline()
+                inline = Inline(check)
                 inline.text(line)
                 self.units.append(inline.unit(str(number), number, str))
                 self._places.append((at, at + len(line)))

@@ -4,8 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
 from dragoman.data.formats.gettext import Entry, escape_po, parse_po
+from dragoman.errors import UserError
+
+MOST_FORMS = 16
+"""Each is filled with the translation of the plural: with more, a file could grow to the square of itself."""
 
 
 @dataclass(frozen=True)
@@ -17,8 +21,9 @@ class _Slot:
 
 
 class PoDocument:
-    def __init__(self, text: str, where: str, _languages: tuple[str, str]) -> None:
-        self._lines = text.split("\n")
+    def __init__(self, text: str, where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._check = check
+        self._lines = lines_of(text, check)
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
@@ -26,17 +31,19 @@ class PoDocument:
         self._slots: list[_Slot] = []
         for entry in parse_po(self._lines, where):
             if not entry.is_header:
-                self._add(entry)
+                self._add(entry, where)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: Entry, where: str) -> None:
         forms = entry.forms
+        if len(forms) > MOST_FORMS:
+            raise UserError(f"{where}:{entry.begins}: more than {MOST_FORMS} plural forms are too many")
         plural = "msgid_plural" in entry.fields
         slots = [("msgid", tuple(forms[:1])), ("msgid_plural", tuple(forms[1:]))] if plural else []
         if plural and len(forms) == 1:
             slots = [("msgid_plural", tuple(forms))]
         context = f"{entry.text('msgctxt')}|" if "msgctxt" in entry.fields else ""
         for keyword, filled_forms in slots or [("msgid", tuple(forms))]:
-            inline = Inline()
+            inline = Inline(self._check)
             inline.text(entry.text(keyword))
             done = not filled_forms or any(entry.text(form) for form in forms)
             name = context + entry.text("msgid")

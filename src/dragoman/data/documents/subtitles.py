@@ -5,25 +5,26 @@ each, and each is translated by itself.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from dragoman.data.documents.inline import Escape, Inline, filled
-from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
 from dragoman.errors import UserError
 
-_CODE = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)[^<>\n]*>|<[0-9:.]+>|\{\\[^{}\n]*\}")
+_CODE = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|<[0-9:.]+>|\{\\[^{}\n]*\}")
 _DASHES = ("-", "–", "—")
 
 
 class SubtitleDocument:
-    def __init__(self, text: str, where: str, _languages: tuple[str, str]) -> None:
-        self._text = text
+    def __init__(self, text: str, where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._text, self._check = text, check
         vtt = text.startswith("WEBVTT")
         self._escape: Escape = _escape_vtt if vtt else str
         self.units: list[Unit] = []
         self._places: list[tuple[int, int, int]] = []
         cues = 0
-        for number, start, lines in _blocks(text):
+        for number, start, lines in _blocks(lines_of(text, check)):
             timed = next((n for n, line in enumerate(lines) if "-->" in line), None)
             if timed is None:
                 if not vtt and any(line.strip() for line in lines):
@@ -43,15 +44,15 @@ class SubtitleDocument:
             content = self._text[start:end]
             stop = start + len(content.rstrip())
             if content.strip():
-                inline = _inline(" ".join(each.strip() for each in group if each.strip()), vtt)
+                inline = _inline(" ".join(each.strip() for each in group if each.strip()), vtt, self._check)
                 self.units.append(inline.unit(name, line, self._escape))
                 self._places.append((start, stop, sum(bool(each.strip()) for each in group)))
             start, line = end + 1, line + len(group)
 
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
+        line_end = "\r\n" if "\r\n" in self._text else "\n"
         for number, text in texts.items():
             start, end, count = self._places[number]
-            line_end = "\r\n" if "\r\n" in self._text else "\n"
             if text != self.units[number].source:
                 wrapped = wrap(filled(self.units[number], text, self._escape), count)
                 yield Edit(start, end, line_end.join(wrapped))
@@ -60,20 +61,37 @@ class SubtitleDocument:
 def wrap(text: str, count: int) -> list[str]:
     """At most `count` lines of about the same length, cut at spaces outside of tags."""
     lines: list[str] = []
+    spaces = _spaces_outside_tags(text)
+    begin = first = 0
     for left in range(count, 1, -1):
-        spaces = [m.start() for m in re.finditer(r" (?![^<>]*>)", text)]
-        if not spaces:
+        if first == len(spaces):
             break
-        cut = min(spaces, key=lambda at: abs(at - len(text) / left))
-        lines.append(text[:cut])
-        text = text[cut + 1 :]
-    return [*lines, text]
+        aim = begin + (len(text) - begin) / left
+        after = bisect_left(spaces, aim, first)
+        near = [n for n in (after - 1, after) if first <= n < len(spaces)]
+        chosen = min(near, key=lambda n: abs(spaces[n] - aim))
+        lines.append(text[begin : spaces[chosen]])
+        begin, first = spaces[chosen] + 1, chosen + 1
+    return [*lines, text[begin:]]
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
+def _spaces_outside_tags(text: str) -> list[int]:
+    """Where a line may be cut. A space is inside a tag if the next bracket after it closes one."""
+    found: list[int] = []
+    waiting: list[int] = []
+    for at, char in enumerate(text):
+        if char == " ":
+            waiting.append(at)
+        elif char in "<>":
+            found += waiting if char == "<" else ()
+            waiting = []
+    return found + waiting
+
+
+def _blocks(every: list[str]) -> Iterator[tuple[int, int, list[str]]]:
     """Runs of lines without an empty one: the number of the first, its offset, the lines."""
     at, begins, first, lines = 0, 0, 1, []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(every, start=1):
         if line.strip():
             if not lines:
                 begins, first = at, number
@@ -86,8 +104,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
         yield first, begins, lines
 
 
-def _inline(text: str, vtt: bool) -> Inline:
-    inline = Inline()
+def _inline(text: str, vtt: bool, check: Check) -> Inline:
+    inline = Inline(check)
     at = 0
     for match in _CODE.finditer(text):
         inline.text(_unescape_vtt(text[at : match.start()]) if vtt else text[at : match.start()])

@@ -6,21 +6,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Edit, Unit
+from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
 from dragoman.data.formats.columns import find_sides
 from dragoman.errors import UserError
+
+_DECODER = json.JSONDecoder()
+_LONGEST_LINE = 1 << 20
+"""Characters of a line of JSON. What it is read into takes many times its memory."""
 
 
 class TsvDocument:
     """Columns by the names in the first line, else the first two. A line with the source alone gets a second
     column."""
 
-    def __init__(self, text: str, where: str, languages: tuple[str, str]) -> None:
+    def __init__(self, text: str, where: str, languages: tuple[str, str], check: Check = unchecked) -> None:
         self.units: list[Unit] = []
+        self._check = check
         self._places: list[Edit] = []
         src, tgt = 0, 1
         at = 0
-        for number, line in enumerate(text.split("\n"), start=1):
+        for number, line in enumerate(lines_of(text, check), start=1):
             cells = line.removesuffix("\r").split("\t")
             found = find_sides(cells, *languages) if number == 1 and len(cells) > 1 else None
             if found is not None:
@@ -35,7 +40,7 @@ class TsvDocument:
 
     def _add(self, number: int, at: int, cells: list[str], src: int, tgt: int) -> None:
         missing = len(cells) == 1
-        inline = Inline()
+        inline = Inline(self._check)
         inline.text(cells[src])
         done = not cells[src].strip() or (not missing and bool(cells[tgt].strip()))
         self.units.append(inline.unit(str(number), number, str, "done" if done else "new"))
@@ -54,11 +59,14 @@ class JsonlDocument:
     """Objects with `src` and `tgt`, `source` and `target`, or the languages of the run; also below
     `translation`."""
 
-    def __init__(self, text: str, where: str, languages: tuple[str, str]) -> None:
+    def __init__(self, text: str, where: str, languages: tuple[str, str], check: Check = unchecked) -> None:
         self.units: list[Unit] = []
+        self._check = check
         self._places: list[tuple[int, str, str]] = []
         at = 0
-        for number, line in enumerate(text.split("\n"), start=1):
+        for number, line in enumerate(lines_of(text, check), start=1):
+            if len(line) > _LONGEST_LINE:
+                raise UserError(f"{where}:{number}: the line is longer than {_LONGEST_LINE:,} characters")
             if line.strip():
                 self._add(number, at, line.removesuffix("\r"), languages, f"{where}:{number}")
             at += len(line) + 1
@@ -75,14 +83,12 @@ class JsonlDocument:
         if found is None or not isinstance(holder[found[0]], str):
             raise UserError(f"{where}: expected an object with the text '{languages[0]}', 'src' or 'source'")
         src, tgt = found
-        inline = Inline()
+        inline = Inline(self._check)
         inline.text(holder[src])
         done = not holder[src].strip() or bool(holder.get(tgt))
-        edit = None if done else _value_place(line, record, src, tgt, nested is holder)
+        edit = None if done else _value_place(line, src, tgt, nested is holder)
         if not done and edit is None:
-            raise UserError(
-                f"{where}: no place for '{tgt}' could be found; write the object without repetitions"
-            )
+            raise UserError(f"{where}: '{tgt}' is no text; leave it out, or write an empty one")
         self.units.append(inline.unit(str(number), number, str, "done" if done else "new"))
         self._places.append(
             (at, line, tgt) if edit is None else (at + edit[0], line[edit[0] : edit[1]], edit[2])
@@ -95,22 +101,36 @@ class JsonlDocument:
             yield Edit(start, start + len(old), lead + value)
 
 
-def _value_place(
-    line: str, record: dict[str, Any], src: str, tgt: str, nested: bool
-) -> tuple[int, int, str] | None:
-    """Where the value of `tgt` is or can be: start, end, and what is written before it. Every place that
-    looks right is tried, and taken if the object then is as it should be."""
-    probe = "\u2060probe"
-    wanted = json.loads(json.dumps(record))
-    (wanted["translation"] if nested else wanted)[tgt] = probe
-    name = re.escape(json.dumps(tgt, ensure_ascii=False))
-    empty = [(m.start(1), m.end(1), "") for m in re.finditer(name + r'\s*:\s*(""|null)', line)]
-    after = re.finditer(re.escape(json.dumps(src, ensure_ascii=False)) + r'\s*:\s*"(?:[^"\\]|\\.)*"', line)
-    added = [(m.end(), m.end(), f", {json.dumps(tgt, ensure_ascii=False)}: ") for m in after]
-    for start, end, lead in (*empty, *added):
-        try:
-            if json.loads(f"{line[:start]}{lead}{json.dumps(probe)}{line[end:]}") == wanted:
-                return start, end, lead
-        except ValueError:
-            continue
-    return None
+def _value_place(line: str, src: str, tgt: str, nested: bool) -> tuple[int, int, str] | None:
+    """Where the value of `tgt` is or can be: start, end, and what is written before it."""
+    places = _values(line, 0)
+    if nested:
+        places = _values(line, places["translation"][0])
+    start, end = places.get(tgt, (0, 0))
+    if line[start:end] in ('""', "null"):
+        return start, end, ""
+    if tgt in places:
+        return None
+    end = places[src][1]
+    return end, end, f", {json.dumps(tgt, ensure_ascii=False)}: "
+
+
+def _values(line: str, at: int) -> dict[str, tuple[int, int]]:
+    """Where the values of an object of JSON begin and end, by their names; of two of a name the last, which
+    is the one that counts. The line has been read as JSON before."""
+    places: dict[str, tuple[int, int]] = {}
+    at = _past_spaces(line, _past_spaces(line, at) + 1)
+    while line[at] != "}":
+        name, at = _DECODER.raw_decode(line, at)
+        start = _past_spaces(line, _past_spaces(line, at) + 1)
+        _, end = _DECODER.raw_decode(line, start)
+        places[name] = (start, end)
+        at = _past_spaces(line, end)
+        at = _past_spaces(line, at + 1) if line[at] == "," else at
+    return places
+
+
+def _past_spaces(line: str, at: int) -> int:
+    while line[at] in " \t\r\n":
+        at += 1
+    return at

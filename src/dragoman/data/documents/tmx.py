@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.data.documents.inline import Inline, filled
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree
-from dragoman.data.documents.unit import Edit, State, Unit
+from dragoman.data.documents.unit import Check, Edit, State, Unit, unchecked
 from dragoman.data.formats.bitext import UNKNOWN, best_match, normal
 from dragoman.data.formats.xml import check_root
 from dragoman.errors import UserError
@@ -14,9 +14,9 @@ _REVIEW = '<prop type="x-state">needs-review</prop>'
 
 
 class TmxDocument:
-    def __init__(self, text: str, where: str, languages: tuple[str, str]) -> None:
-        self._text = text
-        root = parse_tree(text, where)
+    def __init__(self, text: str, where: str, languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._text, self._check = text, check
+        root = parse_tree(text, where, check)
         check_root(root.name, "tmx", where, root.line)
         units = list(root.below("tu"))
         self._languages = _languages(units, root, languages, where)
@@ -35,7 +35,7 @@ class TmxDocument:
         target = variants[tgt].first("seg") if tgt is not None else None
         if tgt is not None and target is None:
             return
-        inline = Inline()
+        inline = Inline(self._check)
         collect(self._text, segment, inline, _AROUND)
         state: State = "done" if target is not None and target.children else "new"
         name = node.attributes.get("tuid", "")

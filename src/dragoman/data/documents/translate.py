@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dragoman.data.documents.inline import fault
-from dragoman.data.documents.unit import Unit
+from dragoman.data.documents.unit import Check, Unit, unchecked
 from dragoman.text.sentences import split_sentences
 
 Translate = Callable[[list[str]], Sequence[str]]
@@ -23,10 +23,24 @@ class Outcome:
 
 
 def translate_units(
-    units: Sequence[Unit], translate: Translate, progress: Progress | None = None, batch: int = 1024
+    units: Sequence[Unit],
+    translate: Translate,
+    progress: Progress | None = None,
+    batch: int = 1024,
+    longest: int | None = None,
+    check: Check = unchecked,
 ) -> Outcome:
-    """Every unit sentence by sentence; the same sentence is translated once."""
-    pieces = {n: split_sentences(unit.source) for n, unit in enumerate(units) if unit.state == "new"}
+    """Every unit sentence by sentence; the same sentence is translated once. A unit with a sentence of more
+    than `longest` characters is left as it is. `check` is called for each unit, and may raise."""
+    outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
+    pieces: dict[int, list[str]] = {}
+    for number, unit in enumerate(units):
+        check(0)
+        found = split_sentences(unit.source) if unit.state == "new" else []
+        if longest is not None and any(len(piece) > longest for piece in found):
+            outcome.left.append((unit, f"a sentence of more than {longest:,} characters"))
+        elif unit.state == "new":
+            pieces[number] = found
     wanted = list(dict.fromkeys(piece.strip() for found in pieces.values() for piece in found))
     wanted = [text for text in wanted if text]
     known: dict[str, str] = {"": ""}
@@ -35,8 +49,8 @@ def translate_units(
         known |= zip(texts, translate(texts), strict=True)
         if progress:
             progress(min(start + batch, len(wanted)), len(wanted))
-    outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
     for number, found in pieces.items():
+        check(0)
         text = "".join(with_spaces(piece, known[piece.strip()]) for piece in found)
         reason = fault(units[number], text)
         if not units[number].source:

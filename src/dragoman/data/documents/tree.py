@@ -4,20 +4,27 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dragoman.data.documents.inline import Inline
+from dragoman.data.documents.unit import Check, unchecked
 from dragoman.data.formats.xml import MAX_DEPTH, feed, hardened_parser, refuse_depth
 
-_ATTRIBUTE = re.compile(r"""([^\s=<>/"']+)\s*=\s*("[^"]*"|'[^']*')""")
+_ATTRIBUTE = re.compile(r"""(?<![^\s=<>/"'])([^\s=<>/"']+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 class Node:
     """An element: `text[start:open_end]` is its start tag, `text[close_start:end]` its end tag. In an empty
     element (`<a/>`) all but `start` are the same."""
 
+    __slots__ = (
+        *("name", "attributes", "start", "line", "open_end", "close_start", "end", "empty"),
+        "children",
+    )
+
     def __init__(self, name: str, attributes: dict[str, str], start: int, line: int) -> None:
         self.name, self.attributes, self.start, self.line = name, attributes, start, line
         self.open_end = self.close_start = self.end = start
         self.empty = False
         self.children: list[Node | str] = []
+        """Elements, and pieces of text: a text may come in several."""
 
     def elements(self, *names: str) -> "Iterator[Node]":
         return (child for child in self.children if isinstance(child, Node) and child.name in names)
@@ -35,9 +42,9 @@ class Node:
             waiting += [child for child in reversed(node.children) if isinstance(child, Node)]
 
 
-def parse_tree(text: str, where: str) -> Node:
+def parse_tree(text: str, where: str, check: Check = unchecked) -> Node:
     """The root element, with offsets into `text`."""
-    builder = _Builder(text, where)
+    builder = _Builder(text, where, check)
     data = text.encode("utf-8")
     for _ in feed(builder.parser, (data[at : at + (1 << 18)] for at in range(0, len(data), 1 << 18)), where):
         pass
@@ -47,7 +54,8 @@ def parse_tree(text: str, where: str) -> Node:
 class _Builder:
     """A tag ends where the next event begins, whatever that is: so every event is listened to."""
 
-    def __init__(self, text: str, where: str) -> None:
+    def __init__(self, text: str, where: str, check: Check) -> None:
+        self._check = check
         self._data = text.encode("utf-8")
         self._bytes = self._chars = 0
         self.where = where
@@ -76,6 +84,7 @@ class _Builder:
         line = self.parser.CurrentLineNumber
         if len(self._open) > MAX_DEPTH:
             refuse_depth(self.where, line)
+        self._check(1 + len(attributes))
         node = Node(name, attributes, self._place(), line)
         self._open[-1].children.append(node)
         self._open.append(node)
@@ -88,12 +97,9 @@ class _Builder:
         self._closed = None if node.empty else node
 
     def _text(self, data: str) -> None:
+        self._check(1)
         self._place()
-        children = self._open[-1].children
-        if children and isinstance(children[-1], str):
-            children[-1] += data
-        else:
-            children.append(data)
+        self._open[-1].children.append(data)
 
 
 def collect(
@@ -107,15 +113,14 @@ def collect(
             inline.text(child)
             continue
         name = child.name.removeprefix(prefix)
-        raw = text[child.start : child.end]
         if name in around and around[name] is None and not child.empty:
             inline.open(text[child.start : child.open_end], child.start)
             collect(text, child, inline, around, prefix)
             inline.close(text[child.close_start : child.end], child.start)
         elif name in around and (shared := child.attributes.get(around[name] or "")) is not None:
-            (inline.open if name in OPENING else inline.close)(raw, shared)
+            (inline.open if name in OPENING else inline.close)(text[child.start : child.end], shared)
         else:
-            inline.alone(raw)
+            inline.alone(text[child.start : child.end])
 
 
 OPENING = frozenset({"bpt", "bx", "sc", "sm"})

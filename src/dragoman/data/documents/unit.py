@@ -3,15 +3,28 @@
 text ─ parse ─▶ document.units ─▶ translations ─ document.edits ─▶ the same text, but for the edits
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+Check = Callable[[int], None]
+"""Told how many parts (lines, tags, pieces of text) have been read since the last time. It may raise, and so
+end the reading of a document that is too large, or not wanted any more."""
 State = Literal["new", "done"]
 """`new`: there is no translation yet; `done`: there is one, and it is left alone."""
 
 
-@dataclass(frozen=True)
+def unchecked(_parts: int) -> None:
+    """Any number of parts is right."""
+
+
+def lines_of(text: str, check: Check) -> list[str]:
+    """The lines of a document, counted before there is a list of them."""
+    check(text.count("\n") + 1)
+    return text.split("\n")
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
     """`text[start:end]` becomes `new`."""
 
@@ -20,7 +33,7 @@ class Edit:
     new: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unit:
     """A text to translate. Tags in it (`<g1>`, `</g1>`, `<g2/>`) stand for the inline `codes` of the file."""
 
@@ -44,11 +57,15 @@ class Document(Protocol):
         ...
 
 
-def apply(text: str, edits: Iterable[Edit]) -> str:
+def apply(text: str, edits: Iterable[Edit], check: Check = unchecked) -> str:
     """The text with all edits; the same edit may come several times, none may overlap another."""
     parts: list[str] = []
     at = 0
-    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end)):
+    wanted: set[Edit] = set()
+    for edit in edits:
+        check(0)
+        wanted.add(edit)
+    for edit in sorted(wanted, key=lambda edit: (edit.start, edit.end)):
         assert edit.start >= at, f"edits overlap at {edit.start}"
         parts += (text[at : edit.start], edit.new)
         at = edit.end

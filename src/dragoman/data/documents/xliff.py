@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from dragoman.data.documents.inline import Inline, filled
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree, with_attributes
-from dragoman.data.documents.unit import Edit, State, Unit, apply
+from dragoman.data.documents.unit import Check, Edit, State, Unit, apply, unchecked
 from dragoman.data.formats.xml import check_root
+from dragoman.errors import UserError
 
 _AROUND = {"g": None, "mrk": None, "hi": None, "bpt": "id", "ept": "id", "bx": "id", "ex": "id"}
 _AROUND_2 = {"pc": None, "mrk": None}
@@ -22,6 +23,8 @@ _REVIEW_2 = {"state": "translated", "subState": "dragoman:needs-review"}
 class _Target:
     """Where translations of one trans-unit (1.2) or segment (2.x) go, by the number of their unit."""
 
+    number: int
+    """Of the first unit."""
     owner: Node
     source: Node
     target: Node | None
@@ -32,9 +35,9 @@ class _Target:
 
 
 class XliffDocument:
-    def __init__(self, text: str, where: str, _languages: tuple[str, str]) -> None:
-        self._text = text
-        root = parse_tree(text, where)
+    def __init__(self, text: str, where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
+        self._text, self._where, self._check = text, where, check
+        root = parse_tree(text, where, check)
         prefix, colon, name = root.name.rpartition(":")
         check_root(name, "xliff", where, root.line)
         self._prefix = prefix + colon
@@ -60,14 +63,11 @@ class XliffDocument:
         )
         if source is None:
             return
-        marks = [mark for mark in (segmented or source).below(f"{self._prefix}mrk") if _is_segment(mark)]
-        there = [] if target is None else list(target.below(f"{self._prefix}mrk"))
-        target_parts = {mark.attributes["mid"]: mark for mark in there if _is_segment(mark)}
+        target_parts = self._segments(target)
         trados = {seg.attributes.get("id", ""): seg for seg in node.below("sdl:seg")}
-        place = _Target(node, segmented or source, target, {}, target_parts, trados)
+        place = _Target(len(self.units), node, segmented or source, target, {}, target_parts, trados)
         whole_target = target is not None and not target_parts and _has_content(target)
-        for mark in marks if segmented is not None and not whole_target else []:
-            mid = mark.attributes["mid"]
+        for mid, mark in self._segments(None if whole_target else segmented).items():
             here = target_parts.get(mid)
             done = (here is None and bool(target_parts)) or (here is not None and _has_content(here))
             place.parts[len(self.units)] = mark
@@ -75,8 +75,22 @@ class XliffDocument:
         if not place.parts:
             self._unit(node, source, _name(node), whole_target or bool(target_parts), place)
 
+    def _segments(self, node: Node | None) -> dict[str, Node]:
+        """The `mrk`s of a seg-source or a target that are segments."""
+        found: dict[str, Node] = {}
+        end = 0
+        for mark in () if node is None else node.below(f"{self._prefix}mrk"):
+            if mark.attributes.get("mtype") != "seg" or "mid" not in mark.attributes:
+                continue
+            mid = mark.attributes["mid"]
+            if mid in found or mark.start < end:
+                where = f"{self._where}:{mark.line}"
+                raise UserError(f"{where}: the segment {mid[:40]!r} comes twice, or lies inside another")
+            found[mid], end = mark, mark.end
+        return found
+
     def _unit(self, node: Node, source: Node, name: str, done: bool, place: _Target) -> None:
-        inline = Inline()
+        inline = Inline(self._check)
         collect(self._text, source, inline, _AROUND_2 if self._two else _AROUND, self._prefix)
         state: State = "done" if done else "new"
         self._targets[len(self.units)] = place
@@ -99,7 +113,7 @@ class XliffDocument:
     def _content(self, place: _Target, contents: Mapping[int, str]) -> str:
         """Of a new target. Where the source is in segments, it is a copy with other text in them."""
         if not place.parts:
-            return next(contents[n] for n, target in self._targets.items() if target is place)
+            return contents[place.number]
         changed = [
             Edit(mark.open_end, mark.close_start, contents.get(number, ""))
             for number, mark in place.parts.items()
@@ -138,10 +152,6 @@ class XliffDocument:
     def _tag(self, node: Node, attributes: Mapping[str, str]) -> Edit:
         tag = self._text[node.start : node.open_end]
         return Edit(node.start, node.open_end, with_attributes(tag, attributes))
-
-
-def _is_segment(mark: Node) -> bool:
-    return mark.attributes.get("mtype") == "seg" and "mid" in mark.attributes
 
 
 def _name(node: Node) -> str:

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
+from functools import cached_property
 from typing import NoReturn
 
 from dragoman.data.config import SourceConfig
@@ -33,11 +34,15 @@ _KEYWORDS = ("msgctxt", "msgid", "msgid_plural", "msgstr")
 
 @dataclass
 class Field:
-    """A string of an entry, and the first and last line that it takes."""
+    """A string of an entry, in as many pieces as lines, and the first and last line that it takes."""
 
-    text: str
+    pieces: list[str]
     first: int
     last: int
+
+    @cached_property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
 
 @dataclass
@@ -143,7 +148,7 @@ class _Parser:
             elif line.startswith('"'):
                 if self._field is None:
                     self._fail(number, "a string that belongs to no keyword")
-                self._field.text += self._string(line, number)
+                self._field.pieces.append(self._string(line, number))
                 self._field.last = number
             elif line:
                 self._keyword(line, number)
@@ -177,7 +182,7 @@ class _Parser:
             self._flags, self._flags_line = [], None
         if keyword in self._entry.fields:
             self._fail(number, f"{keyword} comes twice in one entry")
-        self._field = Field(self._string(line[quote:] if quote > 0 else "", number), number, number)
+        self._field = Field([self._string(line[quote:] if quote > 0 else "", number)], number, number)
         self._entry.fields[keyword] = self._field
         self._translated |= keyword.startswith("msgstr")
 

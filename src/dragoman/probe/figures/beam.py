@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.decode.trace import Candidate, Trace
+from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, canvas, save
 

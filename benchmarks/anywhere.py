@@ -1,0 +1,258 @@
+"""Do the tests pass on other machines? They are run again under what other machines have.
+
+    python benchmarks/anywhere.py                 a part of the suite, as continuous integration does
+    python benchmarks/anywhere.py --all --write   all of it, and the table in benchmarks/results/anywhere.md
+    python benchmarks/anywhere.py old             under one setting alone; more options of pytest after --
+
+`SETTINGS` is the list. Instruction sets are forced on PyTorch (its own kernels, oneDNN and MKL), on
+CTranslate2 and on NumPy's OpenBLAS: each of them rounds otherwise.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "anywhere.md"
+PART = (
+    *("tests/engines", "tests/kernels", "tests/learn", "tests/nn", "tests/models", "tests/objectives"),
+    *("tests/battery", "tests/parity", "tests/decode", "tests/probe"),
+    *("tests/train/test_resume.py", "tests/train/test_task.py", "tests/train/test_guided.py"),
+    *("tests/cli/test_use.py", "tests/cli/test_explain.py", "tests/cli/test_search_report.py"),
+    "tests/cli/test_demo.py",
+)
+"""What touches numbers, signals or the terminal."""
+TURKISH = "tr_TR.UTF-8"
+"""Here the capital of i is not I."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    told: str
+    variables: dict[str, str] = field(default_factory=dict)
+    ignores_ctrl_c: bool = False
+    umask: int = -1
+    open_files: int | None = None
+    elsewhere: bool = False
+    """HOME does not exist, TMPDIR has a space in its name, standard input is closed."""
+    busy: int = 0
+    """So many processes compute beside it."""
+    share: str = "1/1"
+    """Which tests of the part are run: `2/3` is the second third."""
+    part: tuple[str, ...] = PART
+
+
+SETTINGS = {
+    "old": Setting(
+        "no AVX, 1 thread, Turkish, Kathmandu, 37 columns, Ctrl-C ignored",
+        {
+            "ATEN_CPU_CAPABILITY": "default",
+            "DNNL_MAX_CPU_ISA": "SSE41",
+            "ONEDNN_MAX_CPU_ISA": "SSE41",
+            "MKL_CBWR": "COMPATIBLE",
+            "OPENBLAS_CORETYPE": "Nehalem",
+            "CT2_FORCE_CPU_ISA": "GENERIC",
+            "OMP_NUM_THREADS": "1",
+            "LC_ALL": TURKISH,
+            "TZ": "Asia/Kathmandu",
+            "COLUMNS": "37",
+            "NO_COLOR": "1",
+        },
+        ignores_ctrl_c=True,
+    ),
+    "avx2": Setting(
+        "AVX2, MKL in CTranslate2, 4 threads, locale C, St. John's, 211 columns, umask 077, 256 open files, "
+        "no HOME, a space in TMPDIR, no standard input",
+        {
+            "ATEN_CPU_CAPABILITY": "avx2",
+            "DNNL_MAX_CPU_ISA": "AVX2",
+            "ONEDNN_MAX_CPU_ISA": "AVX2",
+            "MKL_CBWR": "AVX2",
+            "OPENBLAS_CORETYPE": "Haswell",
+            "CT2_FORCE_CPU_ISA": "AVX2",
+            "CT2_USE_MKL": "1",
+            "OMP_NUM_THREADS": "4",
+            "LC_ALL": "C",
+            "TZ": "America/St_Johns",
+            "COLUMNS": "211",
+            "FORCE_COLOR": "1",
+        },
+        umask=0o077,
+        open_files=256,
+        elsewhere=True,
+    ),
+    "busy": Setting(
+        "eight busy processes beside it",
+        busy=8,
+        part=("tests/serve", "tests/studio/test_api.py", "tests/train/test_resume.py"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    passed: int
+    failed: tuple[str, ...]
+    skipped: int
+    seconds: float
+    status: int
+
+
+def run_suite(
+    python: Path | str, arguments: Sequence[str], setting: Setting, folder: Path, cwd: Path = ROOT
+) -> Outcome:
+    """Run pytest under a setting. What it says goes to the terminal as it comes."""
+    report = folder / "report.xml"
+    report.unlink(missing_ok=True)
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "--junitxml",
+        str(report),
+        "-o",
+        "junit_family=xunit1",
+        *arguments,
+    ]
+    began = time.monotonic()
+    with _busy(setting.busy):
+        status = subprocess.run(
+            command,
+            cwd=cwd,
+            env=_environment(setting, folder),
+            umask=setting.umask,
+            preexec_fn=lambda: _before(setting),
+            close_fds=True,
+            check=False,
+        ).returncode
+    return _read(report, time.monotonic() - began, status)
+
+
+def _before(setting: Setting) -> None:
+    """In the new process, before it is pytest's."""
+    if setting.ignores_ctrl_c:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if setting.open_files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (setting.open_files, setting.open_files))
+    if setting.elsewhere:
+        os.close(0)
+
+
+def _environment(setting: Setting, folder: Path) -> dict[str, str]:
+    found = {**os.environ, **setting.variables}
+    if setting.elsewhere:
+        temporary = folder / "a folder"
+        temporary.mkdir(exist_ok=True)
+        found |= {"HOME": str(folder / "nowhere"), "TMPDIR": str(temporary)}
+    if found.get("LC_ALL") == TURKISH:
+        found |= {"LOCPATH": str(folder)} if _make_turkish(folder) else {"LC_ALL": "C"}
+    return found
+
+
+def _make_turkish(folder: Path) -> bool:
+    """The package `locales` has the source of it; without that there is no such locale here."""
+    command = ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(folder / TURKISH)]
+    made = (
+        shutil.which("localedef") and subprocess.run(command, capture_output=True, check=False).returncode < 2
+    )
+    if not made or not (folder / TURKISH).exists():
+        print("there is no Turkish locale here (apt-get install locales), and C stands in for it", flush=True)
+        return False
+    return True
+
+
+@contextmanager
+def _busy(count: int) -> Iterator[None]:
+    """Processes that compute until they are ended, or until this one is gone."""
+    program = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _read(report: Path, seconds: float, status: int) -> Outcome:
+    if not report.exists():
+        return Outcome(0, ("pytest itself",), 0, seconds, status or 1)
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    names = tuple(f"{case.get('file') or case.get('classname')}::{case.get('name')}" for case in bad)
+    return Outcome(len(cases) - len(bad) - skipped, names, skipped, seconds, status)
+
+
+def table(found: dict[str, Outcome]) -> str:
+    head = ["setting", "what is set", "passed", "failed", "skipped", "minutes"]
+    rows = [
+        [
+            name,
+            SETTINGS[name].told,
+            *map(str, (one.passed, len(one.failed), one.skipped)),
+            f"{one.seconds / 60:.1f}",
+        ]
+        for name, one in found.items()
+    ]
+    lines = [" | ".join(row) for row in (head, ["---"] * len(head), *rows)]
+    failed = [f"- {name}: `{test}`" for name, one in found.items() for test in one.failed]
+    return "\n".join([*(f"| {line} |" for line in lines), *(["", "Failed:", "", *failed] if failed else [])])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("settings", nargs="*", default=[], help=f"of {', '.join(SETTINGS)}; all unless named")
+    parser.add_argument("--all", action="store_true", help="the whole suite, not the part for each setting")
+    parser.add_argument("--write", action="store_true", help="write the table")
+    own, further = _split(sys.argv[1:])
+    asked = parser.parse_args(own)
+    names = asked.settings or list(SETTINGS)
+    for name in names:
+        if name not in SETTINGS:
+            parser.error(f"no setting is called {name!r}; there are {', '.join(SETTINGS)}")
+    found: dict[str, Outcome] = {}
+    for name in names:
+        setting = SETTINGS[name]
+        print(f"\n=== {name}: {setting.told} ===", flush=True)
+        arguments = ["--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder", *further]
+        if not asked.all:
+            arguments += ["--share", setting.share, *setting.part]
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = run_suite(sys.executable, arguments, setting, Path(folder))
+        if asked.write:
+            RESULTS.write_text(_page(found), encoding="utf-8")
+    return max(one.status for one in found.values())
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+def _page(found: dict[str, Outcome]) -> str:
+    cores = os.cpu_count()
+    return (
+        "# The suite under what other machines have\n\n"
+        "`make test-everywhere`: all tests, once under each setting of `benchmarks/anywhere.py`. "
+        f"Python {platform.python_version()}, {cores} cores that were shared with other work.\n\n"
+        f"{table(found)}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""What the faults are made in: tiny runs of several families and everything that is made of them, and the
+commands that write, each with what it needs."""
+
+import hashlib
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fault_commands import run_command
+
+_WORDS = ("red", "blue", "old", "new", "cat", "dog", "fish", "hill", "the", "and")
+_SMALL = "tokenizer.vocab_size=300 train.device=cpu train.log_every=2 train.save_every=3 data.valid_size=12"
+_SHORT = "train.max_updates=9 train.validate_every=3 train.validate_sentences=4 train.batch_tokens=200"
+_SEARCH = "search.beam=2 search.max_ratio=1 search.max_extra=3"
+_WIDTHS = "model.num_layers=1 model.model_dim=16 model.num_heads=2 model.ff_dim=32"
+_TRANSFORMER = f"{_WIDTHS} model.position_layout=halves train.ema=0.9 train.average=2"
+_RNN = "model.kind=rnn model.num_layers=1 model.model_dim=16"
+_GPT = f"--model gpt-tiny {_WIDTHS} model.max_positions=32 objective.block=24"
+_BERT = f"model.kind=bert {_WIDTHS} model.max_positions=64 task.max_length=24"
+_PAIRS = ("a.en", "a.de")
+VARIES = ("log.txt", "timing.jsonl", "samples.jsonl", ".lock")
+"""Files of a run that tell of times, or of a line twice after a kill."""
+CHUNK = 8
+"""Lines that a corpus is translated by, so that a small one has several chunks."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes: what it needs of what was made before, and how to go on after a kill."""
+
+    name: str
+    arguments: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    """Where it is there, how to go on once the run exists; without it, the same command."""
+    run: str = ""
+    varies: tuple[str, ...] = field(default=())
+
+
+def _command(name: str, text: str, *needs: str, varies: tuple[str, ...] = ()) -> Command:
+    return Command(name, tuple(text.split()), needs, varies=varies)
+
+
+def _training(name: str, text: str, out: str, *needs: str) -> Command:
+    return Command(name, (*text.split(), "--out", out, "-q"), needs, ("resume", out, "-q"), out)
+
+
+_PAIR_TRAINING = f"train a.en a.de {_SMALL} {_SHORT} {_SEARCH}"
+_RUN_T = ("runs/t", *_PAIRS)
+COMMANDS = (
+    _training("train transformer", f"{_PAIR_TRAINING} {_TRANSFORMER}", "runs/t", *_PAIRS),
+    _training("train LSTM", f"{_PAIR_TRAINING} {_RNN}", "runs/l", *_PAIRS),
+    _training("pretrain GPT", f"pretrain text.txt {_GPT} {_SMALL} {_SHORT}", "runs/g", "text.txt"),
+    _training("count", f"train a.en a.de {_SMALL} model.kind=markov model.order=2", "runs/m", *_PAIRS),
+    _training(
+        "finetune", f"finetune labels.tsv --task classify {_SMALL} {_SHORT} {_BERT}", "runs/c", "labels.tsv"
+    ),
+    _command("prepare", f"{_PAIR_TRAINING} {_TRANSFORMER} --out runs/t --dry-run", *_PAIRS),
+    _command("average", "average runs/t --last 2 --device cpu", *_RUN_T),
+    _command("export CTranslate2", "export runs/t --out ct2 --shortlist", *_RUN_T),
+    _command("export Hugging Face", "export runs/t --to huggingface --out hf", *_RUN_T),
+    _command("import", "import hf --out runs/i", "hf"),
+    _command("translate", "translate runs/t -i test.en -o test.out --device cpu", *_RUN_T, "test.en"),
+    _command(
+        "back-translate",
+        "back-translate runs/t mono.en -o mono.out --beam 1 --device cpu",
+        *_RUN_T,
+        "mono.en",
+    ),
+    _command(
+        "distill",
+        f"distill runs/t --out runs/s --beam 1 --device cpu -q {_WIDTHS} {_SMALL} {_SHORT} {_SEARCH}",
+        *_RUN_T,
+    ),
+    _command("embed", "embed runs/c test.en -o vectors.npy --device cpu", "runs/c", "test.en"),
+    _command("align-corpus", "align-corpus a.en a.de -o links.txt", *_PAIRS),
+    _command(
+        "evaluate",
+        "evaluate runs/t test.en test.de --device cpu --bootstrap 10",
+        *(*_RUN_T, "test.en", "test.de"),
+        varies=("report.json",),
+    ),
+    _command("predict", "predict runs/c labels.tsv -o labels.out --device cpu", "runs/c", "labels.tsv"),
+    _command("generate", "generate runs/g the -o generated.txt --device cpu", "runs/g"),
+    _command(  # after a kill its manifest may go on to allow the configuration of before, too
+        "tune",
+        "tune runs/t --beams 1,2 --alphas 0,1 --write --device cpu",
+        *_RUN_T,
+        varies=("manifest.json",),
+    ),
+)
+
+
+def write_texts(directory: Path) -> None:
+    """The corpora and everything else that a person brings."""
+    chance = random.Random(1)
+
+    def sentences(count: int) -> list[str]:
+        return sorted({" ".join(chance.choices(_WORDS, k=chance.randint(2, 6))) for _ in range(count)})
+
+    texts = {"a": sentences(200), "test": sentences(12), "mono": sentences(40)}
+    for stem, lines in texts.items():
+        (directory / f"{stem}.en").write_text("".join(f"{line}\n" for line in lines))
+        (directory / f"{stem}.de").write_text("".join(f"{line[::-1].upper()}\n" for line in lines))
+    (directory / "text.txt").write_text("".join(f"{line}.\n" for line in sentences(300)))
+    labels = [f"{line}\t{'pos' if 'red' in line else 'neg'}\n" for line in sentences(150)]
+    (directory / "labels.tsv").write_text("".join(labels))
+    (directory / "glossary.tsv").write_text("cat\tKATZE\ndog\tHUND|KÖTER\nhill\n")
+
+
+MADE = (
+    *("train transformer", "train LSTM", "pretrain GPT", "count", "finetune"),
+    *("export CTranslate2", "export Hugging Face", "import", "back-translate"),
+)
+
+
+def make_subjects(directory: Path, names: Sequence[str] = MADE) -> None:
+    """Tiny runs, exports, and a half-translated corpus."""
+    directory.mkdir(parents=True)
+    write_texts(directory)
+    for command in COMMANDS:
+        if command.name in names:
+            ended = run_command(command.arguments, directory, prepare=small_chunks)
+            if ended.status:
+                raise SystemExit(f"{command.name}: exit status {ended.status}\n{ended.output}")
+    shutil.rmtree(directory / "temporary", ignore_errors=True)
+
+
+def small_chunks(_operations: object) -> None:
+    from dragoman.runs import corpus_job as corpus
+
+    corpus.CHUNK = CHUNK
+
+
+def workspace(made: Path, command: Command, target: Path) -> Path:
+    """A directory with what a command needs, and no more."""
+    target.mkdir(parents=True)
+    for name in command.needs:
+        source = made / name
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target / name, symlinks=True)
+        else:
+            shutil.copyfile(source, target / name)
+    return target
+
+
+def digest(directory: Path, varies: Sequence[str] = ()) -> dict[str, str]:
+    """SHA-256 of every file by its path; of one that varies, and of a directory, only that it is there."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        if path.is_symlink() or not path.is_file():
+            found[name] = "link" if path.is_symlink() else "directory"
+        elif path.name in (*VARIES, *varies):
+            found[name] = "varies"
+        else:
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found

@@ -1,0 +1,129 @@
+"""Faults made one at a time: which of them does the suite notice?
+
+    pip install --target SITE coverage                                  # anywhere; it is no dependency
+    PYTHONPATH=SITE python benchmarks/mutations.py map tests/nn tests/models …
+    PYTHONPATH=SITE python benchmarks/mutations.py run nn models … --count 50 --seed 1
+    python benchmarks/mutations.py table > benchmarks/results/mutations.md
+
+`map` records once which tests execute which line. `run` draws faults, always the same of a seed. For each one
+it runs the tests that execute its line, in a fork of a process that has imported torch and collected the
+tests; only there the function gets its faulty body. What an import executes (constants, defaults) is imported
+with the fault by a fork that has not seen dragoman yet. No file of the repository is changed. A test that
+fails, a crash and a run past its limit count as found. `table` joins the results with what was judged by
+reading (mutations_judged.yaml).
+"""
+
+import argparse
+import json
+import sys
+import time
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from mutation_faults import Fault, draw, faults_of
+from mutation_import import NotReplaced
+from mutation_map import read_maps, record_here
+from mutation_run import Attempt, Runner, in_child
+from mutation_table import judge, read_results, table
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGE = REPOSITORY / "src" / "dragoman"
+ROOMS = ("nn", "models", "objectives", "decode", "data", "checkpoint", "train", "serve")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cache", type=Path, default=Path(gettempdir()) / "dragoman-mutations")
+    commands = parser.add_subparsers(dest="command", required=True)
+    mapping = commands.add_parser("map", help="record which tests execute which line")
+    mapping.add_argument(
+        "tests",
+        nargs="+",
+        help="folders or files; one recording each, joined by commas: together",
+    )
+    running = commands.add_parser("run", help="make faults and run the tests that execute their lines")
+    running.add_argument("rooms", nargs="+", choices=ROOMS)
+    running.add_argument("--count", type=int, default=50, help="faults a room")
+    running.add_argument("--seed", type=int, default=1)
+    running.add_argument("--seconds", type=float, default=120, help="of tests that a fault may cost")
+    running.add_argument("--minutes", type=float, default=600, help="begin no fault after so many")
+    running.add_argument(
+        "--again", action="store_true", help="those once more that survived and are not judged"
+    )
+    running.add_argument("--control", action="store_true", help="the unchanged text: nothing may be found")
+    telling = commands.add_parser("table", help="the results as Markdown")
+    telling.add_argument("--count", type=int, default=50)
+    telling.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if options.command == "map":
+        for tests in options.tests:
+            record(options.cache, tests)
+    elif options.command == "run":
+        run(options)
+    else:
+        command = f"python benchmarks/mutations.py run {' '.join(ROOMS)} --count {options.count}"
+        drawn = {room: draw_from(room, options) for room in ROOMS}
+        print(table(options.cache, drawn, options.seed, f"{command} --seed {options.seed}"), end="")
+
+
+def record(cache: Path, tests: str) -> None:
+    """One recording in a process of its own: `dragoman` must not have been imported before it begins."""
+    status = in_child(lambda: record_here(cache, tests, REPOSITORY, PACKAGE), seconds=3600)
+    if status != 0:
+        print(
+            f"{tests}: some tests fail without any fault and are left out (status {status})", file=sys.stderr
+        )
+
+
+def run(options: argparse.Namespace) -> None:
+    end = time.monotonic() + 60 * options.minutes
+    known = read_maps(options.cache)
+    runner = Runner(options.cache, REPOSITORY, PACKAGE, known, options.seconds, options.control)
+    for room in options.rooms:
+        drawn = draw_from(room, options)
+        name = "control" if options.control else "results"
+        results = options.cache / f"{name}-{room}-{options.seed}.jsonl"
+        if options.again:
+            rows = [row for row in read_results(results).values() if row["outcome"] == "found" or judge(row)]
+            results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        run_room(runner, drawn, results, end)
+
+
+def draw_from(room: str, options: argparse.Namespace) -> list[Fault]:
+    return draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
+
+
+def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float) -> None:
+    """First the faults inside functions, after one collection; then those that need an import."""
+
+    def wanted() -> list[Fault]:
+        before = read_results(results)
+        return [fault for fault in drawn if fault.key not in before]
+
+    def run_all(attempt: Attempt | None) -> None:
+        for fault in wanted():
+            if time.monotonic() < end and (attempt is None or fault.owner is not None):
+                with suppress(NotReplaced):
+                    tell(fault, runner.outcome(fault, attempt))
+
+    def tell(fault: Fault, outcome: dict[str, Any]) -> None:
+        with results.open("a") as file:
+            file.write(json.dumps(outcome) + "\n")
+        told = f"{outcome['seconds']:.0f} s {outcome['outcome']:8} {outcome['by']}"
+        print(f"{told}  {fault.file} {fault.place}: {fault.line} | {fault.change}", flush=True)
+
+    inside = [fault for fault in wanted() if fault.owner is not None]
+    tests = chain.from_iterable(chain(*runner.parts_for(fault)) for fault in inside)
+    files = sorted({test.partition("::")[0] for test in tests})
+    if files and time.monotonic() < end:
+        runner.collected(files, run_all)
+    run_all(None)
+
+
+if __name__ == "__main__":
+    main()

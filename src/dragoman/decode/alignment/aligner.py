@@ -1,0 +1,121 @@
+"""Aligner: tokenizers, and an attention of some model that is read as an alignment of words."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.errors import UserError
+from dragoman.text.incremental import offsets
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.words import Place, words
+
+Links = list[tuple[int, int]]
+"""Source word, target word; both count from 0."""
+
+
+def pieces_by_pieces(weights: np.ndarray, when_read: bool) -> np.ndarray:
+    """A row a target piece, a column a source piece; `<s>` and `</s>` are no words."""
+    return weights[1:, :-1] if when_read else weights[:-1, :-1]
+
+
+def members(pieces: Sequence[Place], places: Sequence[Place]) -> np.ndarray:
+    """P W: the share of each piece that stands in each word."""
+    share = np.zeros((len(pieces), len(places)))
+    word = 0
+    for number, (start, end) in enumerate(pieces):
+        while word and (word == len(places) or places[word][0] > start):
+            word -= 1  # pieces that share a character go back by one
+        for other in range(word, len(places)):
+            if places[other][0] >= end:
+                break
+            word = other
+            overlap = min(end, places[other][1]) - max(start, places[other][0])
+            share[number, other] = max(0, overlap) / max(1, end - start)
+    return share
+
+
+def words_by_words(weights: np.ndarray, of_src: np.ndarray, of_tgt: np.ndarray) -> np.ndarray:
+    """How much each target word looks at each source word: the mean over its own pieces of the sum over the
+    pieces of the other. `of_src`, `of_tgt` are their `members`."""
+    own = np.maximum(of_tgt.sum(axis=0)[:, None], 1e-9)
+    return (of_tgt.T @ weights @ of_src) / own
+
+
+def links_of(weights: np.ndarray) -> Links:
+    """Every target word with the source word it looks at most. A source word that is chosen by none joins the
+    target word that looks at it most, if that one looks at it at least half as much as at its own choice: the
+    two parts of what the target writes as one word."""
+    if not weights.size:
+        return []
+    most = weights.max(axis=1)
+    found = {(int(s), t) for t, s in enumerate(weights.argmax(axis=1)) if most[t] > 0}
+    chosen = {s for s, _ in found}
+    for s, t in enumerate(weights.argmax(axis=0)):
+        if s not in chosen and weights[t, s] > 0 and 2 * weights[t, s] >= most[t]:
+            found.add((s, int(t)))
+    return sorted(found)
+
+
+Split = Callable[[str], list[Place]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pair of ids to align, and where in their texts the words stand that are asked about."""
+
+    src_ids: Sequence[int]
+    tgt_ids: Sequence[int]
+    src_words: Sequence[Place]
+    tgt_words: Sequence[Place]
+    known: tuple[tuple[int, int], ...] = ()
+    """Links that need no model."""
+
+
+class Aligner(ABC):
+    """What every engine's alignment shares; each says how to have its attention."""
+
+    def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
+        self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
+
+    @abstractmethod
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]] | None:
+        """The number of each pair of ids, in any order, and how much its target pieces (rows) look at its
+        source pieces; None if the model has no attention to its source."""
+
+    def task(self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: Split = words) -> Task:
+        """The words of both texts as `split` finds them."""
+        src, tgt = self.src_tokenizer.decode(src_ids), self.tgt_tokenizer.decode(tgt_ids)
+        return Task(src_ids, tgt_ids, split(src), split(tgt))
+
+    def weights(self, tasks: Sequence[Task], batch_tokens: int) -> list[np.ndarray] | None:
+        """For each task a row a target word, a column a source word; None if the model has no attention to
+        its source."""
+        found = self.attention([(task.src_ids, task.tgt_ids) for task in tasks], batch_tokens)
+        if found is None:
+            return None
+        results: list[np.ndarray] = [np.zeros((0, 0))] * len(tasks)
+        for number, weights in found:
+            task = tasks[number]
+            results[number] = words_by_words(
+                weights,
+                members(offsets(self.src_tokenizer, task.src_ids), task.src_words),
+                members(offsets(self.tgt_tokenizer, task.tgt_ids), task.tgt_words),
+            )
+        return results
+
+    def links(self, tasks: Sequence[Task], batch_tokens: int) -> list[Links]:
+        """The word alignment of each task."""
+        weights = self.weights(tasks, batch_tokens)
+        if weights is None:
+            raise UserError("align: this model has no attention to its source, so it aligns nothing")
+        return [sorted({*links_of(w), *task.known}) for w, task in zip(weights, tasks, strict=True)]
+
+    def links_of_texts(self, pairs: Sequence[tuple[str, str]], batch_tokens: int) -> list[Links]:
+        """The word alignment of given translations; words are what white space separates."""
+        sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
+        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
+        return self.links([self.task(*ids) for ids in zip(sources, targets, strict=True)], batch_tokens)

@@ -1,0 +1,169 @@
+"""Word alignment from attention: what each word of a translation looked at.
+
+    pairs ─ decode under a tap ─▶ weights of every attention to the source   T S, mean over heads
+          ─ choose one (`Look`) ─▶ pieces × pieces
+          ─ join pieces ────────▶ words × words ─ links ─▶ 0-0 1-2 …
+
+Which attention is an alignment differs from model to model, and so does its step. A position of a decoder
+reads y[t−1] and predicts y[t]: the weights there may belong to the word that is predicted (Bahdanau et al.
+2015) or, in most layers of a Transformer, to the word that has just been read (Chen et al. 2020, «Accurate
+Word Alignment Induction from Neural Machine Translation», section 3). `choose` tries both for each layer.
+
+No gold alignment is needed for that: a good one links the same words again and again. Each candidate links
+the pieces of some pairs; the one whose links predict target pieces best from source pieces is taken. The
+probability is that of a lexicon counted from the links themselves, as in IBM model 1 after one hard step,
+each link being left out of the counts that predict it:
+
+    score = mean of log p(t | s),   p(t | s) = (c(s, t) − 1 + p(t)) / (c(s) − 1 + 1)
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from dragoman.data.batch import Device, IdSequence, by_length, collate
+from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.models.base import EncoderDecoder
+from dragoman.models.guide import AlignmentGuide
+from dragoman.nn.tap import open_tap
+from dragoman.shapes import Tensor
+from dragoman.text.tokenizer import Tokenizer
+
+Pair = tuple[IdSequence, IdSequence]
+
+
+@dataclass(frozen=True, order=True)
+class Look:
+    """An attention by the name of its module, and at which step it looks for a word: at the one that predicts
+    the word, or at the next one, which reads it."""
+
+    module: str
+    when_read: bool
+    guided_head: int | None = None
+    """The head that was trained to align; None where all heads are averaged."""
+
+    def __str__(self) -> str:
+        heads = "mean of its heads" if self.guided_head is None else f"guided head {self.guided_head}"
+        return f"{self.module}, {heads}, when a word is {'read' if self.when_read else 'predicted'}"
+
+
+def guided_look(model: EncoderDecoder, guide: AlignmentGuide) -> Look:
+    """The head that a model was trained to align with."""
+    return Look(guide.find(model)[0], guide.step == "read", guide.head)
+
+
+def source_attention(
+    model: EncoderDecoder, pairs: Sequence[Pair], device: Device = None, head: int | None = None
+) -> dict[str, list[np.ndarray]]:
+    """For every attention to the source its weights for each pair: a row for `<s>` and each target piece as
+    the decoder reads them, a column for each source piece and `</s>`. Of one head (attentions that have fewer
+    are left out), or the mean of all.
+
+    The source is padded until it is longer than the target. Then whatever has as many columns looks at the
+    source, and no model has to be asked what its parts are for.
+    """
+    batch = collate(pairs, device)
+    room = max(0, batch.tgt_in.size(1) + 2 - batch.src_ids.size(1))
+    src_ids = F.pad(batch.src_ids, (0, room), value=model.vocab.pad_id)
+    src_mask = F.pad(batch.src_mask, (0, room), value=False)
+    names = {module: name for name, module in model.named_modules()}
+    seen: dict[str, list[Tensor]] = {}
+
+    def keep(module: torch.nn.Module, weights: Tensor) -> None:
+        if head is not None and head >= weights.size(1):
+            return
+        if module in names and len(weights) == len(src_ids) and weights.size(-1) == src_ids.size(1):
+            shown = weights.mean(dim=1) if head is None else weights[:, head]  # B Q S
+            seen.setdefault(names[module], []).append(shown)
+
+    with torch.inference_mode():
+        memory = model.encode(src_ids, src_mask)
+        with open_tap(keep):
+            model.decode(batch.tgt_in, memory)
+    whole = {name: torch.cat(calls, dim=1).float().cpu().numpy() for name, calls in seen.items()}
+    rows = batch.tgt_in.size(1)
+    return {
+        name: [w[i, : len(tgt) + 1, : len(src) + 1] for i, (src, tgt) in enumerate(pairs)]
+        for name, w in whole.items()
+        if w.shape[1] == rows
+    }
+
+
+def attention_in_batches(
+    model: EncoderDecoder,
+    pairs: Sequence[Pair],
+    device: Device,
+    batch_tokens: int,
+    head: int | None = None,
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """The number of a pair and its weights, pair by pair in the order of their lengths."""
+    lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
+    for numbers in by_length(lengths, batch_tokens):
+        found = source_attention(model, [pairs[number] for number in numbers], device, head)
+        for place, number in enumerate(numbers):
+            yield number, {name: weights[place] for name, weights in found.items()}
+
+
+def choose(
+    model: EncoderDecoder, examples: Sequence[Pair], device: Device = None, batch_tokens: int = 2048
+) -> Look | None:
+    """The attention that aligns best, judged on example pairs of ids; None if none looks at the source.
+
+    Without any example it is that of the last layer but one, when the word is read, or a decoder's only one,
+    when the word is predicted.
+    """
+    links: dict[Look, list[tuple[int, int]]] = {}
+    pairs = [pair for pair in examples if len(pair[0]) and len(pair[1])]
+    for number, found in attention_in_batches(model, pairs, device, batch_tokens):
+        src, tgt = pairs[number]
+        for name, weights in found.items():
+            for look in (Look(name, False), Look(name, True)):
+                best = pieces_by_pieces(weights, look.when_read).argmax(axis=1)
+                links.setdefault(look, []).extend(
+                    (int(src[s]), int(t)) for s, t in zip(best, tgt, strict=True)
+                )
+    if links:
+        return max(links, key=lambda look: lexical_score(links[look]))
+    names = list(source_attention(model, [([model.vocab.eos_id], [model.vocab.eos_id])], device))
+    return Look(names[max(0, len(names) - 2)], len(names) > 1) if names else None
+
+
+def lexical_score(links: Sequence[tuple[int, int]]) -> float:
+    """Mean log-probability of the target pieces under a lexicon counted from all links but their own."""
+    joint, sources, targets = Counter(links), Counter(s for s, _ in links), Counter(t for _, t in links)
+    total = 0.0
+    for (source, target), count in joint.items():
+        prior = targets[target] / len(links)
+        total += count * math.log((count - 1 + prior) / sources[source])
+    return total / len(links)
+
+
+class ModelAligner(Aligner):
+    """A model of ours. `examples` give pairs of ids to choose the attention by. They are asked once, when it
+    is needed."""
+
+    def __init__(
+        self, model: EncoderDecoder, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, device: torch.device
+    ) -> None:
+        super().__init__(src_tokenizer, tgt_tokenizer)
+        self.model, self.device = model, device
+        self.examples: Callable[[], Sequence[Pair]] = tuple
+
+    @functools.cached_property
+    def look(self) -> Look | None:
+        return choose(self.model, self.examples(), self.device)
+
+    def attention(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+    ) -> Iterator[tuple[int, np.ndarray]] | None:
+        look = self.look
+        if look is None:
+            return None
+        found = attention_in_batches(self.model, pairs, self.device, batch_tokens, look.guided_head)
+        return ((number, pieces_by_pieces(weights[look.module], look.when_read)) for number, weights in found)

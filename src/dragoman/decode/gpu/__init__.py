@@ -1,0 +1,1 @@
+"""Beam search on a GPU: continuous batches and recorded steps."""

@@ -1,0 +1,229 @@
+"""Continuous batches: sentences go through places of fixed shape; where one is done, another comes in.
+
+    sources, longest first ─▶ encode ─▶ places ─┬─▶ recorded step ─▶ ... ─▶ done? ─▶ collect
+                                 ▲              └──────────┘               │
+                                 └────────────── free places ◀─────────────┘
+
+The host only replays steps and, a step late, looks which sentences are done. Where no kernel looks at as much
+of the past as there is, a step is recorded for each of a few sizes of it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from dragoman.decode.gpu.continuous_beam import Pool, is_plain
+from dragoman.decode.gpu.graph_replay import Replayed, Signal
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.models.base import EncoderDecoder
+from dragoman.models.slots import TransformerSlots, fits, past_bytes
+from dragoman.nn.tap import tap_is_open
+from dragoman.shapes import Bool, Int, Tensor
+
+_MOST_SENTENCES = 512
+_SMALL = 64
+_SHARE = 0.1
+"""Of the device's memory, for the caches of one shape."""
+_KEPT = 4
+_REFILL_AT = 8
+"""Free places are filled when they are at least one in so many."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    sentences: int
+    capacity: int
+    memory: int
+
+
+class Continuous:
+    """One model, one search, and the places of one shape."""
+
+    def __init__(self, model: EncoderDecoder, config: SearchConfig, shape: Shape) -> None:
+        self.model, self.shape = model, shape
+        weight = next(model.parameters())
+        self.device = weight.device
+        self.slots = TransformerSlots(model, shape.sentences, config.beam, shape.capacity, shape.memory)
+        exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
+        self.pool = Pool(model.vocab, config, shape.sentences, shape.capacity, exact, self.device)
+        self.steps: dict[int, Replayed] = {}
+        self.done = Signal(self.pool.done)
+        whole = {"dtype": torch.long, "device": self.device}
+        self.src_ids = torch.zeros(shape.sentences, shape.memory, **whole)
+        self.src_mask = torch.zeros(shape.sentences, shape.memory, dtype=torch.bool, device=self.device)
+        self.limits, self.shortest = (torch.ones(shape.sentences, **whole) for _ in range(2))
+        self.everywhere = torch.arange(shape.sentences, device=self.device)
+        self.fill_all = Replayed(self._fill_all, self.device)
+
+    def run(
+        self,
+        src_ids: Int[Tensor, "B S"],
+        src_mask: Bool[Tensor, "B S"],
+        limits: Int[Tensor, "B"],
+        shortest: Int[Tensor, "B"],
+        wanted: Sequence[Wanted] | None = None,
+    ) -> list[list[Ended]]:
+        """The n best hypotheses of every sentence, in the order given."""
+        waiting = list(range(len(src_ids)))
+        found: dict[int, list[Ended]] = {}
+        places: list[int | None] = [None] * self.shape.sentences  # which sentence is where
+        ages = [0] * self.shape.sentences  # steps since it came: at least its position
+        ends, longest = [0] * self.shape.sentences, limits.tolist()  # steps after which it must be done
+        source = (src_ids, src_mask, limits, shortest)
+        while len(found) < len(src_ids):
+            free = [place for place, sentence in enumerate(places) if sentence is None]
+            coming = list(zip(free, waiting, strict=False))
+            del waiting[: len(coming)]
+            for place, sentence in coming:
+                places[place], ages[place], ends[place] = sentence, 0, longest[sentence]
+            self._admit(coming, source)
+            finished = self._until_worth(places, ages, ends, bool(waiting), wanted)
+            rows = torch.tensor(finished, device=self.device)
+            for place, ended in zip(finished, self.pool.results(rows), strict=True):
+                sentence = places[place]
+                assert sentence is not None
+                found[sentence], places[place] = ended, None
+        return [found[sentence] for sentence in range(len(src_ids))]
+
+    def _until_worth(
+        self,
+        places: list[int | None],
+        ages: list[int],
+        ends: list[int],
+        waiting: bool,
+        wanted: Sequence[Wanted] | None,
+    ) -> list[int]:
+        """Step until enough sentences are done: one place in some, where others wait for it, else all."""
+        live = [place for place, sentence in enumerate(places) if sentence is not None]
+        enough = min(len(live), max(1, len(places) // _REFILL_AT)) if waiting else len(live)
+        oldest = max(ages[place] for place in live)
+        most = max(ends[place] - ages[place] for place in live)  # steps until all must be done
+        finished = live
+        self.done.restart()
+        for number in range(1, most + 1):
+            if wanted is not None:
+                self._let_go([place for place in live if not wanted[places[place] or 0]()])
+            self._step(oldest + number)
+            self.done.send()
+            done = self.done.received()
+            if done is not None and int(done.sum()) >= enough:  # free places count as done
+                flags = done.tolist()
+                found = [place for place in live if flags[place]]
+                if len(found) >= enough:
+                    finished, most = found, number
+                    break
+        for place in live:
+            ages[place] += most
+        return finished
+
+    def _let_go(self, unwanted: list[int]) -> None:
+        """They count as done from now on, with what they have."""
+        if unwanted:
+            self.pool.done[torch.tensor(unwanted, device=self.device)] = True
+
+    def _step(self, used: int) -> None:
+        room = self.shape.capacity if self.slots.by_kernels else min(_rounded(used), self.shape.capacity)
+        if room not in self.steps:
+            self.steps[room] = Replayed(partial(self._one_position, room), self.device)
+        self.steps[room]()
+
+    def _one_position(self, used: int) -> None:
+        pool = self.pool
+        hidden = self.slots.step(pool.last, pool.position, pool.ancestors, used)
+        pool.step(self.model.project(hidden.flatten(0, 1)).to(pool.sums.dtype))
+
+    def _admit(self, coming: list[tuple[int, int]], source: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+        if not coming:
+            return
+        rows, sentences = torch.tensor(coming, device=self.device).unbind(dim=1)
+        src_ids, src_mask, limits, shortest = (part[sentences] for part in source)
+        if len(coming) < len(self.everywhere):
+            self.slots.admit(rows, self.model.encode(src_ids, src_mask))
+            self.pool.admit(rows, limits, shortest)
+            return
+        width = src_ids.size(1)
+        self.src_ids.fill_(self.model.vocab.pad_id)[:, :width] = src_ids  # rows are all places in order
+        self.src_mask.fill_(False)[:, :width] = src_mask
+        self.limits.copy_(limits)
+        self.shortest.copy_(shortest)
+        self.fill_all()
+
+    def _fill_all(self) -> None:
+        self.slots.admit(self.everywhere, self.model.encode(self.src_ids, self.src_mask))
+        self.pool.admit(self.everywhere, self.limits, self.shortest)
+
+
+class Rooms:
+    """The places used last, by model, search and shape. Weights that have moved are another model."""
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[object, Continuous] = OrderedDict()
+
+    def take(self, models: Sequence[EncoderDecoder], config: SearchConfig) -> bool:
+        """Whether a search can be done here; watched attention and lower precision on the fly cannot."""
+        return (
+            len(models) == 1
+            and is_plain(config)
+            and fits(models[0])
+            and not models[0].training
+            and not tap_is_open()
+            and not torch.is_autocast_enabled("cuda")
+        )
+
+    def search(
+        self,
+        model: EncoderDecoder,
+        src_ids: Int[Tensor, "B S"],
+        src_mask: Bool[Tensor, "B S"],
+        limits: Int[Tensor, "B"],
+        config: SearchConfig,
+        wanted: Sequence[Wanted] | None = None,
+    ) -> list[list[Ended]]:
+        if config.beam == 1:
+            config = replace(config, stop="complete")  # greedy search stops at the first end
+        lengths = src_mask.sum(dim=1).tolist()
+        least = torch.tensor([config.shortest(length) for length in lengths], device=limits.device)
+        shape = shape_for(model, config, len(lengths), int(limits.max()), src_ids.size(1))
+        # At the greatest length a sentence ends, whatever the least one is.
+        shortest = torch.minimum(least, limits - 1)
+        return self._room(model, config, shape).run(src_ids, src_mask, limits, shortest, wanted)
+
+    def _room(self, model: EncoderDecoder, config: SearchConfig, shape: Shape) -> Continuous:
+        key = (tuple(p.data_ptr() for p in model.parameters()), config, shape)
+        if key not in self.kept:
+            while len(self.kept) >= _KEPT:
+                self.kept.popitem(last=False)
+            self.kept[key] = Continuous(model, config, shape)
+        self.kept.move_to_end(key)
+        return self.kept[key]
+
+
+def shape_for(
+    model: EncoderDecoder, config: SearchConfig, sentences: int, longest: int, memory: int
+) -> Shape:
+    """Few shapes, so that what was recorded is used again. A small batch has a place for every sentence; of a
+    large one the rest waits for free places."""
+    capacity, memory = _rounded(longest), _rounded(memory)
+    bytes_each = config.beam * capacity * past_bytes(model)
+    most = max(1, min(_MOST_SENTENCES, int(_memory_of(model) * _SHARE / bytes_each)))
+    wanted = min(sentences, most)
+    places = 1 << (wanted.bit_length() - 1)  # the power of two that is not above
+    if places < wanted <= _SMALL and 2 * places <= most:
+        places *= 2
+    return Shape(places, capacity, memory)
+
+
+def _memory_of(model: EncoderDecoder) -> int:
+    device = next(model.parameters()).device
+    return torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else 1 << 30
+
+
+def _rounded(length: int) -> int:
+    """Up to the next multiple of 16, beyond 64 of a quarter of the power of two below."""
+    step = max(16, 1 << max(0, (length - 1).bit_length() - 3))
+    return -(-length // step) * step

@@ -1,0 +1,139 @@
+"""Rules on what may come next.
+
+A rule takes the scores of every row, what the row has written so far, and which sentence it belongs to. It
+keeps nothing between steps, so a search may exchange, drop or revisit rows as it likes. Three kinds:
+
+    forbid    writes −∞ for what may not follow; what is left keeps its log-probability: no renormalising
+    insist    leaves only what has to follow, also where another rule forbids it
+    reweigh   makes other numbers to rank by; the log-probabilities are still the ones that are reported
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
+from dragoman.decode.search.config import SearchConfig
+from dragoman.models.base import Vocab
+from dragoman.shapes import Float, Int, Tensor
+from dragoman.text.spelling import Spelling
+
+
+class Rule(Protocol):
+    def __call__(
+        self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
+    ) -> Float[Tensor, "N V"]:
+        """Forbid (writing into `scores`) or reweigh (in new numbers). `prefix` has the pieces after `<s>`."""
+        ...
+
+
+class Insistence(Protocol):
+    def __call__(
+        self,
+        scores: Float[Tensor, "N V"],
+        free: Float[Tensor, "N V"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "N"],
+    ) -> Float[Tensor, "N V"]:
+        """May write into `scores`; `free` are the scores before anything was forbidden."""
+        ...
+
+
+class RepetitionPenalty:
+    """log p becomes θ·log p for every piece that the row has already: p becomes p^θ.
+
+    Keskar et al. 2019, section 4.1, divide a logit by θ. A logit has no fixed zero, so there the effect
+    depends on its sign; a log-probability is never positive, and multiplying it always makes a repetition
+    less probable. θ = 1 changes nothing.
+    """
+
+    def __init__(self, penalty: float) -> None:
+        self.penalty = penalty
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "N V"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "N"],  # noqa: ARG002
+    ) -> Float[Tensor, "N V"]:
+        return scores.scatter(1, prefix, scores.gather(1, prefix) * self.penalty)
+
+
+class Rules:
+    """All rules of a search. Padding and `<s>` are no text and never come.
+
+    Where the rules leave nothing at all, a row may end: a search always finds something.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        forbid: Sequence[Rule] = (),
+        insist: Sequence[Insistence] = (),
+        reweigh: Sequence[Rule] = (),
+    ) -> None:
+        self.vocab, self.forbid, self.insist, self.reweigh = (
+            vocab,
+            tuple(forbid),
+            tuple(insist),
+            tuple(reweigh),
+        )
+
+    def __call__(
+        self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
+    ) -> Float[Tensor, "N V"]:
+        """What to rank by. `scores` are written into and stay log-probabilities; they are the result too
+        unless a rule reweighs."""
+        scores[:, self.vocab.pad_id] = -torch.inf
+        scores[:, self.vocab.bos_id] = -torch.inf
+        if self.forbid or self.insist:
+            self._restrict(scores, prefix, sentences)
+        ranked = scores
+        for rule in self.reweigh:
+            ranked = rule(ranked, prefix, sentences)
+        return ranked
+
+    def _restrict(
+        self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
+    ) -> None:
+        eos = scores[:, self.vocab.eos_id].clone()
+        free = scores.clone() if self.insist else scores
+        for rule in self.forbid:
+            rule(scores, prefix, sentences)
+        for insistence in self.insist:
+            insistence(scores, free, prefix, sentences)
+        stuck = scores.amax(dim=1).isneginf()
+        scores[:, self.vocab.eos_id] = torch.where(stuck, eos, scores[:, self.vocab.eos_id])
+
+
+def rules_for(
+    config: SearchConfig,
+    vocab: Vocab,
+    source_lengths: Int[Tensor, "B"],
+    limits: Int[Tensor, "B"],
+    constraints: Sequence[Constraints] = (),
+    spelling: Spelling | None = None,
+    required: Insistence | None = None,
+) -> Rules:
+    """The rules that a configuration asks for, and those of the sentences."""
+    device = source_lengths.device
+    forbid: list[Rule] = []
+    insist: list[Insistence] = []
+    if config.min_length or config.min_ratio:
+        shortest = [config.shortest(n) for n in source_lengths.tolist()]
+        # At the greatest length a sentence ends, whatever the least one is.
+        shortest_allowed = torch.minimum(torch.tensor(shortest, device=device), limits - 1)
+        forbid.append(NoEndBefore(vocab, shortest_allowed))
+    if config.no_repeat_ngram:
+        forbid.append(NoRepeatedNgram(vocab, config.no_repeat_ngram))
+    if spelling is not None:
+        if any(own.forbidden for own in constraints):
+            forbid.append(NoPhrases(vocab, [own.forbidden for own in constraints], spelling, limits))
+        if any(own.longest_prefix for own in constraints):
+            insist.append(BeginsWith(vocab, constraints, spelling, device))
+    if required is not None:
+        insist.append(required)
+    reweigh = [RepetitionPenalty(config.repetition_penalty)] if config.repetition_penalty != 1.0 else []
+    return Rules(vocab, forbid, insist, reweigh)

@@ -1,0 +1,1 @@
+"""Search over a step function: greedy, beam, sampling, exhaustive."""

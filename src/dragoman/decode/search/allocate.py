@@ -1,0 +1,162 @@
+"""Which extensions of a sentence's hypotheses go on: the best ones, or some of every bank.
+
+With required phrases the best ones alone would never write them. Post and Vilar (2018) divide the beam into
+banks by how much of the constraints is met, and give each bank its share; Hu et al. (2019) do it for a whole
+batch at once. Here a bank is what is still needed, and the banks take turns: the best extension of each, the
+second best of each, and so on; those that need least come first.
+
+    need 0   a₁ a₂ a₃ a₄         order   a₁ b₁ c₁ a₂ b₂ a₃ a₄
+    need 1   b₁ b₂
+    need 3   c₁
+"""
+
+from typing import Protocol
+
+import torch
+
+from dragoman.decode.rules.lexical import FAR, Required
+from dragoman.shapes import Float, Int, Tensor
+
+_LAST = 1 << 62  # the turn of what cannot go on
+_BLOCK = 64  # width of the blocks whose maxima find the best pieces of a large vocabulary
+
+
+class Allocation(Protocol):
+    def __call__(
+        self,
+        scores: Float[Tensor, "N V"],
+        sums: Float[Tensor, "A K"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "A"],
+        count: int,
+    ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+        """At most `count` extensions of each sentence, first those that are to go on first: the sum of each,
+        the hypothesis that it extends, and the piece."""
+        ...
+
+
+def best_extensions(
+    scores: Float[Tensor, "N V"],
+    sums: Float[Tensor, "A K"],
+    prefix: Int[Tensor, "N T"],  # noqa: ARG001
+    sentences: Int[Tensor, "A"],  # noqa: ARG001
+    count: int,
+) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+    """The plain beam: the greatest sums."""
+    size = scores.size(1)
+    if size // _BLOCK > 4 * count:
+        return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
+    values, pieces = scores.topk(min(count, size), dim=1)  # N 2K
+    extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A K·2K
+    best, flat = extended.topk(min(count, extended.size(1)), dim=1)  # A 2K
+    return best, flat // values.size(1), pieces.view(len(sums), -1).gather(1, flat)
+
+
+def _best_by_blocks(
+    scores: Float[Tensor, "A K V"], sums: Float[Tensor, "A K"], count: int
+) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+    """The best ones of a sentence lie in the `count` blocks of all its rows with the greatest maxima, so only
+    those are sorted; and what is left over at the end of a row."""
+    sentences, beams, size = scores.shape
+    blocks = size // _BLOCK
+    body = scores[:, :, : blocks * _BLOCK].view(sentences, beams, blocks, _BLOCK)
+    tops = (body.amax(dim=3) + sums[:, :, None]).flatten(1)  # A K·V/64
+    chosen = tops.topk(count, dim=1).indices  # A C
+    parents = chosen // blocks
+    inner = torch.arange(_BLOCK, device=scores.device)
+    first = parents * size + chosen % blocks * _BLOCK  # in the scores of a sentence
+    ends = torch.arange(blocks * _BLOCK, size, device=scores.device)
+    rest = (torch.arange(beams, device=scores.device)[:, None] * size + ends).flatten()
+    places = torch.cat([(first[:, :, None] + inner).flatten(1), rest.expand(sentences, -1)], dim=1)
+    own = sums.gather(1, places // size) + scores.flatten(1).gather(1, places)
+    best, where = own.topk(count, dim=1)
+    flat = places.gather(1, where)
+    return best, flat // size, flat % size
+
+
+class Banks:
+    """Turns for every bank. The candidates are the best pieces of each hypothesis, and every piece by which
+    it goes on with a phrase that it still needs."""
+
+    def __init__(self, required: Required, eos_id: int) -> None:
+        self.required, self.eos_id = required, eos_id
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "N V"],
+        sums: Float[Tensor, "A K"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "A"],
+        count: int,
+    ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+        values, pieces, need = self._candidates(
+            scores, prefix, sentences.repeat_interleave(sums.size(1)), count
+        )
+        width = values.size(1)
+        extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A M
+        need, pieces = need.view_as(extended), pieces.view_as(extended)
+        extended, by_sum = extended.sort(dim=1, descending=True, stable=True)
+        need = need.gather(1, by_sum)
+        turn = (_rank_within(need) * (FAR + 1) + need).masked_fill(extended.isneginf(), _LAST)
+        first = turn.argsort(dim=1, stable=True)[:, :count]
+        flat = by_sum.gather(1, first)
+        return extended.gather(1, first), flat // width, pieces.gather(1, flat)
+
+    def _candidates(
+        self,
+        scores: Float[Tensor, "N V"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "N"],
+        count: int,
+    ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"], Int[Tensor, "N C"]]:
+        """Scores, pieces, and what is needed after each piece."""
+        values, pieces = best_pieces(scores, min(count, scores.size(1)))
+        progress = self.required.progress(prefix, sentences)
+        going_on, wanted = progress.pieces, progress.then < FAR
+        known = (going_on[:, :, None] == pieces[:, None]).any(dim=2)
+        twice = (going_on[:, :, None] == going_on[:, None]) & wanted[:, None]
+        useful = wanted & ~known & ~twice.tril(diagonal=-1).any(dim=2)
+        extra = scores.gather(1, going_on).masked_fill(~useful, -torch.inf)
+        values, pieces = torch.cat([values, extra], dim=1), torch.cat([pieces, going_on], dim=1)
+        by_phrase = progress.then[:, None].where(going_on[:, None] == pieces[:, :, None], FAR).amin(dim=2)
+        need = torch.minimum(self.required.after(progress).gather(1, self.required.kind[pieces]), by_phrase)
+        return values, pieces, need.masked_fill(pieces == self.eos_id, 0)
+
+
+def _rank_within(bank: Int[Tensor, "A M"]) -> Int[Tensor, "A M"]:
+    """For each entry how many earlier ones are in the same bank."""
+    grouped, order = bank.sort(dim=1, stable=True)
+    place = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(grouped, grouped)
+    return torch.zeros_like(bank).scatter(1, order, place)
+
+
+def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"]]:
+    """The `count` best of each row. In a large row the best ones lie in the `count` blocks with the greatest
+    maxima, so only those are sorted."""
+    rows, size = scores.shape
+    blocks = size // _BLOCK
+    if blocks <= 4 * count:
+        return scores.topk(count, dim=1)
+    body = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK)
+    top_blocks = body.amax(dim=2).topk(count, dim=1).indices  # N C
+    inner = torch.arange(_BLOCK, device=scores.device)
+    within = (top_blocks[:, :, None] * _BLOCK + inner).flatten(1)  # N C·64
+    rest = torch.arange(blocks * _BLOCK, size, device=scores.device).expand(rows, -1)
+    places = torch.cat([within, rest], dim=1)
+    values, chosen = scores.gather(1, places).topk(count, dim=1)
+    return values, places.gather(1, chosen)
+
+
+def best_piece(scores: Float[Tensor, "N V"]) -> Int[Tensor, "N"]:
+    """`argmax`, the first of equals too. Over a long row that keeps an index beside every value, and is many
+    times as slow as a maximum: the block of the greatest maximum is found first."""
+    rows, size = scores.shape
+    blocks = size // _BLOCK
+    if blocks < 4:
+        return scores.argmax(dim=1)
+    tops = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK).amax(dim=2)  # N V/64
+    if size % _BLOCK:
+        tops = torch.cat([tops, scores[:, blocks * _BLOCK :].amax(dim=1, keepdim=True)], dim=1)
+    first = tops.argmax(dim=1) * _BLOCK
+    places = (first[:, None] + torch.arange(_BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
+    return places.gather(1, scores.gather(1, places).argmax(dim=1, keepdim=True))[:, 0]

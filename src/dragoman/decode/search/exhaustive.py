@@ -1,0 +1,149 @@
+"""The true optimum of log p(y|x) / |y|^α, found and proven by depth-first branch and bound.
+
+A prefix with Σ log p = s gets no better: what follows adds terms ≤ 0. Normalised, the best it can reach
+is the greatest length at no further cost, s / limit^α. Where that does not beat the n-th best hypothesis so
+far, the prefix and all below it is cut. The beam's result is the first bound (Stahlberg & Byrne 2019, who
+have α = 0; the greatest length makes every α > 0 exact and finite too).
+
+    stack of levels          <s>
+                             ├── a  b │ c          64 prefixes of a level go through one step;
+                             │   └──┴── aa ba ab │ bb ca    their children are the next level,
+                             │          └── …               best first, none below the bound
+
+At most 1/p prefixes of one length have a probability of p, so a search that starts from the bound s looks at
+no more than limit · exp(−s · limit^α) of them: sharp models are quick, and a lower limit helps.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from dragoman.decode.rules.rules import Rules
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended, FinishReason
+from dragoman.decode.search.scorer import JointState, Scorer
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+_ROWS = 64  # prefixes in one step
+
+
+@dataclass
+class Level:
+    """Children of prefixes that went through one step together: best first, those before `next` are done.
+
+    A child is its parent's row and one more piece; it gets a state of its own only when its turn comes.
+    """
+
+    state: JointState
+    tokens: Int[Tensor, "P T"]  # of the parents, `<s>` first
+    token_scores: Float[Tensor, "P T"]
+    parents: Int[Tensor, "C"]
+    pieces: Int[Tensor, "C"]
+    own: Float[Tensor, "C"]
+    sums: Float[Tensor, "C"]  # float64
+    next: int = 0
+
+    def take(self, floor: float, most: int) -> slice:
+        """The next children whose sum is above the floor, as many as one step and the budget hold."""
+        wanted = self.sums[self.next : self.next + min(_ROWS, most)]
+        taken = slice(self.next, self.next + int((wanted > floor).sum()))
+        self.next = taken.stop
+        return taken
+
+    def waits(self, floor: float) -> bool:
+        return self.next < len(self.sums) and float(self.sums[self.next]) > floor
+
+
+class Exhaustive:
+    """The search for one sentence. `first` are hypotheses that are known already."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        limit: int,
+        rules: Rules,
+        sentence: int,
+        config: SearchConfig,
+        first: list[Ended],
+        wanted: Wanted | None = None,
+    ) -> None:
+        self.scorer, self.rules, self.config, self.wanted = scorer, rules, config, wanted
+        self.limit, self.sentence = limit, sentence
+        self.found = {hypothesis.tokens: hypothesis for hypothesis in first}
+        self.nodes = 0
+        self._raise_bound()
+
+    def run(self, src_ids: Int[Tensor, "1 S"], src_mask: Bool[Tensor, "1 S"]) -> list[Ended]:
+        """The n best of all; `exact` says whether that is proven or the budget ran out before."""
+        stack = [self._root(self.scorer.start(src_ids, src_mask), src_ids.device)]
+        while stack and (self.wanted is None or self.wanted()):
+            taken = stack[-1].take(self.floor, self.config.max_nodes - self.nodes)
+            if taken.stop > taken.start:
+                stack.append(self._expand(stack[-1], taken))
+            elif stack[-1].waits(self.floor):
+                break
+            else:
+                stack.pop()
+        return [replace(hypothesis, exact=not stack) for hypothesis in self.found.values()]
+
+    def _root(self, state: JointState, device: torch.device) -> Level:
+        start = torch.zeros(1, dtype=torch.long, device=device)
+        return Level(
+            state,
+            tokens=start.new_empty(1, 0),
+            token_scores=torch.empty(1, 0, device=device),
+            parents=start,
+            pieces=torch.full_like(start, self.scorer.vocab.bos_id),
+            own=torch.zeros(1, device=device),
+            sums=torch.zeros(1, dtype=torch.float64, device=device),
+        )
+
+    def _expand(self, level: Level, taken: slice) -> Level:
+        """Step the children `taken` of a level, set aside what ends, and collect their own children."""
+        parents, pieces = level.parents[taken], level.pieces[taken]
+        self.nodes += len(pieces)
+        tokens = torch.cat([level.tokens[parents], pieces[:, None]], dim=1)
+        token_scores = torch.cat([level.token_scores[parents], level.own[taken, None]], dim=1)
+        scores, state = self.scorer.step(pieces, level.state.keep(parents))
+        ranked = self.rules(scores, tokens[:, 1:], torch.full_like(pieces, self.sentence))
+        sums = level.sums[taken, None] + ranked.double()  # P V
+        eos = self.scorer.vocab.eos_id
+        self._end(tokens, token_scores, scores[:, eos], sums[:, eos])
+        sums[:, eos] = -torch.inf
+        if tokens.size(1) == self.limit:
+            sums = sums[:, :0]  # nothing may follow but the end
+        rows, columns = (sums > self.floor).nonzero(as_tuple=True)
+        # More than the budget holds can never be asked for; one more tells that the budget was too small.
+        most = self.config.max_nodes - self.nodes + 1
+        in_order, order = sums[rows, columns].sort(descending=True, stable=True)
+        rows, columns = rows[order[:most]], columns[order[:most]]
+        return Level(state, tokens, token_scores, rows, columns, scores[rows, columns], in_order[:most])
+
+    def _end(
+        self,
+        tokens: Int[Tensor, "P T"],
+        token_scores: Float[Tensor, "P T"],
+        eos_scores: Float[Tensor, "P"],
+        sums: Float[Tensor, "P"],
+    ) -> None:
+        """Set aside the hypotheses that end here and are among the best so far."""
+        length = tokens.size(1)  # `</s>` takes the place of `<s>`
+        reason: FinishReason = "length" if length == self.limit else "stop"
+        for row, log_prob in enumerate(sums.tolist()):
+            if self.config.rank(log_prob, length) <= self.bound:
+                continue
+            whole = (*tokens[row, 1:].tolist(), self.scorer.vocab.eos_id)
+            scores = (*token_scores[row, 1:].tolist(), float(eos_scores[row]))
+            ranked = log_prob if self.rules.reweigh else None
+            self.found.setdefault(whole, Ended(whole, scores, reason, ranked))
+            self._raise_bound()
+
+    def _raise_bound(self) -> None:
+        """Keep the n best; what is not better than the last of them is of no interest."""
+        n_best = self.config.n_best
+        ranked = sorted(self.found.values(), key=lambda e: e.score(self.config), reverse=True)[:n_best]
+        self.found = {hypothesis.tokens: hypothesis for hypothesis in ranked}
+        self.bound = ranked[-1].score(self.config) if len(ranked) == n_best else -float("inf")
+        self.floor = self.bound / self.config.best_rank(1.0, self.limit)  # ranks are in proportion to sums
+        """A prefix whose sum is not above it cannot beat the bound at any length."""

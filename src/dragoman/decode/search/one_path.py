@@ -1,0 +1,103 @@
+"""Searches in which every hypothesis goes its own way: one piece is picked at each position, none comes back.
+
+    step ─▶ log-probabilities ─▶ rules ─▶ pick ─▶ one piece a row ─┐
+      ▲                                                            │
+      └────────────────────────────────────────────────────────────┘
+
+Greedy search picks the most probable piece, sampling draws one.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from dragoman.decode.rules.rules import Rules
+from dragoman.decode.search.allocate import best_piece
+from dragoman.decode.search.finished import COMPACT_AT, Ended, FinishReason
+from dragoman.decode.search.scorer import JointState, Scorer
+from dragoman.decode.translator.cancel import Wanted, still
+from dragoman.nn.state import rows_of
+from dragoman.shapes import Float, Int, Tensor
+
+
+class Pick(Protocol):
+    def __call__(
+        self, scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int
+    ) -> Int[Tensor, "N"]:
+        """One piece for each row of scores, reweighed where a rule does. `rows` are their numbers in the
+        whole batch."""
+        ...
+
+
+def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int) -> Int[Tensor, "N"]:  # noqa: ARG001
+    return best_piece(scores)
+
+
+def walk(
+    scorer: Scorer,
+    state: JointState,
+    limits: Int[Tensor, "B"],
+    rules: Rules,
+    pick: Pick,
+    times: int = 1,
+    wanted: Sequence[Wanted] | None = None,
+) -> list[list[Ended]]:
+    """`times` hypotheses of each sentence; fewer of one that is not wanted any more. Rows that have ended go
+    on idly until their sentence leaves the batch."""
+    eos, count, device = scorer.vocab.eos_id, len(limits), limits.device
+    longest = int(limits.max())
+    if times > 1:
+        state = state.expand(times)
+    row_limits = limits.repeat_interleave(times)
+    tokens = torch.zeros(count * times, longest, dtype=torch.long, device=device)
+    token_scores = torch.zeros(count * times, longest, device=device)
+    lengths = torch.zeros_like(row_limits)  # 0 where a row has not ended
+    sentences = torch.arange(count, device=device)
+    rows = rows_of(sentences, times)
+    last = torch.full_like(row_limits, scorer.vocab.bos_id)
+    for length in range(1, longest + 1):
+        if wanted is not None:
+            alive = [place for place, sentence in enumerate(sentences.tolist()) if still(wanted, sentence)]
+            if not alive:
+                break
+            if len(alive) < len(sentences):
+                state, last, sentences = _leave(state, last, sentences, alive, times)
+                rows = rows_of(sentences, times)
+        scores, state = scorer.step(last, state)
+        ranked = rules(scores, tokens[rows, : length - 1], sentences.repeat_interleave(times))
+        last = torch.where(row_limits[rows] <= length, eos, pick(ranked, rows, length - 1))
+        tokens[rows, length - 1] = last
+        token_scores[rows, length - 1] = scores.gather(1, last[:, None])[:, 0].float()
+        going = lengths[rows] == 0
+        lengths[rows[going & (last == eos)]] = length
+        alive = (lengths[rows] == 0).view(-1, times).any(dim=1).nonzero()[:, 0]
+        if not len(alive):
+            break
+        if len(sentences) - len(alive) > len(sentences) // COMPACT_AT:
+            state, last, sentences = _leave(state, last, sentences, alive, times)
+            rows = rows_of(sentences, times)
+    found = zip(tokens.tolist(), token_scores.tolist(), lengths.tolist(), row_limits.tolist(), strict=True)
+    ended = [_ended(*row) for row in found]
+    by_sentence = (ended[first : first + times] for first in range(0, len(ended), times))
+    return [[one for one in own if one is not None] for own in by_sentence]
+
+
+def _leave(
+    state: JointState,
+    last: Int[Tensor, "N"],
+    sentences: Int[Tensor, "A"],
+    alive: Sequence[int] | Int[Tensor, "L"],
+    times: int,
+) -> tuple[JointState, Int[Tensor, "M"], Int[Tensor, "L"]]:
+    """What is left when only the sentences in the places `alive` stay."""
+    kept = torch.as_tensor(alive, device=last.device)
+    return state.keep(kept), last[rows_of(kept, times)], sentences[kept]
+
+
+def _ended(tokens: list[int], token_scores: list[float], length: int, limit: int) -> Ended | None:
+    """None where nobody waited for the end."""
+    if not length:
+        return None
+    reason: FinishReason = "length" if length == limit else "stop"
+    return Ended(tuple(tokens[:length]), tuple(token_scores[:length]), reason)

@@ -1,0 +1,103 @@
+"""Sampling: translations drawn from the model's distribution, whole or without its tail.
+
+    log p ─ ÷ temperature ─ top_k ─ top_p ─ min_p ─ softmax ─ draw
+
+top_k: Fan et al. 2018; top_p: Holtzman et al. 2020; min_p: Nguyen et al. 2024. Each cuts what the ones before
+have left. The scores of what is drawn are the model's own log-probabilities, not those of the distribution
+that it was drawn from.
+
+A draw is u·Σp looked up in the running sum of p, where u is a hash of (seed, source ids, number of the
+sample, position). There is no generator that is advanced: a sentence gets the same samples in any batch, at
+any place of a file and on any device, as far as the arithmetic of the model is the same; and a sentence that
+occurs twice gets the same ones twice.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dragoman.data.batch import unpadded
+from dragoman.decode.rules.rules import Rules
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.one_path import Pick, walk
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.translator.cancel import Wanted
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+_SCORES_AT_ONCE = 1 << 26
+"""Rows × vocabulary of one step: more samples than fit go one after the other."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def sample(
+    scorer: Scorer,
+    src_ids: Int[Tensor, "B S"],
+    src_mask: Bool[Tensor, "B S"],
+    limits: Int[Tensor, "B"],
+    rules: Rules,
+    config: SearchConfig,
+    wanted: Sequence[Wanted] | None = None,
+) -> list[list[Ended]]:
+    """`n_best` independent samples of every sentence, in the order in which they are drawn."""
+    sources = unpadded(src_ids, src_mask)
+    at_once = max(1, _SCORES_AT_ONCE // (len(sources) * scorer.vocab.tgt_size))
+    found: list[list[Ended]] = [[] for _ in sources]
+    for first in range(0, config.n_best, at_once):
+        numbers = range(first, min(first + at_once, config.n_best))
+        draws = uniforms(config.seed, sources, numbers, int(limits.max()))
+        pick = _pick(torch.from_numpy(draws).to(src_ids.device).flatten(0, 1), config)
+        state = scorer.start(src_ids, src_mask)
+        drawn = walk(scorer, state, limits, rules, pick, len(numbers), wanted)
+        for own, new in zip(found, drawn, strict=True):
+            own += new
+    return found
+
+
+def _pick(draws: Float[Tensor, "N T"], config: SearchConfig) -> Pick:
+    def pick(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int) -> Int[Tensor, "N"]:
+        sums = truncated(scores, config).cumsum(dim=-1)
+        wanted = draws[rows, position, None] * sums[:, -1:]
+        return torch.searchsorted(sums, wanted, right=True)[:, 0]  # the first sum above it: its p is not 0
+
+    return pick
+
+
+def truncated(scores: Float[Tensor, "N V"], config: SearchConfig) -> Float[Tensor, "N V"]:
+    """The distribution to draw from, in float64; 0 for what is cut."""
+    if config.temperature == 0:  # the limit of ever lower temperatures
+        return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, scores.argmax(1, keepdim=True), 1.0)
+    left = scores.double() / config.temperature
+    if 0 < config.top_k < left.size(1):
+        best = left.topk(config.top_k, dim=1)
+        left = torch.full_like(left, -torch.inf).scatter_(1, best.indices, best.values)
+    p = left.softmax(dim=1)
+    if config.top_p < 1:
+        ordered, places = p.sort(dim=1, descending=True, stable=True)
+        before = ordered.cumsum(dim=1) - ordered  # the mass of all that are more probable
+        p = torch.zeros_like(p).scatter_(1, places, ordered.masked_fill(before >= config.top_p, 0.0))
+    if config.min_p > 0:
+        p = p.masked_fill(p < config.min_p * p.amax(dim=1, keepdim=True), 0.0)
+    return p / p.sum(dim=1, keepdim=True)
+
+
+def uniforms(seed: int, sources: Sequence[Sequence[int]], numbers: range, positions: int) -> np.ndarray:
+    """Numbers in [0, 1) for every source, number of a sample and position."""
+    keys = [hashlib.blake2b(np.asarray([seed, *ids], "<u8").tobytes(), digest_size=8) for ids in sources]
+    per_source = np.asarray([int.from_bytes(key.digest(), "little") for key in keys], dtype=np.uint64)
+    per_sample = _mix(per_source[:, None] + _steps(numbers.start, numbers.stop))  # B K
+    mixed = _mix(per_sample[:, :, None] + _steps(0, positions))  # B K T
+    return (mixed >> np.uint64(12)) * 2.0**-52
+
+
+def _steps(first: int, end: int) -> np.ndarray:
+    return np.arange(first + 1, end + 1, dtype=np.uint64) * _GOLDEN
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of x moves every bit of the result."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

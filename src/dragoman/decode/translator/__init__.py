@@ -1,0 +1,1 @@
+"""Translator: text in, hypotheses out, around any search."""

@@ -1,0 +1,80 @@
+"""A language model goes on from a prompt: the same search, with the prompt as its prefix.
+
+    lines before      prompt             what is searched for
+    </s> … </s> <s> … </s>   <s> To be or     not to be </s>
+    └─ the source ────────┘  └─ the prefix ┘
+
+A hypothesis is one line, its prompt included. For the next one, what has been written is the source, as far
+as a block reaches: a model that reads on (`models/gpt.py`) knows it, any other begins each line anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dragoman.decode.rules.constraints import constraints_for
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
+from dragoman.errors import UserError
+from dragoman.text.tokenizer import BOS_ID, EOS_ID
+
+
+class Generator:
+    def __init__(self, translator: Translator, block: int) -> None:
+        """`block` is how many pieces the model has seen at once."""
+        self.translator, self.block = translator, block
+        self.search = translator.search
+        self._reads_on = translator.model.abilities.continues_source
+
+    def hypotheses(
+        self,
+        prompt: str,
+        *,
+        before: Sequence[str] = (),
+        max_tokens: int = 64,
+        prompt_open: bool = False,
+        search: SearchConfig | None = None,
+    ) -> list[Hypothesis]:
+        """The n best lines that begin with `prompt`, best first, or so many samples. They have at most
+        `max_tokens` pieces more than it; `prompt_open` lets its last word go on. `before` are the lines
+        before it."""
+        settings = search or self.search
+        if settings.shortlist:
+            raise UserError("search.shortlist: text has no source to make a list for; set it to false")
+        if max_tokens < 1:
+            raise UserError(f"max_tokens: expected at least 1, found {max_tokens}")
+        tokenizer = self.translator.tgt_tokenizer
+        constraints = constraints_for(tokenizer, prefix=prompt, prefix_open=prompt_open)
+        taken = len(tokenizer.encode(prompt)) + max_tokens
+        settings = replace(settings, max_ratio=0.0, max_extra=taken, max_length=None)
+        return self.translator.search_ids([self._source(before, taken)], settings, [constraints])[0]
+
+    def lines(
+        self, prompt: str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
+    ) -> Iterator[str]:
+        """The best line, the best one after it, and so on, until `count` or an empty line: a text's end. Each
+        draws with a seed of its own."""
+        settings, written = search or self.search, []
+        for number in range(count):
+            seeded = (
+                settings if settings.method != "sample" else replace(settings, seed=settings.seed + number)
+            )
+            given = prompt if number == 0 else ""
+            best = self.hypotheses(given, before=written, max_tokens=max_tokens, search=seeded)[0].text
+            if not best.strip():
+                return
+            written.append(best)
+            yield best
+
+    def _source(self, before: Sequence[str], taken: int) -> list[int]:
+        """Lines as in a block, less the `</s>` of the last one; none of those that a block would not hold
+        beside what is to come, or of which half a block would not."""
+        if not self._reads_on:
+            return []
+        room = max(self.block - taken, self.block // 2)
+        source: list[int] = []
+        for ids in reversed(self.translator.tgt_tokenizer.encode_batch(before)):
+            if len(source) + len(ids) + 3 > room:
+                break
+            source = [BOS_ID, *ids, *([EOS_ID, *source] if source else [])]
+        return [EOS_ID, *source] if source else []

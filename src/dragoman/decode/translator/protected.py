@@ -1,0 +1,120 @@
+"""Translate so that URLs, placeholders and markup come out as they went in.
+
+    text ─ translate ─▶ all spans there? ── yes ─▶ done: `copied`
+                              │ no
+                              └─▶ cut out ─ translate again ─ put back by attention: `placed`, or `appended`
+
+A model that was trained with markup keeps what it can do; the others are not trusted. A text without spans is
+translated once, as ever.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from dragoman.decode.alignment.aligner import Aligner, Task
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.text.protect import Protected, carried, protect, restore, words_without_spans
+from dragoman.text.spans import Kind, find
+from dragoman.text.words import units, words
+
+Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
+"""Translates the texts of these numbers anew, as they are given now."""
+
+
+def keep_spans(
+    results: list[list[Hypothesis]],
+    texts: Sequence[str],
+    kinds: Collection[Kind],
+    translate: Translate,
+    aligner: Aligner,
+    batch_tokens: int,
+) -> list[list[Hypothesis]]:
+    """The translations of `texts`, those that lost a span replaced. They are made again by `translate`."""
+    results = list(results)
+    lost: dict[int, Protected] = {}
+    for number, text in enumerate(texts):
+        protected = protect(text, kinds)
+        if not protected.marks:
+            continue
+        if all(carried(protected, hypothesis.text) for hypothesis in results[number]):
+            results[number] = [replace(found, protection="copied") for found in results[number]]
+        else:
+            lost[number] = protected
+    again = translate(list(lost), [protected.text for protected in lost.values()]) if lost else []
+    flat = [
+        (protected, hypothesis)
+        for protected, row in zip(lost.values(), again, strict=True)
+        for hypothesis in row
+    ]
+    restored = iter(_restored(flat, aligner, batch_tokens))
+    for number, row in zip(lost, again, strict=True):
+        results[number] = [next(restored) for _ in row]
+    return results
+
+
+def _restored(
+    pairs: Sequence[tuple[Protected, Hypothesis]], aligner: Aligner, batch_tokens: int
+) -> list[Hypothesis]:
+    sources = aligner.src_tokenizer.encode_batch([protected.text for protected, _ in pairs])
+    tasks = [
+        aligner.task(source, hypothesis.tokens, units)
+        for source, (_, hypothesis) in zip(sources, pairs, strict=True)
+    ]
+    weights = aligner.weights(tasks, batch_tokens) if tasks else []
+    results: list[Hypothesis] = []
+    for number, (protected, hypothesis) in enumerate(pairs):
+        text, protection = restore(hypothesis.text, protected, None if weights is None else weights[number])
+        results.append(replace(hypothesis, text=text, protection=protection))
+    return results
+
+
+def aligned(
+    found: Sequence[Sequence[Hypothesis]],
+    texts: Sequence[str],
+    kinds: Collection[Kind],
+    aligner: Aligner,
+    batch_tokens: int,
+) -> list[list[Hypothesis]]:
+    """The same hypotheses with their word alignments."""
+    rows = zip(texts, found, strict=True)
+    tasks = [task_of(text, one, kinds, aligner) for text, row in rows for one in row]
+    links = iter(aligner.links(tasks, batch_tokens))
+    return [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
+
+
+def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[Kind], aligner: Aligner) -> Task:
+    """What to align for a hypothesis: the words of its text, by what the model read and wrote.
+
+    If spans were put into the text, the model is asked about the words without them, and the spans that stand
+    by themselves are linked to each other.
+    """
+    if hypothesis.protection not in ("placed", "appended"):
+        return aligner.task(aligner.src_tokenizer.encode(source), hypothesis.tokens)
+    protected = protect(source, kinds)
+    wrote = aligner.tgt_tokenizer.decode(hypothesis.tokens)
+    src_words = words_without_spans(source, protected.text, kinds)
+    tgt_words = words_without_spans(hypothesis.text, wrote, kinds)
+    if src_words is None or tgt_words is None:  # spans that the model made up were taken out of its text
+        src_ids = aligner.src_tokenizer.encode(source)
+        return aligner.task(src_ids, aligner.tgt_tokenizer.encode(hypothesis.text))
+    known = tuple(_same_spans(source, hypothesis.text, kinds))
+    src_ids = aligner.src_tokenizer.encode(protected.text)
+    return Task(src_ids, hypothesis.tokens, src_words, tgt_words, known)
+
+
+def _same_spans(source: str, target: str, kinds: Collection[Kind]) -> Iterator[tuple[int, int]]:
+    """The words of the same spans on both sides; tags are no words."""
+    in_target: dict[str, list[range]] = {}
+    for span, covered in _spans_in_words(target, kinds):
+        in_target.setdefault(span, []).append(covered)
+    for span, covered in _spans_in_words(source, kinds):
+        if in_target.get(span):
+            yield from zip(covered, in_target[span].pop(0), strict=True)
+
+
+def _spans_in_words(text: str, kinds: Collection[Kind]) -> Iterator[tuple[str, range]]:
+    starts = [start for start, _ in words(text)]
+    for span in find(text, kinds):
+        if span.kind != "tag":
+            yield span.text, range(bisect_right(starts, span.start) - 1, bisect_left(starts, span.end))

@@ -1,0 +1,65 @@
+"""A translation while it is being written: every token as soon as no outcome of the search can change it.
+
+In a beam, what all hypotheses that can still win begin with is final: those that are live, and the best of
+those that have ended (an ended one that is worse cannot win any more). With a beam of 1 every token is final
+at once. Text comes in whole characters, and its parts make up the translation exactly.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from dragoman.decode.search.beam import Beam
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.scorer import Scorer
+from dragoman.decode.search.search import set_up
+from dragoman.errors import UserError
+from dragoman.shapes import Bool, Int, Tensor
+
+
+def stream_tokens(
+    scorer: Scorer, src_ids: Int[Tensor, "1 S"], src_mask: Bool[Tensor, "1 S"], config: SearchConfig
+) -> Iterator[tuple[int, ...] | Ended]:
+    """The tokens of one sentence as they become final, without `</s>`; then the best hypothesis.
+
+    Greedy search is a beam of 1 that is done with its first end.
+    """
+    if config.method != "beam":
+        raise UserError(f"search.method: only a beam can be streamed, not {config.method}")
+    stop = "complete" if config.beam == 1 else config.stop
+    config = replace(config, n_best=1, stop=stop, record=False)
+    with torch.inference_mode():
+        limits, rules, _ = set_up(scorer, src_mask, config)
+        state = scorer.start(src_ids, src_mask, config.coverage > 0)
+        beam = Beam(scorer, state, src_mask, limits, rules, config)
+    sent = 0
+    while not beam.finished:
+        with torch.inference_mode():  # not held over a yield: it would be the caller's mode too
+            beam.advance()
+            final = _agreed(beam)
+        if len(final) > sent and not beam.finished:
+            yield final[sent:]
+            sent = len(final)
+    ((best,),) = beam.results()
+    if len(best.tokens) - 1 > sent:
+        yield best.tokens[sent:-1]
+    yield best
+
+
+def _agreed(beam: Beam) -> tuple[int, ...]:
+    """What the live hypotheses of the only sentence and its best ended one begin with."""
+    live = beam.tokens[0, beam.sums[0].isfinite(), : beam.length].tolist()
+    candidates = [tuple(tokens) for tokens in live]
+    if beam.ended[0]:
+        candidates.append(max(beam.ended[0], key=beam.rank).tokens[:-1])
+    return _common_prefix(candidates)
+
+
+def _common_prefix(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    if not rows:
+        return ()
+    first, last = min(rows), max(rows)  # in lexical order all others lie between them
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]

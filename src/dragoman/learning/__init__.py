@@ -1,0 +1,37 @@
+"""Every way of learning by its name. A new one is its own file and a line here."""
+
+from dragoman.errors import UserError
+from dragoman.learning.base import Learning
+from dragoman.learning.bidirectional import Bidirectional
+from dragoman.learning.causal import Causal
+from dragoman.learning.denoise import Denoise
+from dragoman.learning.masked import Masked
+from dragoman.learning.prefix import Prefix
+from dragoman.learning.spans import Spans
+from dragoman.learning.task import Task
+from dragoman.learning.translate import Translate
+from dragoman.learning.unilm import Unilm
+from dragoman.runs.config import RunConfig
+
+LEARNING: dict[str, Learning] = {
+    "translate": Translate(),
+    "causal": Causal(),
+    "masked": Masked(),
+    "spans": Spans(),
+    "denoise": Denoise(),
+    "bidirectional": Bidirectional(),
+    "prefix": Prefix(),
+    "unilm": Unilm(),
+    "task": Task(),
+}
+
+
+def named(name: object) -> Learning:
+    """The way of learning that a configuration names."""
+    if not isinstance(name, str) or name not in LEARNING:
+        raise UserError(f"objective.name: expected one of {', '.join(LEARNING)}, found {name!r}")
+    return LEARNING[name]
+
+
+def learning_of(config: RunConfig) -> Learning:
+    return LEARNING[config.objective.name]

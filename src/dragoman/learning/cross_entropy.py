@@ -1,0 +1,198 @@
+"""What a decoder should have said: cross-entropy, of two passes (R-Drop), or with penalties."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from dragoman.data.batch import PairBatch
+from dragoman.data.packed import PackedPairs
+from dragoman.errors import UserError
+from dragoman.kernels import usable
+from dragoman.learning.guided import GuidedAlignment
+from dragoman.learning.loss import Loss, Objective
+from dragoman.models.base import EncoderDecoder
+from dragoman.nn.loss import cross_entropy, projected_cross_entropy
+from dragoman.nn.r_drop import projected_r_drop, r_drop
+from dragoman.runs.objective import ALWAYS, ObjectiveConfig, TeacherForcing
+from dragoman.shapes import Bool, Float, Int, Tensor
+
+
+def decode_own_words(
+    model: EncoderDecoder, batch: PairBatch, given: Bool[Tensor, "B T"]
+) -> Float[Tensor, "B T D"]:
+    """Position by position over the length of the data: where `given`, the decoder is fed the data's word,
+    elsewhere the one it found best at the position before. It begins with `<s>` in any case."""
+    state = model.start(model.encode(batch.src_ids, batch.src_mask))
+    given = given | ~batch.tgt_mask  # padding is not worth a word
+    hidden: list[Tensor] = []
+    for t in range(batch.tgt_in.size(1)):
+        last = batch.tgt_in[:, t]
+        if hidden:
+            last = torch.where(given[:, t], last, _best_words(model, hidden[-1]))
+        out, state = model.step(last, state)
+        hidden.append(out)
+    return torch.stack(hidden, dim=1)
+
+
+def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tensor, "N"]:
+    """As a greedy search would choose: neither padding nor a second beginning."""
+    logits = model.project(hidden.detach()).detach()
+    logits[:, model.vocab.pad_id] = -torch.inf
+    logits[:, model.vocab.bos_id] = -torch.inf
+    return logits.argmax(dim=-1)
+
+
+class CrossEntropy(Objective):
+    """J = Σ_t −log p(y_t | y_<t, x), optionally with label smoothing (Vaswani et al. 2017, section 5.4).
+
+    With less than full teacher forcing, y_<t is in part what the model itself said at those positions.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, forcing: TeacherForcing = ALWAYS) -> None:
+        if not 0 <= label_smoothing < 1:
+            raise UserError(
+                f"objective.label_smoothing: expected a share from 0 up to 1, found {label_smoothing}"
+            )
+        self.label_smoothing, self.forcing = label_smoothing, forcing
+
+    def __call__(self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int = 0) -> Loss:
+        hidden, target = self._passed(model, batch, update)
+        return _loss_of_rows(model, hidden, target, self.label_smoothing, batch.num_tokens)
+
+    def _passed(
+        self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int
+    ) -> tuple[Float[Tensor, "R D"], Int[Tensor, "R"]]:
+        """What the decoder gave, and what it should have said there."""
+        if isinstance(batch, PackedPairs):
+            return model.packed(batch)[0], batch.tgt_out[0]
+        share = self.forcing.share(update)
+        if share == 1:
+            hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+        else:
+            coins = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device)
+            hidden = decode_own_words(model, batch, given=coins < share)
+        (hidden,), target = _rows([hidden], batch)
+        return hidden, target
+
+
+class RDrop(Objective):
+    """Cross-entropy of two passes with different dropout, and how far they are apart (`nn/r_drop.py`).
+
+    Two passes, not one over a doubled batch: some dropout is held for a whole pass.
+    """
+
+    def __init__(self, weight: float, label_smoothing: float = 0.0) -> None:
+        self.weight, self.label_smoothing = weight, label_smoothing
+
+    def __call__(
+        self,
+        model: EncoderDecoder,
+        batch: PairBatch | PackedPairs,
+        update: int = 0,  # noqa: ARG002
+    ) -> Loss:
+        if isinstance(batch, PackedPairs):
+            (first, second), target = [model.packed(batch)[0] for _ in range(2)], batch.tgt_out[0]
+        else:
+            passes = [model(batch.src_ids, batch.src_mask, batch.tgt_in) for _ in range(2)]
+            (first, second), target = _rows(passes, batch)
+        vocab, projection = model.vocab, model.projection
+        options = (target, vocab.pad_id, self.label_smoothing, self.weight)
+        if projection is not None and usable(first, projection.weight):
+            both = torch.stack([first, second])
+            total, nll = projected_r_drop(both, projection.weight, projection.bias, *options)
+        else:
+            total, nll = r_drop(first, second, model.project, vocab.tgt_size, *options)
+        return Loss(total, nll, batch.num_tokens)
+
+
+class Penalised(Objective):
+    """Cross-entropy, and penalties on what the last layer gives (Merity et al. 2018, section 4.3):
+
+        J + Σ_t α · mean (m ⊙ h_t)² + β · mean (h_t − h_{t−1})²
+
+    α keeps activations small (AR), β lets them change slowly (TAR); m is the mask of the last dropout. Both
+    sums go over the pieces that are asked for.
+    """
+
+    def __init__(self, activation: float, temporal: float, label_smoothing: float = 0.0) -> None:
+        self.activation, self.temporal, self.label_smoothing = activation, temporal, label_smoothing
+
+    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        decoder: Any = model.decoder
+        whole, left = decoder.twice(batch.tgt_in, model.encode(batch.src_ids, batch.src_mask))
+        return self.penalised(model, whole, left, batch)
+
+    def penalised(
+        self,
+        model: EncoderDecoder,
+        whole: Float[Tensor, "B T D"],
+        left: Float[Tensor, "B T D"],
+        batch: PairBatch,
+    ) -> Loss:
+        loss = loss_of_hidden(model, left, batch, self.label_smoothing)
+        asked = batch.tgt_mask
+        size = (left.float().pow(2).mean(dim=-1) * asked).sum()
+        change = ((whole[:, 1:] - whole[:, :-1]).float().pow(2).mean(dim=-1) * asked[:, 1:]).sum()
+        return Loss(loss.total + self.activation * size + self.temporal * change, loss.nll, loss.count)
+
+
+def decoder_objective(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
+    """What a decoder learns by: cross-entropy, with what the configuration adds to it."""
+    forcing, guide = config.forcing(), config.guided_alignment
+    if forcing.samples and not model.abilities.step_gradients:
+        raise UserError(
+            "objective.teacher_forcing: this model's decoder cannot learn step by step, and so not from its "
+            "own words; leave it at 1, or choose a recurrent decoder (model.kind rnn, or mixed with one)"
+        )
+    if config.r_drop:
+        return RDrop(config.r_drop, config.label_smoothing)
+    if config.penalised:
+        return _penalised(config, model)
+    objective = CrossEntropy(config.label_smoothing, forcing)
+    return GuidedAlignment(objective, guide, model) if guide.weight else objective
+
+
+def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Penalised:
+    if not model.abilities.separates_dropout:
+        raise UserError(
+            "objective.activation_penalty: penalties are for model.kind ulmfit, whose decoder tells what it "
+            "gives from what dropout leaves of it; set activation_penalty and temporal_penalty to 0"
+        )
+    return Penalised(config.activation_penalty, config.temporal_penalty, config.label_smoothing)
+
+
+def loss_of_hidden(
+    model: EncoderDecoder, hidden: Float[Tensor, "B T D"], batch: PairBatch, smoothing: float
+) -> Loss:
+    """The cross-entropy of what a decoder gave."""
+    (rows,), target = _rows([hidden], batch)
+    return _loss_of_rows(model, rows, target, smoothing, batch.num_tokens)
+
+
+def _loss_of_rows(
+    model: EncoderDecoder,
+    hidden: Float[Tensor, "R D"],
+    target: Int[Tensor, "R"],
+    smoothing: float,
+    tokens: int,
+) -> Loss:
+    pad_id = model.vocab.pad_id
+    if model.projection is None:
+        total, nll = cross_entropy(hidden, target, pad_id, smoothing)
+    else:
+        weight, bias = model.projection.weight, model.projection.bias
+        total, nll = projected_cross_entropy(hidden, weight, bias, target, pad_id, smoothing)
+    return Loss(total, nll, tokens)
+
+
+def _rows(
+    passes: Sequence[Float[Tensor, "B T D"]], batch: PairBatch
+) -> tuple[list[Tensor], Int[Tensor, "R"]]:
+    """What the decoder gave and what it should have said, position by position."""
+    hidden = [each.flatten(0, 1) for each in passes]  # B·T D
+    target = batch.tgt_out.flatten()
+    if target.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
+        rows = batch.tgt_mask.flatten().nonzero()[:, 0]
+        hidden, target = [each[rows] for each in hidden], target[rows]
+    return hidden, target

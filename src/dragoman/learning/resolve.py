@@ -1,0 +1,83 @@
+"""From what a person wrote to a whole configuration: defaults, presets and derived numbers filled in, and all
+that does not go together refused."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.config import apply_overrides, from_dict, to_dict
+from dragoman.errors import UserError
+from dragoman.learning import Learning, named
+from dragoman.runs.config import ENDS, RunConfig, model_section
+from dragoman.runs.optim import paper_rate
+
+
+def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
+    """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in."""
+    plain = apply_overrides(data, overrides)
+    kind, model = model_section(plain.get("model", {}))
+    plain["model"] = {"kind": kind, **to_dict(model)}
+    plain.setdefault("train", {})
+    learning = _chosen(plain)
+    plain["objective"] = _objective(plain.get("objective", {}), learning)
+    if plain.get("purpose") not in (None, learning.purpose):
+        raise UserError(f"purpose: it follows from objective.name and is {learning.purpose}; leave it out")
+    plain["purpose"] = learning.purpose
+    if model.abilities.counts:
+        plain["train"] = _with_an_end(plain["train"])
+    config = learning.settle(from_dict(RunConfig, plain), model.abilities)
+    learning.check(config, model.abilities)
+    config = _with_specials(config, learning)
+    return config if model.abilities.counts else _with_schedule(config, model)
+
+
+def _chosen(plain: Mapping[str, Any]) -> Learning:
+    """The way of learning: a task is learnt from its labels, all else from pairs unless it says otherwise."""
+    objective = plain.get("objective", {})
+    has_task = plain.get("task") is not None
+    usual = "task" if has_task else "translate"
+    found = named(objective.get("name", usual) if isinstance(objective, Mapping) else usual)
+    if has_task and found.learns_from != "labels":
+        raise UserError(f"objective.name: a task is learnt from its labels, found {found.name}; leave it out")
+    if not has_task and found.learns_from == "labels":
+        raise UserError(f"objective.name: {found.name} needs a section task; set task.kind")
+    return found
+
+
+def _objective(section: object, learning: Learning) -> object:
+    if not isinstance(section, Mapping):
+        return section
+    return {"name": learning.name, "label_smoothing": learning.label_smoothing, **section}
+
+
+def _with_specials(config: RunConfig, learning: Learning) -> RunConfig:
+    """With the control pieces in the tokenizer that the objective writes into text."""
+    own = config.tokenizer.specials
+    more = tuple(piece for piece in learning.specials(config) if piece not in own)
+    return dataclasses.replace(
+        config, tokenizer=dataclasses.replace(config.tokenizer, specials=(*own, *more))
+    )
+
+
+def _with_schedule(config: RunConfig, model: Any) -> RunConfig:
+    """With the highest learning rate, and with the update at which the schedule ends."""
+    optim, schedule = config.optim, config.schedule
+    if optim.rate is None:
+        if schedule.name != "inverse_sqrt" or not hasattr(model, "model_dim"):
+            raise UserError("optim.rate: only the schedule inverse_sqrt has a rate of its own; set one")
+        optim = dataclasses.replace(optim, rate=paper_rate(model.model_dim, schedule.warmup))
+    if schedule.needs_total and schedule.total is None:
+        if config.train.max_updates is None or config.train.max_updates <= schedule.rise:
+            raise UserError(
+                f"schedule.total: {schedule.name} has to know its end: set it, or train.max_updates, "
+                f"to more than the warm-up's {schedule.rise} updates"
+            )
+        schedule = dataclasses.replace(schedule, total=config.train.max_updates)
+    return dataclasses.replace(config, optim=optim, schedule=schedule)
+
+
+def _with_an_end(train: object) -> object:
+    """Counting ends by itself, after one pass over the data; nobody has to say so."""
+    if not isinstance(train, Mapping) or any(train.get(name) is not None for name in ENDS):
+        return train
+    return {**train, "max_epochs": 1}

@@ -1,0 +1,193 @@
+"""Fine-tuning: a network learns from labelled examples to say something about text."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from dragoman.data.labelled.config import LABELLED, TaskConfig
+from dragoman.data.labelled.example import Example
+from dragoman.data.labelled.examples import Labelled
+from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.labelled.read import labels_of
+from dragoman.errors import UserError
+from dragoman.learning.base import TRACKS, Examples, Learning
+from dragoman.learning.labels import TaskLoss
+from dragoman.learning.loss import Objective
+from dragoman.learning.task_validation import TaskValidator
+from dragoman.models.abilities import Abilities
+from dragoman.models.heads import HeadConfig
+from dragoman.runs.config import Purpose, RunConfig
+
+METRICS: dict[str, tuple[str, ...]] = {
+    "classify": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
+    "pair": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
+    "similarity": ("pearson", "spearman", "loss"),
+    "tag": ("f1", "accuracy", "loss"),
+    "span": ("f1", "exact_match", "loss"),
+    "choice": ("accuracy", "loss"),
+}
+"""What a task is judged by; the first where nobody says."""
+_RATE, _RATE_FROM_SCRATCH = 5e-5, 5e-4
+_EPOCHS, _EPOCHS_FROM_SCRATCH = 4, 10
+_EXAMPLES_AT_ONCE = 32
+_SHOWN = 8
+
+
+class Task(Learning):
+    name = "task"
+    learns_from = "labels"
+    purpose: Purpose = "predict"
+    next_step = "use it with:  dragoman predict"
+    unit = "targets"
+    has_perplexity = False
+
+    def run_name(self, config: RunConfig) -> str:
+        return _task(config).kind
+
+    def settle(self, config: RunConfig, abilities: Abilities) -> RunConfig:
+        """A model that reads a pair from left to right reads both orders where none of the texts is the
+        first."""
+        task = _task(config)
+        if task.both_orders is not None:
+            return config
+        both = task.kind == "similarity" and abilities.pooling == "last"
+        return dataclasses.replace(config, task=dataclasses.replace(task, both_orders=both))
+
+    def check(self, config: RunConfig, abilities: Abilities) -> None:
+        task, objective = config.task, config.objective
+        if task is None:
+            raise UserError("objective.name: task needs a section task; set task.kind, or choose another one")
+        if abilities.counts:
+            raise UserError("model.kind: a model that counts has no vectors; choose another one for a task")
+        if objective.r_drop or objective.guided_alignment.weight or objective.forcing().samples:
+            raise UserError(
+                "objective: r_drop, guided_alignment and teacher_forcing are for pairs; leave them out"
+            )
+        if config.data.text:
+            raise UserError("data.train: text has no labels; give a table of labelled examples")
+        if config.data.shards.pairs is not None:
+            raise UserError("data.shards: labelled examples are kept in memory, not in shards; leave it out")
+        if config.train.metric not in METRICS[task.kind]:
+            raise UserError(
+                f"train.metric: the task {task.kind} has no {config.train.metric}; choose one of "
+                f"{', '.join(METRICS[task.kind])}"
+            )
+        if config.train.metric == "f1" and task.kind in ("classify", "pair") and len(task.labels) > 2:
+            raise UserError(
+                f"train.metric: f1 is for 2 labels, and there are {len(task.labels)}; choose macro_f1"
+            )
+        if not config.tokenizer.joint or config.tokenizer.dropout:
+            raise UserError(
+                "tokenizer: a task has one side and one segmentation; leave joint and dropout as they are"
+            )
+        if task.kind in LABELLED and not task.labels:
+            raise UserError(
+                "task.labels: a list of labels is required; dragoman finetune finds it in the data"
+            )
+        if task.kind == "similarity" and not task.scores:
+            raise UserError("task.scores: the lowest and the highest score are required; finetune finds them")
+        _check_length(task, abilities)
+
+    def head(self, config: RunConfig) -> HeadConfig:
+        task = _task(config)
+        return HeadConfig(
+            task.kind,
+            len(task.labels) if task.kind in LABELLED else 1,
+            task.pooling,
+            task.dropout,
+            bool(task.both_orders),
+            task.layers,
+            task.recurrent,
+        )
+
+    def examples(self, config: RunConfig, prepared: PreparedTask) -> Labelled:
+        return Labelled(prepared.train, _task(config), prepared.tgt_tokenizer, prepared.corpora)
+
+    def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:  # noqa: ARG002
+        return TaskLoss(config.objective.label_smoothing)
+
+    def validator(
+        self,
+        config: RunConfig,
+        prepared: PreparedTask,
+        device: torch.device,
+        tracks: int = TRACKS,  # noqa: ARG002
+    ) -> TaskValidator:
+        return TaskValidator(config, _task(config), prepared, device)
+
+    def notes(self, examples: Examples) -> list[str]:
+        if not isinstance(examples, Labelled) or not examples.cut:
+            return []
+        most = examples.task.max_length
+        return [f"{examples.cut:,} of {len(examples):,} examples are cut to task.max_length, {most} pieces"]
+
+    def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
+        task = _task(config)
+        shown = ", ".join(task.labels[:_SHOWN]) + (" …" if len(task.labels) > _SHOWN else "")
+        rows = [("task", task.kind)]
+        if task.labels:
+            rows.append(("labels", f"{len(task.labels)}: {shown}"))
+        if task.scores:
+            rows.append(("scores", f"{task.scores[0]:g} to {task.scores[1]:g}"))
+        return rows
+
+
+def _task(config: RunConfig) -> TaskConfig:
+    assert config.task is not None, "the configuration is checked before"
+    return config.task
+
+
+def _check_length(task: TaskConfig, abilities: Abilities) -> None:
+    places = abilities.max_length
+    if places is not None and task.max_length > places:
+        raise UserError(
+            f"task.max_length: sequences of {task.max_length} pieces are longer than model.max_positions, "
+            f"which is {places}; lower it"
+        )
+
+
+def found_in(examples: Sequence[Example], task: TaskConfig) -> dict[str, Any]:
+    """Fields of the task that its training examples tell."""
+    if task.kind in LABELLED and not task.labels:
+        return {"labels": list(labels_of(examples, task))}
+    if task.kind == "similarity" and not task.scores:
+        scores = [example.target for example in examples if isinstance(example.target, float)]
+        if min(scores) == max(scores):
+            raise UserError(
+                f"{examples[0].origin}: all examples have the score {scores[0]:g}; nothing can be learnt"
+            )
+        return {"scores": [min(scores), max(scores)]}
+    return {}
+
+
+def choose_for_task(
+    examples: Sequence[Example], task: TaskConfig, max_updates: int | None, begun: bool
+) -> dict[str, Any]:
+    """The sections of a configuration that are not given. From a pre-trained network a few epochs at a low
+    rate (Devlin et al. 2019, appendix A.3), from scratch more at a higher one."""
+    pieces = sum(len(text) for example in examples for text in example.texts) // 4
+    mean = min(task.max_length, max(8, pieces // len(examples) + 3))
+    a_batch = max(1, min(_EXAMPLES_AT_ONCE, len(examples) // 8))
+    widest = task.max_length * (max(len(e.texts) for e in examples) if task.kind == "choice" else 2)
+    epochs = _EPOCHS if begun else _EPOCHS_FROM_SCRATCH
+    updates = max_updates or max(50, epochs * len(examples) // a_batch)
+    every = max(1, min(updates, max(20, updates // 10)))
+    return {
+        "tokenizer": {
+            "vocab_size": 1000 if len(examples) < 2000 else 4000 if len(examples) < 20_000 else 8000
+        },
+        "model": {"preset": "bert-tiny"},
+        "objective": {},
+        "optim": {"name": "adamw", "rate": _RATE if begun else _RATE_FROM_SCRATCH, "weight_decay": 0.01},
+        "schedule": {"name": "linear", "warmup": min(max(1, updates // 10), updates - 1), "total": updates},
+        "train": {
+            "max_updates": updates,
+            "batch_tokens": max(a_batch * mean, widest),
+            "log_every": max(1, every // 4),
+            "validate_every": every,
+            "save_every": every,
+            "metric": METRICS[task.kind][0],
+        },
+    }

@@ -1,0 +1,62 @@
+"""The plan of a fine-tuning: what its examples say about the task, and what is chosen for it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import from_dict
+from dragoman.data.config import DataConfig
+from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.prepared import PreparedTask, prepare_task
+from dragoman.data.labelled.read import read_examples
+from dragoman.data.scan import Progress
+from dragoman.errors import UserError
+from dragoman.learning.task import choose_for_task, found_in
+from dragoman.runs.config import RunConfig
+from dragoman.text.tokenizer import Tokenizer
+
+
+def completed_task(
+    given: dict[str, Any],
+    plain: Mapping[str, Any],
+    data: DataConfig,
+    missing: Sequence[str],
+    brings_model: bool,
+) -> dict[str, Any]:
+    """A configuration with its labels, and with the sections that are missing. `plain` has what is said on
+    the command line as well."""
+    task = from_dict(TaskConfig, plain["task"], "task")
+    examples = [example for source in data.train for example in read_examples(source, task)]
+    if not examples:
+        raise UserError(
+            f"{', '.join(f for s in data.train for f in s.files)}: there is no example to learn from"
+        )
+    own = given.get("task")
+    whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), **found_in(examples, task)}}
+    train = plain.get("train")
+    updates = train.get("max_updates") if isinstance(train, Mapping) else None
+    chosen = choose_for_task(
+        examples,
+        task,
+        updates if isinstance(updates, int) and updates > 0 else None,
+        plain.get("start") is not None,
+    )
+    if brings_model:
+        chosen["model"] = {}
+    return {**whole, **{section: chosen[section] for section in missing}}
+
+
+def prepare_for_task(
+    config: RunConfig, task: TaskConfig, cache: Path, progress: Progress, given: Sequence[Tokenizer]
+) -> PreparedTask:
+    if len(given) > 1:
+        raise UserError(f"start: {config.start} has a tokenizer for each of two languages; a task needs one")
+    return prepare_task(
+        config.data,
+        task,
+        config.tokenizer,
+        seed=config.seed,
+        cache=cache,
+        progress=progress,
+        given=given,
+    )

@@ -1,0 +1,287 @@
+"""What a model is worth on the validation set: by its loss, and by what it really translates.
+
+loss          of every pair, or of every block of text, the decoder fed with the data
+forced_loss   the same for the sentences that are translated too
+free_loss     of those sentences again, the decoder fed with its own words
+
+A decoder that has only ever seen right words may not know how to go on after a wrong one: exposure bias
+(Ranzato et al. 2016). Free running less forced is a measure of it, and one from above: a good translation
+with one word more has all later words at other positions than the data, and they count as wrong.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.batch import PairBatch, TextBatch, by_length
+from dragoman.data.corpus import Prepared
+from dragoman.data.packed import Batch
+from dragoman.data.sampler import TrackSampler
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.evaluate.metrics import bleu, chrf, exact_match
+from dragoman.learning.base import Examples, Learning, Validator
+from dragoman.learning.cross_entropy import decode_own_words
+from dragoman.learning.loss import Answers
+from dragoman.models import Network
+from dragoman.models.base import EncoderDecoder
+from dragoman.runs.config import RunConfig
+from dragoman.runs.records import Sample
+
+_EXAMPLES = 20_000
+_AT_ONCE = 1_000
+
+
+def frequency_loss(train: Examples, valid: Examples, vocab_size: int) -> float:
+    """The loss of knowing nothing but how frequent pieces are, in nats a piece:
+
+        −1/n Σ_i log p(y_i),   y of the validation set, p the shares of pieces in the training data
+
+    Every network learns these shares first. A deep one with too high a learning rate, too short a warm-up or
+    much dropout may stay there: its loss is this one, finite, smooth and never better. Of long data, examples
+    at equal distances are taken; no piece is thought impossible.
+    """
+    counts = np.ones(vocab_size)
+    for ids in _asked(train):
+        counts += np.bincount(ids, minlength=vocab_size)
+    surprise = np.log(counts.sum()) - np.log(counts)
+    asked = np.concatenate(list(_asked(valid)))
+    return float(surprise[asked].mean())
+
+
+def _asked(examples: Examples) -> Iterator[np.ndarray]:
+    numbers = np.unique(np.linspace(0, len(examples) - 1, _EXAMPLES).astype(np.int64))
+    for begin in range(0, len(numbers), _AT_ONCE):
+        yield _targets(examples.batch(numbers[begin : begin + _AT_ONCE], epoch=0))
+
+
+def _targets(batch: Batch) -> np.ndarray:
+    if isinstance(batch, PairBatch):
+        return batch.tgt_out[batch.tgt_mask].numpy()
+    assert isinstance(batch, TextBatch), "labels have no frequencies of pieces"
+    return batch.targets.numpy()
+
+
+_LOGITS_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Validation:
+    metrics: dict[str, float]
+    samples: list[Sample]
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """Of a text that a language model has been through: what its loss can be divided by, whatever its pieces
+    are."""
+
+    words: int
+    """Its ends of lines counted, as for the Penn Treebank."""
+    bytes: int
+    """In UTF-8, its ends of lines counted."""
+
+    def rates(self, nll: float) -> dict[str, float]:
+        per_word = nll / self.words
+        bits = nll / self.bytes / math.log(2)
+        return {"word_perplexity": math.exp(min(per_word, 700.0)), "bits_per_byte": bits}
+
+
+def text_size(prepared: Prepared) -> TextSize | None:
+    """Of the validation set; None where there is none."""
+    store, tokenizer = prepared.valid, prepared.tgt_tokenizer
+    words = size = 0
+    for number in range(len(store)):
+        text = tokenizer.decode(store.tgt(number).tolist())
+        words += len(text.split()) + 1
+        size += len(text.encode("utf-8")) + 1
+    return TextSize(words, size) if words else None
+
+
+class Carried(Protocol):
+    """A state that goes on from batch to batch."""
+
+    def read(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, Tensor]: ...
+
+
+class SequenceValidator(Validator):
+    """The validation set of a run on pairs or text, in batches of like lengths."""
+
+    def __init__(
+        self, learning: Learning, config: RunConfig, prepared: Prepared, device: torch.device
+    ) -> None:
+        self.learning, self.run_config, self.prepared, self.device = learning, config, prepared, device
+        self.config = config.train
+        self.examples = learning.plain_examples(config, prepared, prepared.valid)
+        self.lengths = np.maximum(self.examples.src_lengths, self.examples.tgt_lengths) + 1
+        self._batches = list(by_length(self.lengths.tolist(), config.train.batch_tokens))
+        self._frequency_loss: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def frequency_loss(self) -> float:
+        """Computed when it is first asked for."""
+        if self._frequency_loss is None:
+            trained_on = self.learning.plain_examples(self.run_config, self.prepared, self.prepared.train)
+            vocab_size = self.prepared.tgt_tokenizer.size
+            self._frequency_loss = frequency_loss(trained_on, self.examples, vocab_size)
+        return self._frequency_loss
+
+    def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[Batch]:
+        for numbers in batches:
+            yield self.examples.batch(np.array(numbers), epoch=0).to(self.device)
+
+
+class DecoderValidator(SequenceValidator):
+    """Of a model that writes: its loss under teacher forcing and, where it `translates`, what it writes.
+
+    `carried` makes a state that goes on from block to block, with the text in so many `tracks`; `sized`: the
+    loss is also given by words and bytes of the text.
+    """
+
+    def __init__(
+        self,
+        learning: Learning,
+        config: RunConfig,
+        prepared: Prepared,
+        device: torch.device,
+        *,
+        translates: bool = False,
+        carried: Callable[[], Carried] | None = None,
+        tracks: int = 1,
+        sized: bool = False,
+    ) -> None:
+        super().__init__(learning, config, prepared, device)
+        self._carried = carried
+        if carried is not None and len(self):
+            self._batches = [numbers.tolist() for numbers in TrackSampler(len(self), tracks).batches(0)]
+        self._size = text_size(prepared) if sized else None
+        store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
+        count = min(len(store), config.train.validate_sentences) if translates else 0
+        chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
+        of_chosen = by_length([int(self.lengths[i]) for i in chosen], config.train.batch_tokens)
+        self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
+        self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
+        self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
+
+    def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
+        """Leaves the model in training mode, as it was."""
+        model.eval()
+        with autocast:
+            metrics = self._teacher_forced(model) | self._free_running(model)
+        outputs = self._translate(model) if self.sources else []
+        model.train()
+        if outputs:
+            for name, score in (("bleu", bleu), ("chrf", chrf), ("exact", exact_match)):
+                metrics[name] = score(outputs, self.references)
+        shown = zip(self.sources, self.references, outputs, strict=True) if outputs else ()
+        return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
+
+    @torch.inference_mode()
+    def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
+        """Negative log-likelihood a token (no smoothing), its exponential, and the share of right guesses."""
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        tokens, carried = 0, None if self._carried is None else self._carried()
+        for batch in self._load(self._batches):
+            assert isinstance(batch, PairBatch)
+            if carried is None:
+                hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+            else:
+                hidden = carried.read(model, batch)[1]
+            sums += _measure(model, *_said(hidden, batch))
+            tokens += batch.num_tokens
+        return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
+
+    @torch.inference_mode()
+    def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
+        """The loss of the chosen sentences, the decoder fed with the data and with its own words."""
+        if not self._chosen_batches:
+            return {}
+        forced, free = torch.zeros(2, 2, dtype=torch.float64, device=self.device)
+        tokens = 0
+        for batch in self._load(self._chosen_batches):
+            assert isinstance(batch, PairBatch)
+            forced += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
+            own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
+            free += _measure(model, *_said(own, batch))
+            tokens += batch.num_tokens
+        return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
+
+    def _translate(self, model: EncoderDecoder) -> list[str]:
+        prepared = self.prepared
+        # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
+        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False)
+        translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
+        batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
+        return translator.translate(self.sources, batch_tokens=batch_tokens)
+
+
+class AnswerValidator(SequenceValidator):
+    """Of a model that answers for hidden pieces: its loss, and how often it is right."""
+
+    def __init__(
+        self,
+        learning: Learning,
+        config: RunConfig,
+        prepared: Prepared,
+        device: torch.device,
+        answer: Callable[[Any, TextBatch], Answers],
+    ) -> None:
+        super().__init__(learning, config, prepared, device)
+        self._answer = answer
+
+    def run(self, model: Network, autocast: torch.autocast) -> Validation:
+        """Leaves the model in training mode, as it was."""
+        model.eval()
+        with autocast:
+            metrics = self._measured(model)
+        model.train()
+        return Validation(metrics, [])
+
+    @torch.inference_mode()
+    def _measured(self, model: Network) -> dict[str, float]:
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        tokens = rows = right = 0
+        for batch in self._load(self._batches):
+            assert isinstance(batch, TextBatch)
+            found = self._answer(model, batch)
+            sums += _measure(model, found.hidden, found.targets)
+            tokens += batch.num_tokens
+            if batch.follows is not None and found.follows is not None:
+                said = found.follows.argmax(dim=-1) == 0
+                right += int((said == batch.follows).sum())
+                rows += len(said)
+        return _per_token(sums, tokens) | ({"next_sentence": right / rows} if rows else {})
+
+
+def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """Of the target tokens: what the decoder gave, and what they are."""
+    return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
+
+
+def _per_token(sums: Tensor, tokens: int) -> dict[str, float]:
+    loss, accuracy = (sums / tokens).tolist()
+    return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
+
+
+def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Two sums over tokens: the negative log-likelihood, and how many guesses are right."""
+    sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
+    for rows, target in _chunks(hidden, targets, model):
+        logits = model.project(rows).float()
+        sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+        sums[1] += (logits.argmax(dim=-1) == target).sum()
+    return sums
+
+
+def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
+    """The logits of all positions at once would be the largest tensor of all."""
+    rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
+    yield from zip(hidden.split(rows), target.split(rows), strict=True)

@@ -1,0 +1,1 @@
+"""Run directories: their configuration, their files, and what opens their models."""

@@ -1,0 +1,291 @@
+"""The run directory: all it takes to go on, to translate, or to see what was done.
+
+config.yaml       the resolved configuration
+manifest.json     SHA-256 of the configuration and the tokenizers; fingerprint of the data
+tokenizer.json    or tokenizer.src.json and tokenizer.tgt.json
+data/             the prepared corpus, as hard links; only training needs it
+checkpoints/      one directory each, named by its update
+best.json         which of them is the best
+shortlist.txt     which target pieces a source piece can become, once it has been asked for
+metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from dragoman import checkpoint
+from dragoman.checkpoint.model import (
+    BEST,
+    CHECKPOINTS,
+    load_tokenizers,
+    read_best,
+    save_tokenizers,
+    tokenizer_files,
+)
+from dragoman.config import load_yaml
+from dragoman.data.cache import CACHE
+from dragoman.data.corpus import Prepared
+from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.prepared import mend
+from dragoman.decode.alignment.attention import Pair
+from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
+from dragoman.decode.translator.generate import Generator
+from dragoman.decode.translator.translator import Translator
+from dragoman.errors import UserError
+from dragoman.files import (
+    explained,
+    hash_file,
+    new_directory,
+    open_to_append,
+    read_regular,
+    remove_unfinished,
+    replace_file,
+    try_lock,
+    write_new,
+)
+from dragoman.runs.config import RunConfig, read_config, to_yaml
+from dragoman.runs.records import read_records
+from dragoman.text.tokenizer import Tokenizer
+
+Corpus = Prepared | PreparedTask
+"""The prepared data of a run."""
+CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
+SHORTLIST = "shortlist.txt"
+_FORMAT, _MANIFEST_LIMIT = 1, 1 << 20
+_SEAL = "seal"
+_EXAMPLES = 500  # validation pairs that choose the attention to align by
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training session ended."""
+
+    reason: str
+    update: int
+    exit_status: int = 0
+    """0 where the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
+
+
+class Run:
+    """A run directory that is known to be whole."""
+
+    def __init__(self, directory: Path, config: RunConfig, fingerprint: str) -> None:
+        self.directory, self.config, self.fingerprint = directory, config, fingerprint
+        self.outcome: Outcome | None = None
+        """Of the session that has just trained it."""
+        self._shortlist: Shortlist | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.directory)!r})"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.directory / CHECKPOINTS
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """Name, metric and value of the best checkpoint; None before the first validation."""
+        return read_best(self.directory)
+
+    @property
+    def last(self) -> str | None:
+        """Name of the newest checkpoint."""
+        return next(reversed(checkpoint.names(self.checkpoints)), None)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        return read_records(self.directory / "metrics.jsonl")
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        return load_tokenizers(self.directory)
+
+    def distinct_tokenizers(self) -> list[Tokenizer]:
+        """One where both sides have the same."""
+        src, tgt = self.tokenizers()
+        return [src] if src.sha256 == tgt.sha256 else [src, tgt]
+
+    def prepared(self) -> Prepared:
+        """The training data of a run on pairs or on text."""
+        found = self.corpus()
+        if isinstance(found, PreparedTask):
+            raise UserError(f"{self.directory}: this run has learnt from labelled examples, not from pairs")
+        return found
+
+    def corpus(self) -> Corpus:
+        """The training data of the run."""
+        if self.config.data.imported is not None:
+            raise UserError(
+                f"{self.directory}: this model was imported and has no training data; train it further in a "
+                f"new run:  dragoman train FILES {quote(f'start={self.directory}')}"
+            )
+        if not (self.directory / DATA).is_dir():
+            raise UserError(f"{self.directory / DATA}: the training data are gone, so the run cannot go on")
+        kind = Prepared if self.config.task is None else PreparedTask
+        prepared = kind.open(self.directory / DATA)
+        if prepared.fingerprint != self.fingerprint:
+            raise UserError(
+                f"{self.directory / DATA}: this is another corpus (fingerprint {prepared.fingerprint[:12]}…) "
+                f"than the run was made with ({self.fingerprint[:12]}…): start a new run for it"
+            )
+        return prepared
+
+    def check_data(self) -> None:
+        """Verify every byte of the training data. Damaged ones are taken from the cache again, if the cache
+        has them whole."""
+        data = self.directory / DATA
+        remove_unfinished(data)  # of a process that died while it took them
+        if data.is_dir():
+            mend(data, self.directory.parent / CACHE / self.fingerprint)
+
+    def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
+        """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
+        from dragoman.runs.opening import open_translator
+
+        return open_translator([self], which, device, precision)
+
+    def generator(self, which: str = "best", device: str = "auto") -> Generator:
+        """The model of a run on text, to go on from prompts."""
+        from dragoman.runs.opening import open_generator
+
+        return open_generator(self, which, device)
+
+    def shortlist(self) -> Shortlist:
+        """Which target pieces the pieces of a source can become: learnt from the training data when it is
+        first asked for, and kept beside them."""
+        if self._shortlist is None:
+            self._shortlist = self._read_or_learn(self.directory / SHORTLIST)
+        return self._shortlist
+
+    def _read_or_learn(self, path: Path) -> Shortlist:
+        if path.is_file():
+            return Shortlist.read(path, self.fingerprint)
+        if not (self.directory / DATA).is_dir():
+            raise UserError(f"{path}: it is learnt from the training data, and those are gone; go without it")
+        prepared = self.prepared()
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
+        with suppress(OSError):  # a run that may not be written to can be used
+            replace_file(path, found.file(self.fingerprint))
+        return found
+
+    def validation_examples(self) -> list[Pair]:
+        """Pairs from all over the validation set; none if the data are gone: only training needs them."""
+        try:
+            store = self.prepared().valid
+        except UserError:
+            return []
+        count = min(len(store), _EXAMPLES)
+        chosen = np.linspace(0, len(store) - 1, count).round().astype(int).tolist() if count else []
+        return [(store.src(number), store.tgt(number)) for number in chosen]
+
+    @classmethod
+    def create(cls, directory: Path, config: RunConfig, prepared: Corpus) -> "Run":
+        """A new run directory, there as a whole or not at all."""
+
+        def fill(temporary: Path) -> None:
+            prepared.link_into(temporary / DATA)
+            save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
+            (temporary / CHECKPOINTS).mkdir()
+
+        return cls.create_with(directory, config, prepared.fingerprint, fill)
+
+    @classmethod
+    def create_with(
+        cls, directory: Path, config: RunConfig, fingerprint: str, fill: Callable[[Path], None]
+    ) -> "Run":
+        """A new run directory; `fill` writes tokenizers, checkpoints and, where there are any, data."""
+        with explained(directory), new_directory(directory) as temporary:
+            fill(temporary)
+            written = write_new(temporary / CONFIG, (to_yaml(config).encode(),))
+            _write_manifest(temporary, fingerprint, [written.sha256])
+        return cls(directory, config, fingerprint)
+
+    @classmethod
+    def exists(cls, directory: Path) -> bool:
+        return (directory / MANIFEST).is_file()
+
+    @classmethod
+    def open(cls, directory: Path | str) -> "Run":
+        """Check the manifest and read the configuration."""
+        directory = Path(directory)
+        with explained(directory, "read"):
+            if not cls.exists(directory):
+                raise UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
+            manifest = _read_manifest(directory)
+        for name, allowed in manifest["files"].items():
+            path = directory / name
+            with explained(path, "read"):
+                if not path.exists():
+                    raise UserError(f"{path}: this file of the run is missing")
+                found = hash_file(path)
+            if found not in allowed:
+                hint = "; change a run with  dragoman resume RUN field=value" if name == CONFIG else ""
+                raise UserError(f"{path}: changed: its SHA-256 is not the one in {MANIFEST}{hint}")
+        return cls(directory, read_config(load_yaml(directory / CONFIG)), manifest["fingerprint"])
+
+    def replace_config(self, config: RunConfig) -> None:
+        """Write a changed configuration. While it is exchanged the manifest allows the old and the new."""
+        path, text = self.directory / CONFIG, to_yaml(config).encode()
+        new = hashlib.sha256(text).hexdigest()
+        with explained(path):
+            _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
+            replace_file(path, text)
+            _write_manifest(self.directory, self.fingerprint, [new])
+        self.config = config
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process trains a run. The lock goes with the process, however it ends."""
+        path = self.directory / LOCK
+        with explained(path):
+            file = open_to_append(path)
+        with file:
+            if try_lock(file.fileno()) is False:
+                raise UserError(f"{self.directory}: another process is training this run")
+            self._settle_manifest()
+            yield
+
+    def _settle_manifest(self) -> None:
+        """A kill while the configuration was exchanged has left a manifest that allows two of them."""
+        with explained(self.directory):
+            if len(_read_manifest(self.directory)["files"][CONFIG]) > 1:
+                _write_manifest(self.directory, self.fingerprint, [hash_file(self.directory / CONFIG)])
+
+    def forget_best(self) -> None:
+        (self.directory / BEST).unlink(missing_ok=True)
+
+
+def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:
+    files = {path.name: [hash_file(path)] for path in tokenizer_files(directory)}
+    data = {"format": _FORMAT, "fingerprint": fingerprint, "files": {CONFIG: config_hashes, **files}}
+    replace_file(directory / MANIFEST, json.dumps(data | {_SEAL: _seal_of(data)}, indent=1).encode())
+
+
+def _seal_of(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST
+    raw = read_regular(path, _MANIFEST_LIMIT)
+    try:
+        data = json.loads(raw)
+        files = {str(name): [str(value) for value in hashes] for name, hashes in data["files"].items()}
+        fingerprint, written_by = str(data["fingerprint"]), data["format"]
+        seal = data.pop(_SEAL, None)  # earlier versions wrote none
+        whole = set(data) == {"format", "fingerprint", "files"} and seal in (None, _seal_of(data))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UserError(f"{path}: damaged: this is not a run's manifest") from None
+    if written_by != _FORMAT:
+        raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
+    if not whole or CONFIG not in files or any(Path(name).name != name for name in files):
+        raise UserError(f"{path}: damaged: this is not a run's manifest")
+    return {"files": files, "fingerprint": fingerprint}

@@ -1,0 +1,129 @@
+"""From a run to what uses its model: a translator, a generator or a predictor. No training data is needed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Union
+
+import torch
+
+from dragoman.checkpoint.model import load_model, load_network
+from dragoman.decode.alignment.attention import guided_look
+from dragoman.decode.predict import Predictor
+from dragoman.decode.translator.generate import Generator
+from dragoman.decode.translator.translator import Translator
+from dragoman.engines.manifest import is_export
+from dragoman.errors import UserError
+from dragoman.models.base import matrices
+from dragoman.models.heads import TaskNetwork
+from dragoman.nn.int8 import quantize
+from dragoman.runs.device import pick_device
+from dragoman.runs.directory import Run
+
+if TYPE_CHECKING:
+    from dragoman.engines.ctranslate2 import Translator as FastTranslator
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
+"""Of the weights while translating. With bfloat16 half as many bytes are read, and scores have about three
+digits; of int8 it is what is not multiplied (`nn/int8.py`)."""
+
+
+def open_translator(
+    runs: Sequence[Run], which: str = "best", device: str = "auto", precision: str = "float32"
+) -> Translator:
+    """The models of several runs as one translator, which searches as the first run does. They may be of any
+    family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
+    for run in runs:
+        _refuse_unless_it_translates(run)
+    chosen = pick_device(device)
+    first, *others = (load_model(run.directory, chosen, which) for run in runs)
+    src, tgt = first.src_tokenizer, first.tgt_tokenizer
+    for run, other in zip(runs[1:], others, strict=True):
+        if (other.src_tokenizer.sha256, other.tgt_tokenizer.sha256) != (src.sha256, tgt.sha256):
+            raise UserError(
+                f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
+                "same ones can translate together"
+            )
+    _refuse_precision(precision, runs, chosen)
+    dtype = PRECISIONS[precision]
+    models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
+    if precision == "int8":
+        for model in models:
+            quantize(matrices(model))
+    translator = Translator(models, src, tgt, runs[0].config.search, chosen)
+    translator.aligner.examples = runs[0].validation_examples
+    guide = runs[0].config.objective.guided_alignment
+    if guide.weight and not runs[0].config.counted:
+        translator.aligner.look = guided_look(translator.model, guide)
+    translator.shortlist = runs[0].shortlist
+    return translator
+
+
+def _refuse_unless_it_translates(run: Run) -> None:
+    if run.config.purpose == "predict":
+        raise UserError(
+            f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
+            f"dragoman predict {quote(str(run.directory))}"
+        )
+    if run.config.purpose != "translate":
+        raise UserError(
+            f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
+            "translate; a causal one goes on from a prompt with  dragoman generate RUN"
+        )
+
+
+def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device) -> None:
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
+    if precision != "float32" and any(run.config.counted for run in runs):
+        raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
+    if precision == "int8" and device.type != "cpu":
+        raise UserError(f"precision: int8 is for the CPU; set the device to cpu, or bfloat16 on {device}")
+
+
+def open_generator(run: Run, which: str = "best", device: str = "auto") -> Generator:
+    """The model of a run on text, to go on from prompts."""
+    if run.config.purpose != "generate":
+        raise UserError(
+            f"{run.directory}: its objective.name is {run.config.objective.name}, which does not learn to go "
+            "on from a prompt; causal, prefix and unilm do"
+        )
+    loaded = load_model(run.directory, chosen := pick_device(device), which)
+    model = loaded.model.requires_grad_(False)
+    translator = Translator(model, loaded.src_tokenizer, loaded.tgt_tokenizer, run.config.search, chosen)
+    return Generator(translator, run.config.objective.block)
+
+
+def open_predictor(run: Run | str | Path, which: str = "best", device: str = "auto") -> Predictor:
+    """The network of a run with its tokenizer and its task. Needs no training data."""
+    opened = run if isinstance(run, Run) else Run.open(run)
+    if opened.config.task is None:
+        raise UserError(
+            f"{opened.directory}: this run is not fine-tuned for a task; do that with  dragoman finetune "
+            f"{quote(str(opened.directory))} FILES --task KIND"
+        )
+    loaded = load_network(opened.directory, chosen := pick_device(device), which)
+    assert isinstance(loaded.model, TaskNetwork), "a run with a task has a head"
+    return Predictor(loaded.model.requires_grad_(False), loaded.tgt_tokenizer, opened.config.task, chosen)
+
+
+def load(
+    run: str | Path,
+    *others: str | Path,
+    which: str = "best",
+    device: str = "auto",
+    precision: str = "float32",
+) -> Union[Translator, "FastTranslator"]:
+    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
+
+    With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
+    to be the same. `precision` bfloat16 is for GPUs, int8 for the CPU: quicker, a little less exact. Of an
+    export too; where torch is not installed, use `dragoman.engines.ctranslate2.Translator.open`.
+    """
+    if is_export(Path(run)):
+        from dragoman.engines.ctranslate2 import open_export  # only those who export have its library
+
+        if others:
+            raise UserError(f"{run}: this is an export, which translates alone")
+        return open_export(Path(run), which, device)
+    return open_translator([Run.open(directory) for directory in (run, *others)], which, device, precision)

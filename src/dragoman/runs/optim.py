@@ -1,0 +1,131 @@
+"""How a run learns: the sections `optim`, `schedule` and `transfer` of a configuration."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dragoman.config import check_not_negative
+from dragoman.errors import UserError
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    name: Literal["adam", "adamw", "sgd"] = "adam"
+    rate: float | None = None
+    """The highest rate; the schedule scales it. None: (model_dim × warmup)^−½, the peak of the paper's."""
+    beta1: float = 0.9
+    beta2: float = 0.98
+    eps: float = 1e-9
+    weight_decay: float = 0.0
+    momentum: float = 0.9
+    """For sgd."""
+    nesterov: bool = False
+    relative: bool = False
+    """For adam and adamw: the rate of each parameter is multiplied by the root mean square of its values, as
+    T5 is trained."""
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not 0 < self.rate < float("inf"):
+            raise UserError(f"rate: expected a number above 0, found {self.rate}")
+        for name in ("beta1", "beta2", "momentum"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name}: expected a number from 0 up to 1, found {getattr(self, name)}")
+        if not 0 < self.eps < float("inf"):
+            raise UserError(f"eps: expected a number above 0, found {self.eps}")
+        check_not_negative(self, "weight_decay")
+        if self.nesterov and not self.momentum:
+            raise UserError("nesterov: needs a momentum above 0")
+        if self.relative and self.name == "sgd":
+            raise UserError("relative: it is for adam and adamw; leave it out, or choose one of them as name")
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    name: Literal["inverse_sqrt", "linear", "cosine", "constant", "plateau", "slanted_triangular"] = (
+        "inverse_sqrt"
+    )
+    warmup: int = 4000
+    total: int | None = None
+    """For linear, cosine and slanted_triangular: where the rate ends. None: at train.max_updates."""
+    floor: float = 0.0
+    """For linear and cosine: the share of the rate that is left at the end."""
+    factor: float = 0.5
+    """For plateau."""
+    patience: int = 2
+    """For plateau: validations without a better result before the rate is cut."""
+    cut_frac: float = 0.1
+    """For slanted_triangular: share of the updates in which the rate rises."""
+    ratio: float = 32.0
+    """For slanted_triangular: how many times the highest rate is the lowest."""
+
+    def __post_init__(self) -> None:
+        if self.warmup < 0:
+            raise UserError(f"warmup: expected 0 or more updates, found {self.warmup}")
+        if self.total is not None and self.total <= self.rise:
+            raise UserError(f"total: expected more than the warm-up's {self.rise}, found {self.total}")
+        if not 0 <= self.floor <= 1:
+            raise UserError(f"floor: expected a share from 0 to 1, found {self.floor}")
+        if not 0 < self.factor < 1:
+            raise UserError(f"factor: expected a number between 0 and 1, found {self.factor}")
+        if self.patience < 1:
+            raise UserError(f"patience: expected at least 1 validation, found {self.patience}")
+        if not 0 < self.cut_frac < 1:
+            raise UserError(f"cut_frac: expected a share between 0 and 1, found {self.cut_frac}")
+        if not 1 <= self.ratio < math.inf:
+            raise UserError(f"ratio: expected a number from 1 on, found {self.ratio}")
+
+    @property
+    def needs_total(self) -> bool:
+        return self.name in ("linear", "cosine", "slanted_triangular")
+
+    @property
+    def rise(self) -> int:
+        """Updates of the warm-up; a slanted triangle has its own."""
+        return 0 if self.name == "slanted_triangular" else self.warmup
+
+
+def paper_rate(model_dim: int, warmup: int) -> float:
+    """The peak of the paper's schedule, reached at the end of the warm-up."""
+    return (model_dim * max(1, warmup)) ** -0.5
+
+
+@dataclass(frozen=True)
+class LoraConfig:
+    rank: int = 0
+    """Width of the pairs; 0 is off."""
+    alpha: float = 16.0
+    """What a pair adds is multiplied by alpha / rank."""
+    targets: tuple[str, ...] = ("query_key_value",)
+    """Names of the linear layers that get a pair."""
+
+    def __post_init__(self) -> None:
+        if self.rank < 0:
+            raise UserError(f"rank: expected a whole number from 0 on, found {self.rank}")
+        if not 0 < self.alpha < float("inf"):
+            raise UserError(f"alpha: expected a number above 0, found {self.alpha}")
+        if self.rank and not self.targets:
+            raise UserError("targets: pairs need linear layers to stand beside; name one, or set rank to 0")
+
+
+@dataclass(frozen=True)
+class TransferConfig:
+    freeze_layers: int | None = None
+    """The embeddings and so many of the lowest layers do not learn; 0 is the embeddings alone."""
+    freeze: tuple[str, ...] = ()
+    """Beginnings of names of parameters that do not learn."""
+    layer_decay: float = 1.0
+    """Rate of a layer over that of the one above it."""
+    unfreeze_every: int = 0
+    """Updates until one more layer learns, from the top; 0: all learn from the beginning."""
+    auxiliary_lm: float = 0.0
+    """Weight of the language model's loss on what is read, beside the task's; 0 is off."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
+
+    def __post_init__(self) -> None:
+        if self.freeze_layers is not None and self.freeze_layers < 0:
+            raise UserError(f"freeze_layers: expected a whole number from 0 on, found {self.freeze_layers}")
+        if not 0 < self.layer_decay <= 1:
+            raise UserError(f"layer_decay: expected a number above 0 and up to 1, found {self.layer_decay}")
+        if self.unfreeze_every < 0:
+            raise UserError(f"unfreeze_every: expected a number of updates, found {self.unfreeze_every}")
+        check_not_negative(self, "auxiliary_lm")

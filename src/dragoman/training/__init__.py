@@ -1,0 +1,1 @@
+"""Training: one open loop that knows neither models nor objectives."""

@@ -1,0 +1,137 @@
+"""`dragoman.train` and `dragoman.resume`."""
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.config import apply_overrides, to_dict
+from dragoman.errors import UserError
+from dragoman.learning.resolve import resolve
+from dragoman.runs.config import RunConfig, differences
+from dragoman.runs.directory import Run
+from dragoman.training.display import Display, make_display
+from dragoman.training.distributed import Crew, joined
+from dragoman.training.plan import Overrides, Plan, Source, as_assignments, make_plan
+from dragoman.training.session import train_run
+
+_EXAMPLES = (
+    "objective.name",
+    "objective.block",
+    "objective.carry",
+    "objective.noise",
+    "objective.next_sentence",
+)
+_FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
+"""What a run cannot change on its way: the weights belong to it, or the order of the data."""
+
+
+def train(
+    *sources: Source,
+    out: str | Path | None = None,
+    overrides: Overrides = (),
+    valid: Sequence[str] = (),
+    quiet: bool = False,
+) -> Run:
+    """Train on parallel files (`"a.en", "a.de"`), a table of pairs, a YAML recipe, or a mapping like one.
+
+    What is not given is chosen from the data and the machine. `overrides` are strings such as
+    `"model.num_layers=4"`, or a mapping of dotted names. A run that exists with the same configuration goes
+    on where it stopped.
+    """
+    run = plan_and_train(
+        sources, out=Path(out) if out else None, overrides=overrides, valid=valid, quiet=quiet
+    )
+    assert run is not None, "this was not a dry run"
+    return run
+
+
+def plan_and_train(
+    sources: Sequence[Source],
+    *,
+    out: Path | None,
+    overrides: Overrides,
+    valid: Sequence[str],
+    quiet: bool,
+    dry_run: bool = False,
+) -> Run | None:
+    """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
+    run in the end."""
+    with joined() as crew:
+        display = make_display(quiet or not crew.first)
+
+        def begin() -> str | None:
+            plan = make_plan(sources, display, out=out, overrides=overrides, valid=valid, processes=crew.size)
+            display.table("Plan", plan.rows())
+            return None if dry_run else str(open_or_create(plan).directory)
+
+        try:
+            directory = crew.decide(begin)
+            if directory is None:
+                return None
+            run = _open_as_member(directory, crew)
+            train_run(run, display, crew)
+            return run
+        finally:
+            display.close()
+
+
+def _open_as_member(directory: str | Path, crew: Crew) -> Run:
+    if not crew.first and not Run.exists(Path(directory)):
+        raise UserError(
+            f"{directory}: process {crew.rank} on {socket.gethostname()} does not see this run: all machines "
+            "need one file system under the same path"
+        )
+    return Run.open(directory)
+
+
+def execute(plan: Plan, display: Display) -> Run:
+    """Make the run of a plan, or open the one there is, and train it."""
+    run = open_or_create(plan)
+    train_run(run, display)
+    return run
+
+
+def open_or_create(plan: Plan) -> Run:
+    if not Run.exists(plan.out):
+        return Run.create(plan.out, plan.config, plan.prepared)
+    run = Run.open(plan.out)
+    if differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
+        # It was not there when the plan was made.
+        raise UserError(
+            f"{plan.out}: another process has just made another run here; choose another directory with --out"
+        )
+    run.check_data()
+    return run
+
+
+def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False) -> Run:
+    """Go on with a run. `overrides` may change how it is trained, not what it is."""
+    directory = run.directory if isinstance(run, Run) else Path(run)
+
+    def change() -> None:
+        opened = Run.open(directory)
+        opened.check_data()
+        changed = changed_config(opened, as_assignments(overrides))
+        if differences(opened.config, changed):
+            with opened.locked():
+                opened.replace_config(changed)
+
+    with joined() as crew:
+        crew.decide(change)
+        opened = _open_as_member(directory, crew)
+        display = make_display(quiet or not crew.first)
+        try:
+            train_run(opened, display, crew)
+        finally:
+            display.close()
+    return opened
+
+
+def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
+    changed = resolve(apply_overrides(to_dict(run.config), assignments))
+    for field, old, new in differences(run.config, changed):
+        if any(field == fixed or field.startswith(f"{fixed}.") for fixed in _FIXED):
+            raise UserError(
+                f"{field}: a run that has begun cannot change it (from {old!r} to {new!r}): start a new one"
+            )
+    return changed

@@ -1,0 +1,121 @@
+"""The mean of several checkpoints of a run as a further one (Vaswani et al. 2017, section 6.1).
+
+It stands beside those of training under a name of its own, and whatever opens a checkpoint opens it. Training
+never goes on from it: it has no optimizer's state.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman import checkpoint
+from dragoman.checkpoint.model import build_with, write_best
+from dragoman.config import from_dict, to_dict
+from dragoman.errors import UserError
+from dragoman.learning import learning_of
+from dragoman.runs.config import LOWER_IS_BETTER
+from dragoman.runs.device import pick_device
+from dragoman.runs.directory import DATA, Run
+from dragoman.training.state import Best, Progress, uses_bf16
+
+
+@dataclass(frozen=True)
+class Averaged:
+    name: str
+    sources: tuple[str, ...]
+    update: int
+    """Of the newest of them."""
+    metrics: dict[str, float]
+    """On the validation set; empty where there is none."""
+    before: Best | None
+    """The best checkpoint of the run so far."""
+    better: bool
+    """It is the best now."""
+
+
+def last_checkpoints(run: Run, count: int) -> list[str]:
+    """The newest ones, oldest first."""
+    names = checkpoint.names(run.checkpoints)
+    _refuse_too_few(run, count, len(names), "")
+    return names[-count:]
+
+
+def best_checkpoints(run: Run, count: int) -> list[str]:
+    """Those that were the best on the validation set in the run's metric, oldest first."""
+    metric = run.config.train.metric
+    worth = {
+        checkpoint.name_of(record["update"]): record[metric]
+        for record in run.metrics
+        if record["kind"] == "valid" and record.get(metric) is not None
+    }
+    names = [name for name in checkpoint.names(run.checkpoints) if name in worth]
+    _refuse_too_few(run, count, len(names), " that were validated")
+    in_order = sorted(names, key=lambda name: worth[name], reverse=metric not in LOWER_IS_BETTER)
+    return sorted(in_order[:count], key=int)
+
+
+def _refuse_too_few(run: Run, count: int, found: int, which: str) -> None:
+    if count < 2:
+        raise UserError(f"average: a mean needs at least 2 checkpoints, found {count}")
+    if found < count:
+        raise UserError(
+            f"{run.directory}: it has {found} checkpoints{which}, not {count}; ask for fewer, or let a run "
+            f"keep more from its beginning on:  dragoman train … train.keep={count}"
+        )
+
+
+def average_run(run: Run, names: Sequence[str], name: str, device: str = "auto") -> Averaged:
+    """Write the mean of the checkpoints `names` as the checkpoint `name`, and make it the best of the run
+    where it is better on the validation set."""
+    if run.config.counted:
+        raise UserError(f"{run.directory}: its model is fitted by counting; there is nothing to average")
+    with run.locked():
+        paths = [run.checkpoints / source for source in names]
+        state = checkpoint.load(paths[-1]).state
+        mean = checkpoint.average(paths, str(state["weights"]))
+        metrics = _validate(run, state, mean, pick_device(device))
+        metric, progress = run.config.train.metric, from_dict(Progress, state["progress"], "progress")
+        progress.best = before = _best(run)
+        better = bool(metrics) and progress.is_better(metric, metrics)
+        best = Best(name, metric, metrics[metric], metrics["loss"]) if better else before
+        save_average(run, name, mean, state, best)
+    return Averaged(name, tuple(names), progress.update, metrics, before, better)
+
+
+def save_average(
+    run: Run, name: str, mean: Mapping[str, Tensor], state: Mapping[str, Any], best: Best | None
+) -> None:
+    """Of the training state only the progress stays; where `best` is this checkpoint, the run says so."""
+    progress = {**state["progress"], "best": None if best is None else to_dict(best)}
+    checkpoint.save(
+        run.checkpoints, name, {"model": mean}, {**state, "weights": "model", "progress": progress}
+    )
+    if best is not None and best.name == name:
+        write_best(run.directory, to_dict(best))
+
+
+def _best(run: Run) -> Best | None:
+    """With the loss that decides between equals, which only the checkpoint itself tells."""
+    best = run.best
+    if best is None:
+        return None
+    state = checkpoint.load(run.checkpoints / Path(best["name"]).name).state
+    return from_dict(Best, state["progress"]["best"], f"{best['name']}: best")
+
+
+def _validate(
+    run: Run, state: Mapping[str, Any], mean: Mapping[str, Tensor], device: torch.device
+) -> dict[str, float]:
+    if not (run.directory / DATA).is_dir():
+        return {}
+    config = run.config.train
+    validator = learning_of(run.config).validator(run.config, run.corpus(), device)
+    if not len(validator):
+        return {}
+    model = build_with(state["model"], mean, "average").to(device)
+    bf16 = uses_bf16(config, device)  # as the others were validated
+    return validator.run(model, torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16)).metrics

@@ -1,0 +1,237 @@
+"""Progress that a person can read: a live bar on a terminal, plain lines in a pipe, or nothing."""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.runs.records import Sample
+
+_OF_TASKS = ("f1", "precision", "recall", "macro_f1", "matthews", "pearson", "spearman", "exact_match")
+"""Shares of 1, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """The numbers of one line of the log."""
+
+    update: int
+    total: int | None
+    """Updates of the whole run, where that is known."""
+    epoch: int
+    loss: float
+    perplexity: float | None
+    """None where there is no text to predict."""
+    rate: float
+    tokens_per_second: float
+    seconds_left: float | None
+    unit: str = "tok"
+
+
+class Display(Protocol):
+    def tick(self, update: int, total: int | None) -> None:
+        """An update is done."""
+        ...
+
+    def status(self, status: Status) -> None: ...
+    def validation(
+        self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
+    ) -> None: ...
+    def line(self, text: str) -> None: ...
+    def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None: ...
+    def stage(self, stage: str, done: int, total: int | None) -> None:
+        """Preparing: `done` of `total` in `stage`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def make_display(quiet: bool) -> Display:
+    if quiet:
+        return Quiet()
+    return Terminal() if sys.stdout.isatty() else Plain()
+
+
+class Quiet:
+    def tick(self, update: int, total: int | None) -> None: ...
+    def status(self, status: Status) -> None: ...
+    def validation(
+        self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
+    ) -> None: ...
+    def line(self, text: str) -> None: ...
+    def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None: ...
+    def stage(self, stage: str, done: int, total: int | None) -> None: ...
+    def close(self) -> None: ...
+
+
+class Plain(Quiet):
+    """One line an event, flushed at once: for pipes, files and logs of batch systems."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+
+    def status(self, status: Status) -> None:
+        self.line(status_line(status))
+
+    def validation(
+        self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
+    ) -> None:
+        self.line(validation_line(update, metrics, better))
+        for sample in samples:
+            for name, text in _sample_rows(sample):
+                self.line(f"    {name}  {text}")
+
+    def line(self, text: str) -> None:
+        print(text, flush=True)
+
+    def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
+        width = max(len(name) for name, _ in rows)
+        self.line(title)
+        for name, value in rows:
+            self.line(f"  {name:<{width}}  {value}")
+
+    def stage(self, stage: str, done: int, total: int | None) -> None:  # noqa: ARG002
+        if stage != self._stage:
+            self._stage = stage
+            self.line(f"{stage} …")
+
+
+class Terminal:
+    """A bar that stays at the foot of the screen; everything else scrolls by above it."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self._bar = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            console=self.console,
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("", total=None)
+        self._numbers = Text("")
+        self._live: Live | None = None
+
+    def tick(self, update: int, total: int | None) -> None:
+        of = f"/{total:,}" if total else ""
+        self._show(f"update {update:,}{of}", update, total)
+
+    def status(self, status: Status) -> None:
+        left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
+        self._numbers = Text.assemble(
+            f"epoch {status.epoch}  loss ",
+            (f"{status.loss:.3f}", "bold"),
+            f"{_perplexity(status)}  rate {status.rate:.1e}",
+            f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}",
+        )
+
+    def validation(
+        self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
+    ) -> None:
+        style = "green" if better else ""
+        self.console.print(Text(validation_line(update, metrics, better), style=style))
+        for sample in samples:
+            for name, text in _sample_rows(sample):
+                self.console.print(Text.assemble((f"    {name}  ", "dim"), text), soft_wrap=True)
+
+    def line(self, text: str) -> None:
+        self.console.print(Text(text), soft_wrap=True)
+
+    def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
+        self._stop()
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None)
+        for name, value in rows:
+            table.add_row(Text(name, style="dim"), Text(value))
+        self.console.print(table)
+
+    def stage(self, stage: str, done: int, total: int | None) -> None:
+        of = f" of {total:,}" if total else ""
+        self._show(f"{stage}  {done:,}{of}", done, total)
+
+    def close(self) -> None:
+        self._stop()
+
+    def _show(self, text: str, done: int, total: int | None) -> None:
+        if self._live is None:
+            self._live = Live(
+                console=self.console, refresh_per_second=8, transient=True, get_renderable=self._render
+            )
+            self._live.start()
+        self._bar.update(self._task, description=text, completed=done, total=total)
+
+    def _render(self) -> Group:
+        return Group(self._bar, self._numbers)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live, self._numbers = None, Text("")
+
+
+def status_line(status: Status) -> str:
+    of = f"/{status.total}" if status.total else ""
+    left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
+    return (
+        f"update {status.update}{of}  epoch {status.epoch}  loss {status.loss:.3f}"
+        f"{_perplexity(status)}  rate {status.rate:.2e}"
+        f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}"
+    )
+
+
+def validation_line(update: int, metrics: dict[str, float], better: bool) -> str:
+    shown = [f"loss {metrics['loss']:.3f}"]
+    if "perplexity" in metrics:
+        shown.append(f"ppl {_short(metrics['perplexity'])}")
+    if "accuracy" in metrics:
+        shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+    shown += [f"{name.replace('_', ' ')} {metrics[name]:.3f}" for name in _OF_TASKS if name in metrics]
+    if "layers_scale" in metrics:
+        shares = " ".join(f"{metrics[name]:.2f}" for name in metrics if name.startswith("layer_"))
+        shown.append(f"layers {metrics['layers_scale']:.2f} × ({shares})")
+    if "free_loss" in metrics:
+        shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
+    if "word_perplexity" in metrics:
+        shown.append(
+            f"word ppl {_short(metrics['word_perplexity'])}  bits/byte {metrics['bits_per_byte']:.3f}"
+        )
+    if "next_sentence" in metrics:
+        shown.append(f"next sentence {100 * metrics['next_sentence']:.1f}%")
+    shown += [
+        f"{name} {metrics[key]:.1f}"
+        for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))
+        if key in metrics
+    ]
+    return f"valid at {update}  {'  '.join(shown)}{'  (best so far)' if better else ''}"
+
+
+def _perplexity(status: Status) -> str:
+    return "" if status.perplexity is None else f"  ppl {_short(status.perplexity)}"
+
+
+def duration(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours >= 48:
+        return f"{hours / 24:.1f} days"
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+def _sample_rows(sample: Sample) -> list[tuple[str, str]]:
+    rows = (("source   ", sample.src), ("reference", sample.tgt), ("output   ", sample.out))
+    return [(name, text if len(text) <= 200 else text[:199] + "…") for name, text in rows]
+
+
+def _short(value: float) -> str:
+    if not math.isfinite(value) or value >= 1e6:
+        return f"{value:.1e}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _thousands(value: float) -> str:
+    return f"{value / 1000:.1f}k" if value >= 1000 else f"{value:.0f}"

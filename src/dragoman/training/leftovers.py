@@ -1,0 +1,81 @@
+"""What processes that died have left: unfinished files and directories that nobody holds any more."""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from dragoman.files import remove_unfinished
+
+_NAMES = re.compile(
+    r"\..+\.[0-9a-f]{8}\.unfinished|\..+\.replaced"  # unfinished.py
+    r"|\.unfinished-\w+|\..+\.(creating|exporting|new)|\..+\.\d+\.part"  # versions before it
+    r"|\.(saving|removing)-.+"  # checkpoints
+)
+_LOCK, _REPLACED = "lock", ".replaced"
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether it is something unfinished, by its name."""
+    return _NAMES.fullmatch(path.name) is not None
+
+
+def find_leftovers(directory: Path) -> list[Path]:
+    """Unfinished files and directories in a directory and beside it that no process holds."""
+    beside = directory.resolve().parent
+    mine = re.compile(rf"\.{re.escape(directory.resolve().name[:100])}\..+")
+    own = (entry for entry in _entries(beside) if mine.fullmatch(entry.name))
+    found = [entry for entry in (*own, *_below(directory)) if is_leftover(entry)]
+    return [entry for entry in found if not _held(entry)]
+
+
+def remove_leftovers(paths: list[Path]) -> None:
+    """Delete them; a directory that was to be replaced, and was not, gets its name back."""
+    for path in paths:
+        if path.name.endswith(_REPLACED):
+            remove_unfinished(path.with_name(path.name[1 : -len(_REPLACED)]))
+        elif path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    """Every entry; not what is inside of something unfinished."""
+    for entry in _entries(directory):
+        yield entry
+        if entry.is_dir() and not entry.is_symlink() and not is_leftover(entry):
+            yield from _below(entry)
+
+
+def _entries(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(directory.iterdir())
+    return []
+
+
+def _held(path: Path) -> bool:
+    """Whether a living process has locked it, or the run whose checkpoints it is among."""
+    locks = [path]
+    if path.is_dir():
+        locks.append(path / _LOCK)
+    if path.parent.name == "checkpoints":
+        locks.append(path.parent.parent / ".lock")
+    return any(_is_locked(lock) for lock in locks)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,114 @@
+"""Optimizers, and their state by parameter name.
+
+    Adam (Kingma & Ba 2015, algorithm 1)      g += λθ;  m = β₁m + (1−β₁)g;  v = β₂v + (1−β₂)g²
+                                              θ −= a · m̂ / (√v̂ + ε)   with m̂, v̂ divided by 1 − βᵗ
+    AdamW (Loshchilov & Hutter 2019, alg. 2)  θ −= aλθ;  then Adam with λ = 0
+    SGD with momentum                         g += λθ;  b = μb + g;  θ −= a·b  (Nesterov: θ −= a·(g + μb))
+    relative (Shazeer & Stern 2018, sect. 8)  a of each parameter times max(10⁻³, √(mean of θ²))
+
+λ is `weight_decay`: inside the gradient for Adam and SGD (L2: the penalty λ/2·θ²), beside it for AdamW.
+Biases and norms, which have one axis, are never decayed.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.checkpoint import refuse_other_names
+from dragoman.runs.optim import OptimConfig
+
+_SCALE = "scale"
+"""Of a group: its share of the learning rate."""
+_RELATIVE = "relative"
+"""Of a group: its rate is that times the size of its one parameter."""
+_SMALLEST = 1e-3
+"""Size that a parameter is taken to have at least: those that begin with zeros learn too."""
+
+
+def build_optimizer(
+    config: OptimConfig, model: nn.Module, scales: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
+    """One fused kernel over all that learns; every element is computed alone, so it is deterministic.
+    `scales` are shares of the rate by the name of a parameter.
+
+    The state is made here, not at the first step: a checkpoint has the same names from the first one on.
+    """
+    assert config.rate is not None, "the configuration is resolved before training"
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    parameters = list(named.values())
+    fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
+    sharing: dict[tuple[float, bool, int], list[nn.Parameter]] = {}
+    for number, (name, parameter) in enumerate(named.items()):
+        scale, own = 1.0 if scales is None else scales[name], number if config.relative else 0
+        sharing.setdefault((scale, parameter.ndim > 1, own), []).append(parameter)
+    groups = [
+        {
+            "params": found,
+            "weight_decay": config.weight_decay if decays else 0.0,
+            _SCALE: scale,
+            _RELATIVE: config.relative,
+        }
+        for (scale, decays, _), found in sorted(sharing.items(), key=lambda each: each[0], reverse=True)
+    ]
+    if config.name == "sgd":
+        optimizer = torch.optim.SGD(
+            groups, lr=config.rate, momentum=config.momentum, nesterov=config.nesterov, fused=fused
+        )
+    else:
+        kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
+        betas = (config.beta1, config.beta2)
+        optimizer = kind(groups, lr=config.rate, betas=betas, eps=config.eps, fused=fused)
+    for parameter in parameters:
+        optimizer.state[parameter] = _first_state(config, parameter, fused)
+    return optimizer
+
+
+def _first_state(config: OptimConfig, parameter: Tensor, fused: bool) -> dict[str, Tensor]:
+    if config.name == "sgd":
+        return {"momentum_buffer": torch.zeros_like(parameter)} if config.momentum else {}
+    step_device = parameter.device if fused else torch.device("cpu")
+    return {
+        "step": torch.zeros((), dtype=torch.float32, device=step_device),
+        "exp_avg": torch.zeros_like(parameter),
+        "exp_avg_sq": torch.zeros_like(parameter),
+    }
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Before every step."""
+    groups = optimizer.param_groups
+    relative = groups[0][_RELATIVE]
+    sizes = _sizes([group["params"][0] for group in groups]) if relative else [1.0] * len(groups)
+    for group, size in zip(groups, sizes, strict=True):
+        group["lr"] = rate * group[_SCALE] * size
+
+
+@torch.no_grad()
+def _sizes(parameters: list[Tensor]) -> Sequence[Tensor]:
+    """The root mean square of each, on its device: nobody waits for it. A GPU's kernel reads its rate as
+    float32."""
+    roots = [parameter.numel() ** 0.5 for parameter in parameters]
+    norms = torch._foreach_norm(parameters)  # pyright: ignore[reportPrivateImportUsage]
+    sizes = torch._foreach_div(norms, roots)  # pyright: ignore[reportPrivateImportUsage]
+    torch._foreach_clamp_min_(sizes, _SMALLEST)  # pyright: ignore[reportPrivateImportUsage]
+    return [size.float() if size.is_cuda else size for size in sizes]
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """`exp_avg.<parameter>` and so on: the state belongs to names, not to positions in a list."""
+    return {
+        f"{key}.{name}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer(
+    optimizer: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor], source: object
+) -> None:
+    """Copy a saved state in; a missing, an extra or a misshapen tensor is refused by name."""
+    expected = optimizer_tensors(optimizer, model)
+    refuse_other_names(f"{source}: the optimizer's state", tensors, expected)
+    for name, tensor in expected.items():
+        tensor.copy_(tensors[name])

@@ -1,0 +1,303 @@
+"""All that training changes. A checkpoint holds just this, so a resumed run cannot tell that it stopped."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.checkpoint import Checkpoint
+from dragoman.checkpoint.model import (
+    LORA,
+    build_described,
+    describe,
+    load_into,
+    loaded_weights,
+    model_tensors,
+    own_pairs,
+    renamed_weights,
+    same_model,
+    vocab_of,
+)
+from dragoman.config import from_dict, to_dict
+from dragoman.data.packed import Batch
+from dragoman.data.sampler import FIRST, Window
+from dragoman.errors import UserError
+from dragoman.learning import learning_of
+from dragoman.learning.auxiliary import WithLanguageModel
+from dragoman.learning.base import captures, may_pack
+from dragoman.learning.loss import Loss
+from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, TrainConfig
+from dragoman.runs.directory import Corpus
+from dragoman.training.compiler import load_compiler
+from dragoman.training.distributed import ALONE, Crew, gather, parts_like
+from dragoman.training.ema import Average, replaced_weights
+from dragoman.training.graph_capture import Recorder
+from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.training.schedule import scale_at
+from dragoman.training.transfer import Transfer
+
+
+@dataclass(frozen=True)
+class Best:
+    name: str
+    metric: str
+    value: float
+    loss: float
+    """Decides between equals: early on BLEU may be 0 for many validations, while the model does learn."""
+
+
+@dataclass
+class Progress:
+    """Where the run stands. Every number is exact in JSON: Python writes floats so that they read back."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that have been used."""
+    window: Window = FIRST
+    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
+    tokens: int = 0
+    """Target tokens learnt from so far."""
+    skipped: int = 0
+    """Updates whose loss or gradient was not finite."""
+    bad_in_a_row: int = 0
+    sum_updates: int = 0
+    """The sums run since the last line of the log."""
+    sum_tokens: int = 0
+    sum_loss: float = 0.0
+    sum_nll: float = 0.0
+    sum_norm: float = 0.0
+    best: Best | None = None
+    stale: int = 0
+    """Validations since the best one."""
+    plateau_stale: int = 0
+    plateau_cuts: int = 0
+    average_since: int | None = None
+    """The first update that the mean of train.asgd is made of."""
+    metrics_bytes: int = 0
+    """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
+
+    def is_better(self, metric: str, metrics: Mapping[str, float]) -> bool:
+        """Whether this is the best validation so far."""
+        value = metrics[metric]
+        if not math.isfinite(value):
+            return False
+        if self.best is None or self.best.metric != metric:
+            return True
+        if value == self.best.value:
+            return metrics["loss"] < self.best.loss
+        return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
+
+    def clear_sums(self) -> None:
+        self.sum_updates = self.sum_tokens = 0
+        self.sum_loss = self.sum_nll = self.sum_norm = 0.0
+
+
+class Fitting:
+    """Model and progress of a run: all there is to a model that is fitted by counting."""
+
+    amp = False
+    packed = False
+    average: Average | None = None
+
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
+        self.config, self.device, self.crew = config, device, crew
+        self.sharded = config.train.shard and crew.connected
+        self.fingerprint = prepared.fingerprint
+        kind, model_config = config.model_config
+        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        vocab = vocab_of(src, tgt)
+        self.learning = learning_of(config)
+        self.description = describe(kind, model_config, vocab, src, tgt, self.learning.head(config))
+        torch.manual_seed(derive_seed(config.seed, "weights"))
+        home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
+        if config.transfer.lora.rank:
+            if self.sharded:
+                raise UserError("transfer.lora.rank: pairs are not cut into parts; set train.shard to false")
+            self.description[LORA] = to_dict(config.transfer.lora)
+        self.model: Any = build_described(self.description).to(home).train()
+        if self.model.abilities.needs_spelling:
+            self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
+        self.progress = Progress()
+
+    def autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
+
+    @contextmanager
+    def usable_model(self, tensors: Mapping[str, Tensor] | None = None) -> Iterator[Any]:
+        """The model with the weights that will be used: the moving average's, where there is one, or those
+        given. Of a model in parts, rank 0 has a whole copy inside; the others have nothing that runs."""
+        if not self.sharded:
+            weights = tensors or (self.average.tensors if self.average else None)
+            with replaced_weights(self.model, weights) if weights else nullcontext():
+                yield self.model
+            return
+        tensors = tensors or self._gathered(
+            self.average.tensors if self.average else model_tensors(self.model)
+        )
+        if not self.crew.first:
+            yield self.model
+            return
+        copy = build_described(self.description).train()
+        load_into(copy, tensors, "weights")
+        yield copy.to(self.device)
+
+    def _gathered(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return gather(tensors, keep=self.crew.first)
+
+    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        return {"model": model_tensors(self.model)}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "progress": to_dict(self.progress),
+            "model": self.description,
+            "weights": "ema" if self.average else "model",
+            "fingerprint": self.fingerprint,
+            "batch_tokens": self.config.train.batch_tokens,
+            "seed": self.config.seed,
+            "environment": self.environment(),
+        }
+
+    def environment(self) -> dict[str, Any]:
+        """What has to be the same for a resumed run to be bit-identical."""
+        return {
+            "torch": torch.__version__,
+            "device": self.device.type,
+            "threads": torch.get_num_threads(),
+            "bf16": self.amp,
+            "processes": self.crew.size,
+            "packed": self.packed,
+        }
+
+    def restore(self, found: Checkpoint) -> list[str]:
+        """Take everything from a checkpoint. Returns what differs in the environment, for a warning."""
+        state = found.state
+        self._refuse_other_run(found)
+        load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
+        self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
+        now, then = self.environment(), {"processes": 1, "packed": False, **state["environment"]}
+        return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
+
+    def begin_with(self, found: Checkpoint) -> None:
+        """The weights of another run's checkpoint; nothing else of it."""
+        own = model_tensors(self.model)
+        read = loaded_weights(found, "cpu" if self.sharded else self.device)
+        tensors = renamed_weights(read, found.state["model"], self.description)
+        if self.sharded:
+            tensors = parts_like(tensors, own)
+        if self.learning.head(self.config) is not None:  # a head that is not there stays as it was made
+            tensors = {**{name: own[name] for name in own if name.startswith("head.")}, **tensors}
+        load_into(self.model, tensors | own_pairs(self.model), found.path)
+        if self.average:
+            self.average.load(model_tensors(self.model), found.path)
+
+    def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The tensors of a part, or this process's share of them."""
+        if self.sharded:
+            return parts_like(found.read(part), expected)
+        return found.read(part, self.device)
+
+    def _refuse_other_run(self, found: Checkpoint) -> None:
+        state = found.state
+        for key in ("fingerprint", "seed", "batch_tokens", "model", "environment", "progress"):
+            if key not in state:
+                raise UserError(f"{found.path}: its state has no '{key}'")
+        if state["fingerprint"] != self.fingerprint:
+            raise UserError(
+                f"{found.path}: it was trained on another corpus (fingerprint {state['fingerprint'][:12]}…, "
+                f"the data here have {self.fingerprint[:12]}…): start a new run for other data"
+            )
+        if (state["seed"], state["batch_tokens"]) != (self.config.seed, self.config.train.batch_tokens):
+            raise UserError(
+                f"{found.path}: seed and train.batch_tokens cannot change: they fix the order of the data"
+            )
+        if not same_model(state["model"], self.description):
+            raise UserError(f"{found.path}: it holds another model or tokenizer than the run's configuration")
+
+
+class Training(Fitting):
+    """What gradients need beside the model: an optimizer, and the average of the weights."""
+
+    def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
+        load_compiler()
+        super().__init__(config, prepared, device, crew)
+        self.transfer = Transfer(config.transfer, self.model)
+        self.objective = self.learning.objective(config, self.model, crew.size)
+        self.carried = self.objective.carried
+        if config.transfer.auxiliary_lm:
+            self.objective = WithLanguageModel(self.objective, config.transfer.auxiliary_lm, self.model)
+        self._passes = crew.wrap(self.model, self.objective, self.sharded)
+        self.optimizer = build_optimizer(config.optim, self.model, self.transfer.scales)
+        averages = config.train.ema or config.train.asgd
+        self.average = Average(self.model, config.train.ema) if averages else None
+        self.parameters = list(self.model.parameters())
+        self.amp = uses_bf16(config.train, device)
+        self.packed = may_pack(self.learning, config, self.model, device) and not self.sharded
+        self.ahead = device.type == "cuda" and not crew.connected
+        """Whether the host may launch an update before the device is done with the one before."""
+        steady = captures(self.learning, config, self.model)
+        anew = steady and config.train.accumulate == 1
+        recorded = self.ahead and (self.packed or steady)
+        self.recorder = Recorder(self.passed, self.parameters, anew) if recorded else None
+        if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
+            torch.backends.cuda.enable_cudnn_sdp(steady)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the update under way."""
+        assert self.config.optim.rate is not None, "the configuration is resolved before training"
+        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
+        return self.config.optim.rate * scale
+
+    def loss(self, batch: Batch, update: int) -> Loss:
+        if self._passes is None:
+            return self.objective(self.model, batch, update)
+        total, nll = self._passes(batch, update)
+        return Loss(total, nll, batch.num_tokens)
+
+    def passed(self, batch: Batch, update: int = 0, counts: bool = True) -> tuple[Tensor, Tensor]:
+        """Forwards and backwards: the summed loss, and the negative log-likelihood. A batch that does not
+        `count` has a gradient of zeros."""
+        with self.autocast():
+            loss = self.loss(batch, update)
+        (loss.total if counts else loss.total * 0).backward()
+        return loss.total.detach(), loss.nll
+
+    def part(self, last: bool) -> AbstractContextManager[None]:
+        """Around the passes of one batch: only with the last one do processes exchange gradients."""
+        return nullcontext() if self._passes is None else self._passes.part(last)
+
+    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        """All that a checkpoint holds. Of a model in parts: for rank 0, and all have to ask."""
+        parts = super().tensors() | {"optim": optimizer_tensors(self.optimizer, self.model)}
+        parts = parts | {"ema": self.average.tensors} if self.average else parts
+        if self.carried is not None:
+            parts |= {"carried": self.carried.tensors()}
+        return {name: self._gathered(part) for name, part in parts.items()} if self.sharded else parts
+
+    def restore(self, found: Checkpoint) -> list[str]:
+        changed = super().restore(found)
+        expected = optimizer_tensors(self.optimizer, self.model)
+        load_optimizer(self.optimizer, self.model, self._read(found, "optim", expected), found.path)
+        if self.average:
+            part = "ema" if "ema" in found.parts else "model"  # the average was switched on just now
+            self.average.load(self._read(found, part, self.average.tensors), found.path)
+        if self.carried is not None:
+            self.carried.load(found.read("carried", self.device))
+        return changed
+
+
+def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
+    return config.amp == "bf16" or (config.amp == "auto" and device.type == "cuda")
+
+
+def derive_seed(*key: int | str) -> int:
+    """64 bits that are a pure function of `key`, for torch.manual_seed."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

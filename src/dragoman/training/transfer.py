@@ -1,0 +1,91 @@
+"""How a pre-trained network is trained further: which parameters learn, and how fast.
+
+    freeze            embeddings and lowest layers, or parameters by name, stay bit for bit as they are
+    layer_decay       the rate of a stage is that of the one above it times this: with ξ for stages 0 … S−1,
+                      η_s = η · ξ^(S−1−s); ULMFiT (Howard & Ruder 2018, section 3.2) takes 1/2.6
+    unfreeze_every    only the top learns first, and every K updates one stage more (section 3.3): at update u
+                      the highest 1 + ⌊(u − 1) / K⌋ stages: a pure function of u
+    lora              nothing learns but thin pairs beside frozen matrices (`nn/lora.py`), and a new head
+
+Stages are those of `models/order.py`, from the embeddings to the head.
+"""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from dragoman.errors import UserError
+from dragoman.models.order import EMBEDDINGS, HEAD, stages
+from dragoman.nn.lora import pair_names
+from dragoman.runs.optim import TransferConfig
+
+
+def awake(num_stages: int, every: int, update: int) -> int:
+    """How many of the highest stages learn at an update, which are counted from 1."""
+    return num_stages if not every else min(num_stages, 1 + (update - 1) // every)
+
+
+class Transfer:
+    """The choices of a run applied to its network."""
+
+    def __init__(self, config: TransferConfig, model: nn.Module) -> None:
+        """Parameters that never learn are frozen here, before an optimizer or other processes see them."""
+        self.config, self.model = config, model
+        self.stages = stages(model)
+        named = dict(model.named_parameters())
+        for name in self._frozen(list(named)):
+            named[name].requires_grad_(False)
+        if named and not self.num_trained:
+            raise UserError("transfer.freeze: nothing is left to learn; freeze less")
+        top = len(self.stages) - 1
+        self.scales = {
+            name: config.layer_decay ** (top - number)
+            for number, names in enumerate(self.stages.values())
+            for name in names
+        }
+        """Of the learning rate, by the name of a parameter."""
+
+    def _frozen(self, names: Sequence[str]) -> set[str]:
+        config, frozen = self.config, set()
+        for beginning in config.freeze:
+            found = [name for name in names if name.startswith(beginning)]
+            if not found:
+                raise UserError(
+                    f"transfer.freeze: no parameter's name begins with '{beginning}'; some are "
+                    f"{', '.join(names[:3])}"
+                )
+            frozen.update(found)
+        if config.freeze_layers is not None:
+            layers = [stage for stage in self.stages if stage not in (EMBEDDINGS, HEAD)]
+            if config.freeze_layers > len(layers):
+                raise UserError(
+                    f"transfer.freeze_layers: found {config.freeze_layers}, and this model has {len(layers)} "
+                    "layers; choose fewer"
+                )
+            for stage in (EMBEDDINGS, *layers[: config.freeze_layers]):
+                frozen.update(self.stages.get(stage, ()))
+        if config.lora.rank:
+            learning = set(pair_names(self.model))
+            frozen.update(n for n in names if n not in learning and n.partition(".")[0] != HEAD)
+        return frozen
+
+    @property
+    def num_trained(self) -> int:
+        return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+
+    @property
+    def told(self) -> str | None:
+        """A line for the log, where not all parameters learn."""
+        trained, whole = self.num_trained, sum(p.numel() for p in self.model.parameters())
+        if trained == whole:
+            return None
+        return f"{trained:,} of {whole:,} parameters are trained ({trained / whole:.1%})"
+
+    def rest(self, update: int) -> None:
+        """Stages whose time has not come forget their gradients, so that no optimizer touches them."""
+        count = awake(len(self.stages), self.config.unfreeze_every, update)
+        asleep = list(self.stages.values())[: len(self.stages) - count]
+        if asleep:
+            named = dict(self.model.named_parameters())  # looked up here: sharding puts others in their place
+            for name in (name for names in asleep for name in names):
+                named[name].grad = None

@@ -1,0 +1,209 @@
+"""Check every byte of what dragoman keeps, and say what is wrong and what to do about it.
+
+    run, checkpoint      sizes and hashes of all files, the data, and exports that lie in the run
+    prepared data        the hash of every block
+    export, published    every file against its manifest, where there is one
+    tokenizer            its own hash
+    directory of these   each of them; the cache of prepared data is one
+
+Nothing is changed. Leftovers of processes that died are listed apart: they harm nothing.
+"""
+
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dragoman.errors import UserError
+from dragoman.training.leftovers import find_leftovers, is_leftover
+
+RUN, CHECKPOINT, STORE = "run", "checkpoint", "prepared data"
+EXPORT, PUBLISHED, TOKENIZER, COLLECTION = (
+    "CTranslate2 export",
+    "Hugging Face directory",
+    "tokenizer",
+    "directory",
+)
+
+_SIGNS = {
+    EXPORT: ("export.json", "model.bin"),
+    RUN: ("config.yaml", "checkpoints"),
+    CHECKPOINT: ("state.json", "model.safetensors"),
+    STORE: ("meta.json", "train.lines", "train.jsonl"),
+    PUBLISHED: ("config.json", "model.safetensors", "model.safetensors.index.json"),
+}
+"""Names that tell what a directory is. Several of each, so that one is known though a file is gone."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and what can be done."""
+
+    what: str
+    cure: str
+
+
+@dataclass
+class Report:
+    path: Path
+    kind: str
+    about: str = ""
+    """What is in it, in a few words."""
+    files: int = 0
+    size: int = 0
+    """Of the files that were read, in bytes."""
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What could not be checked."""
+    leftovers: list[Path] = field(default_factory=list)
+    parts: list["Report"] = field(default_factory=list)
+
+    def count(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            if path.is_file():
+                self.files += 1
+                self.size += path.stat().st_size
+
+    def everything(self) -> list["Report"]:
+        """This report and those of its parts."""
+        return [self, *(each for part in self.parts for each in part.everything())]
+
+
+def verify(path: Path) -> Report:
+    """Check a file or directory. A UserError where it is none that dragoman makes."""
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file or directory")
+    if not path.is_dir():
+        return _verify_tokenizer(path)
+    kind = kind_of(path)
+    if kind is None:
+        raise UserError(
+            f"{path}: this is no run, prepared data, export, Hugging Face directory or tokenizer, "
+            "and there is none in it"
+        )
+    found = _check(path, kind)
+    found.leftovers = find_leftovers(path)
+    return found
+
+
+def kind_of(path: Path) -> str | None:
+    """What a directory is, by the names in it; None where it is nothing of ours."""
+    names = {entry.name for entry in path.iterdir()}
+    if {"manifest.json", "state.json"} <= names:
+        return CHECKPOINT
+    for kind, signs in _SIGNS.items():
+        if kind != CHECKPOINT and not names.isdisjoint(signs):
+            return kind
+    return COLLECTION if any(_members(path)) else None
+
+
+def _members(path: Path) -> Iterable[Path]:
+    entries = (entry for entry in sorted(path.iterdir()) if entry.is_dir() and not is_leftover(entry))
+    return (entry for entry in entries if kind_of(entry) is not None)
+
+
+def _check(path: Path, kind: str) -> Report:
+    odd = [entry for entry in sorted(path.rglob("*")) if not is_plain(entry)]
+    if odd:
+        cure = "put the file back from a copy, or make the directory anew"
+        faults = [Fault(f"{entry}: not a file but {_type_of(entry)}", cure) for entry in odd]
+        return Report(path, kind, faults=faults)
+    if kind == RUN:
+        from dragoman.training.verify_run import verify_run
+
+        return verify_run(path, _check)
+    checks: dict[str, Callable[[Path], Report]] = {
+        CHECKPOINT: _verify_checkpoint,
+        STORE: verify_store,
+        EXPORT: _verify_export,
+        PUBLISHED: _verify_published,
+        COLLECTION: _verify_collection,
+    }
+    return checks[kind](path)
+
+
+def _verify_collection(path: Path) -> Report:
+    parts = [_check(entry, kind_of(entry) or COLLECTION) for entry in _members(path)]
+    return Report(path, COLLECTION, f"{len(parts)} part{'s' * (len(parts) != 1)}", parts=parts)
+
+
+def _verify_checkpoint(path: Path) -> Report:
+    from dragoman import checkpoint
+
+    report = Report(path, CHECKPOINT)
+    try:
+        report.count(path / name for name in (*checkpoint.verify(path), checkpoint.MANIFEST))
+    except UserError as error:
+        report.faults.append(Fault(str(error), "it cannot be rebuilt; the run has others"))
+    return report
+
+
+def verify_store(path: Path, cure: str = "prepare it again: the next training on these files does") -> Report:
+    from dragoman.data.prepared import verify as verify_prepared
+    from dragoman.data.seal import unverifiable
+
+    report = Report(path, STORE)
+    report.count(path.iterdir())
+    for problem in verify_prepared(path):
+        if problem == unverifiable(path):
+            report.notes.append(problem)
+        else:
+            report.faults.append(Fault(problem, cure))
+    return report
+
+
+def _verify_export(path: Path) -> Report:
+    from dragoman.engines.manifest import verify as verify_export
+
+    report = Report(path, EXPORT)
+    report.count(path.iterdir())
+    cure = f"remove it and export again:  dragoman export RUN --out {path}"
+    report.faults = [Fault(problem, cure) for problem in verify_export(path)]
+    return report
+
+
+def _verify_published(path: Path) -> Report:
+    from dragoman.checkpoint.huggingface import read_model
+    from dragoman.checkpoint.huggingface.files import NOT_VERIFIED, has_manifest, verify_directory
+
+    report = Report(path, PUBLISHED)
+    report.count(path.rglob("*"))
+    cure = "download it again, or export it again with  dragoman export RUN --to huggingface"
+    if has_manifest(path):
+        report.faults = [Fault(problem, cure) for problem in verify_directory(path)]
+        return report
+    report.notes.append(NOT_VERIFIED)
+    try:
+        read_model(path)
+    except UserError as error:
+        report.faults.append(Fault(str(error), cure))
+    return report
+
+
+def _verify_tokenizer(path: Path) -> Report:
+    from dragoman.text.tokenizer import Tokenizer
+
+    report = Report(path, TOKENIZER)
+    if not is_plain(path):
+        raise UserError(f"{path}: not a file but {_type_of(path)}")
+    try:
+        found = Tokenizer.load(path)
+    except UserError as error:
+        report.faults.append(Fault(str(error), "a run and its data hold the same file: copy it from there"))
+    else:
+        report.about = f"{found.size:,} pieces"
+        report.count([path])
+    return report
+
+
+def is_plain(path: Path) -> bool:
+    """A file or a directory, or a link to one: what can be opened without waiting for another process."""
+    return path.is_file() or path.is_dir()
+
+
+def _type_of(path: Path) -> str:
+    if path.is_symlink() and not path.exists():
+        return "a link that leads nowhere"
+    mode = path.stat().st_mode
+    kinds = {stat.S_ISFIFO: "a named pipe", stat.S_ISSOCK: "a socket"}
+    return next((name for test, name in kinds.items() if test(mode)), "a device")

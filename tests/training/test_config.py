@@ -1,0 +1,115 @@
+"""One YAML: presets, overrides, derived numbers, and errors that name the field."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.config import load_yaml, to_dict
+from dragoman.errors import UserError
+from dragoman.learning.resolve import resolve
+from dragoman.models.presets import preset
+from dragoman.runs.config import RunConfig, TrainConfig, differences, to_yaml
+
+DATA = {"train": [{"files": ["a.en", "a.de"]}]}
+
+
+def minimal(**sections: Any) -> dict[str, Any]:
+    return {"data": DATA, "model": {"preset": "transformer-tiny"}, "train": {"max_updates": 10}, **sections}
+
+
+def test_a_preset_gives_all_fields_and_can_be_changed() -> None:
+    config = resolve(minimal(model={"preset": "transformer-tiny", "dropout": 0.2}), ["model.num_layers=2"])
+    kind, model = config.model_config
+    expected = to_dict(preset("transformer-tiny")[1]) | {"dropout": 0.2, "num_layers": 2}
+    assert kind == "transformer"
+    assert to_dict(model) == expected
+    assert config.model == {"kind": "transformer", **expected}
+
+
+def test_a_resolved_configuration_survives_yaml_and_stays_as_it_is(tmp_path: Path) -> None:
+    config = resolve(minimal(), ["schedule.name=cosine", "schedule.warmup=3", "optim.rate=1e-3"])
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(config))
+    again = resolve(load_yaml(path))
+    assert again == config
+    assert to_yaml(again) == to_yaml(config)
+    assert isinstance(again, RunConfig)
+
+
+def test_relative_steps_need_whole_parameters() -> None:
+    with pytest.raises(UserError, match=r"^optim\.relative: .*train\.shard"):
+        resolve(minimal(), ["optim.relative=true", "train.shard=true"])
+
+
+def test_the_rate_of_the_paper_is_filled_in() -> None:
+    config = resolve(minimal(model={"preset": "transformer-base"}, schedule={"warmup": 4000}))
+    assert config.optim.rate == pytest.approx(512**-0.5 * 4000**-0.5)
+
+
+def test_the_end_of_a_schedule_is_filled_in() -> None:
+    config = resolve(minimal(schedule={"name": "linear", "warmup": 2}, optim={"rate": 0.1}))
+    assert config.schedule.total == 10
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("model.preset=transformer-huge", "model.preset: 'transformer-huge'"),
+        ("model.preset=3", "model.preset: expected text"),
+        ("model.kind=rnn", "model.kind: the preset"),
+        ("model.layers=3", "model.layers: unknown field"),
+        ("model.dropout=1.5", "model.dropout: "),
+        ("model=3", "model: expected a mapping"),
+        ("train.max_updates=0", "train.max_updates: .* found 0"),
+        ("train.max_updates=null", "train.max_updates: nothing ends this run"),
+        ("train.batch_tokens=-1", "train.batch_tokens: .* found -1"),
+        ("train.batch_tokens=big", "train.batch_tokens: expected a whole number"),
+        ("train.keep=1", "train.keep: .* at least 2"),
+        ("train.clip=-1", "train.clip: "),
+        ("train.ema=1", "train.ema: "),
+        ("train.metric=ter", "train.metric: expected one of"),
+        ("train.amp=fp16", "train.amp: expected one of"),
+        ("train.max_minutes=0", "train.max_minutes: "),
+        ("train.patience=0", "train.patience: "),
+        ("objective.label_smoothing=1", "objective.label_smoothing: "),
+        ("objective.r_drop=-1", "objective.r_drop: expected a number of 0 or more, found -1.0"),
+        ("objective={r_drop: 5, teacher_forcing: 0.5}", "objective.r_drop: two passes can only agree"),
+        ("objective.teacher_forcing=1.5", "objective.teacher_forcing: .* found 1.5"),
+        ("objective.teacher_forcing_end=0.5", "objective.teacher_forcing_end: a constant share has none"),
+        (
+            "objective.teacher_forcing_updates=9",
+            "objective.teacher_forcing_updates: a constant share has none",
+        ),
+        ("objective.teacher_forcing_schedule=linear", "objective.teacher_forcing_end: the schedule linear"),
+        ("objective.teacher_forcing_schedule=cosine", "objective.teacher_forcing_schedule: expected one of"),
+        ("optim.rate=-1", "optim.rate: "),
+        ("optim.name=adagrad", "optim.name: expected one of"),
+        ("schedule.name=cosine", "optim.rate: only the schedule inverse_sqrt"),
+        ("seed=-1", "seed: "),
+        ("tokenizer.vocab_size=-5", "tokenizer.vocab_size: "),
+        ("search.beam=0", "search.beam: "),
+        ("data.valid_size=-1", "data.valid_size: "),
+        ("traim.max_updates=3", "traim: unknown field; did you mean 'train'"),
+    ],
+)
+def test_mistakes_name_the_field(assignment: str, message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}"):
+        resolve(minimal(), [assignment])
+
+
+def test_a_linear_schedule_needs_an_end() -> None:
+    with pytest.raises(UserError, match=r"^schedule\.total: linear has to know its end"):
+        resolve(minimal(optim={"rate": 0.1}), ["schedule.name=linear", "schedule.warmup=20"])
+
+
+def test_metrics_of_translations_need_translations() -> None:
+    with pytest.raises(UserError, match="metric: bleu needs validate_sentences"):
+        TrainConfig(max_updates=1, metric="bleu", validate_sentences=0)
+
+
+def test_differences_name_dotted_fields() -> None:
+    old = resolve(minimal())
+    new = resolve(minimal(), ["train.max_updates=11", "seed=2"])
+    assert differences(old, new) == [("seed", 1, 2), ("train.max_updates", 10, 11)]
+    assert differences(old, old) == []

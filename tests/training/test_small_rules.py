@@ -1,0 +1,168 @@
+"""Small rules of training, each by itself: what is left, which bests are kept, how guesses are counted."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import checkpoint
+from dragoman.data.batch import TextBatch
+from dragoman.data.corpus import Prepared
+from dragoman.errors import UserError
+from dragoman.learning.validation import AnswerValidator
+from dragoman.runs.directory import Run
+from dragoman.runs.objective import ObjectiveConfig
+from dragoman.training import loop as loop_module
+from dragoman.training.auto import CorpusStats, Machine
+from dragoman.training.auto import _batch as _batch_of
+from dragoman.training.checkpoints import Keeper
+from dragoman.training.display import Quiet
+from dragoman.training.estimate import Estimate
+from dragoman.training.loop import Loop
+from dragoman.training.plan import Plan
+from dragoman.training.session import train_run
+from dragoman.training.state import Progress
+
+
+@pytest.mark.parametrize(
+    ("total", "max_minutes", "expected"),
+    [
+        (30, None, 40.0),
+        (None, 2.0, 90.0),
+        (30, 2.0, 40.0),
+        (300, 2.0, 90.0),
+        (None, None, None),
+        (5, 0.1, 0.0),
+    ],
+)
+def test_training_ends_with_whichever_limit_comes_first(
+    total: int | None, max_minutes: float | None, expected: float | None
+) -> None:
+    """Ten updates took twenty seconds; thirty seconds have passed since the run began."""
+    loop: Any = SimpleNamespace(
+        training=SimpleNamespace(progress=SimpleNamespace(update=10)),
+        config=SimpleNamespace(max_minutes=max_minutes),
+        log=SimpleNamespace(elapsed=30.0),
+        total=total,
+        _first=0,
+        _began=100.0,
+    )
+    assert Loop._seconds_left(loop, now=120.0) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(1, ["b", "c"]), (2, ["b", "c"]), (3, ["a", "b", "c"])])
+def test_the_best_of_every_kept_checkpoint_is_kept(tmp_path: Path, keep: int, expected: list[str]) -> None:
+    for number, best in enumerate("abc", 1):
+        folder = tmp_path / checkpoint.name_of(number)
+        folder.mkdir()
+        (folder / checkpoint.STATE).write_text(json.dumps({"progress": {"best": {"name": best}}}))
+    keeper: Any = SimpleNamespace(root=tmp_path, config=SimpleNamespace(keep=keep))
+    assert Keeper._bests(keeper) == expected
+
+
+def test_guesses_about_the_next_text_are_counted_over_all_batches() -> None:
+    ids = torch.ones(3, 2, dtype=torch.long)
+    batches = [_batch(ids, [True, True, False]), _batch(ids, [True, False, False])]
+
+    def answers(_: object, batch: TextBatch) -> Any:
+        follows = torch.tensor([[1.0, 0.0]]).expand(len(batch.ids), 2)  # it always says «follows»
+        return SimpleNamespace(hidden=torch.eye(4), targets=torch.tensor([0, 1, 2, 2]), follows=follows)
+
+    model: Any = SimpleNamespace(project=lambda hidden: 50 * hidden, vocab=SimpleNamespace(tgt_size=4))
+    cpu = torch.device("cpu")
+    validator: Any = SimpleNamespace(device=cpu, _batches=batches, _load=iter, _answer=answers)
+    found = AnswerValidator._measured(validator, model)
+    assert found["next_sentence"] == 3 / 6
+    assert found["accuracy"] == 6 / 8
+
+
+def _batch(ids: torch.Tensor, follows: list[bool]) -> Any:
+    batch = object.__new__(TextBatch)
+    for name, value in {"ids": ids, "follows": torch.tensor(follows), "num_tokens": 4}.items():
+        object.__setattr__(batch, name, value)
+    return batch
+
+
+@pytest.mark.parametrize("shares", [(-0.5, 1.0, 1.0), (0.0, 0.0, 0.0), (1.0, 1.0), (1.0, 1.0, float("inf"))])
+def test_shares_of_masks_are_three_numbers_that_are_not_negative(shares: tuple[float, ...]) -> None:
+    with pytest.raises(UserError, match="mask_shares: expected three numbers"):
+        ObjectiveConfig(name="unilm", mask_shares=shares)
+    ObjectiveConfig(name="unilm", mask_shares=(0.0, 1.0, 0.0))
+
+
+def test_a_new_run_has_room_for_checkpoints(make_run: Any) -> None:
+    run: Run = make_run(train=False)
+    assert run.checkpoints.is_dir() and not any(run.checkpoints.iterdir())
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(4096, (4000, 1)), (4097, (2000, 2)), (9000, (3000, 3))])
+def test_without_a_card_a_batch_has_at_most_4096_tokens(wanted: int, expected: tuple[int, int]) -> None:
+    size: Any = SimpleNamespace(batch_tokens=wanted, gpu_bytes_per_token=1)
+    stats = CorpusStats(10**9, characters=10**9, longest=100)
+    assert _batch_of(size, stats, Machine(cores=2)) == expected
+
+
+@pytest.mark.parametrize(("patience", "told"), [("null", "about 2:00"), ("3", "at most 2:00")])
+def test_a_plan_tells_speed_and_time(
+    make_config: Any, prepared: Prepared, patience: str, told: str, tmp_path: Path
+) -> None:
+    config = make_config(f"train.patience={patience}")
+    plan = Plan(config, tmp_path, prepared, Estimate(1234, 5678.9, None, 120.0))
+    rows = dict(plan.rows())
+    assert rows["parameters"] == "1,234"
+    assert rows["speed"] == "5,679 target tokens a second"
+    assert rows["time"] == told
+    names = [name for name, _ in plan.rows()]
+    assert names.index("parameters") == names.index("model") + 1 and names[-3:] == ["speed", "time", "run"]
+    assert not {"speed", "time", "parameters"} & dict(replace(plan, estimate=None).rows()).keys()
+
+
+def test_tokens_are_guessed_from_characters_and_ends() -> None:
+    assert CorpusStats(3, characters=400).tokens == 103
+    assert CorpusStats(2, characters=0).tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("update", "rise", "warned"), [(999, 10, 0), (1000, 10, 1), (1500, 1501, 0), (1501, 1501, 1)]
+)
+def test_a_standstill_is_told_once_and_not_too_early(
+    monkeypatch: pytest.MonkeyPatch, update: int, rise: int, warned: int
+) -> None:
+    monkeypatch.setattr(loop_module, "_STANDSTILL_FROM", 1000)
+    validator = SimpleNamespace(frequency_loss=5.0)
+    said: list[str] = []
+    loop: Any = SimpleNamespace(
+        validator=validator,
+        training=SimpleNamespace(progress=SimpleNamespace(update=update)),
+        run=SimpleNamespace(config=SimpleNamespace(schedule=SimpleNamespace(rise=rise))),
+        log=SimpleNamespace(warn=said.append),
+        _warned=False,
+    )
+    Loop._warn_of_standstill(loop, 1.0)
+    assert not said
+    for _ in range(2):
+        Loop._warn_of_standstill(loop, 5.0)
+    assert len(said) == warned
+
+
+def test_a_run_that_nothing_would_end_is_refused(monkeypatch: pytest.MonkeyPatch, make_run: Any) -> None:
+    """The question is asked before anything is learnt, of every run that learns by updates."""
+    run: Run = make_run("train.patience=2", train=False)
+    config = replace(run.config, train=replace(run.config.train, max_updates=None))
+    without = SimpleNamespace(valid=[], train=[1])
+    monkeypatch.setattr(run, "config", config)
+    monkeypatch.setattr(Run, "corpus", lambda _: without)
+    with pytest.raises(UserError, match="nothing ends this run; set max_updates"):
+        train_run(run, Quiet())
+
+
+def test_a_run_begins_with_empty_sums() -> None:
+    """As after every line of the log."""
+    cleared = Progress()
+    cleared.clear_sums()
+    assert Progress() == cleared
+    assert cleared.sum_norm == cleared.sum_loss == cleared.sum_tokens == cleared.sum_updates == 0

@@ -256,7 +256,7 @@ def test_what_somebody_has_made_up_is_refused(
 
 
 def test_numbers_are_held_against_one_another(stores: dict[str, Made]) -> None:
-    """With hashes and without."""
+    """That is all there is in a store without hashes."""
     prepared = Prepared.open(stores["pairs"].directory)
     pieces = prepared.tgt_tokenizer.size
     for name, dtype, at, value in (

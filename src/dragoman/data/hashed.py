@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +22,9 @@ import numpy as np
 
 from dragoman.errors import UserError
 
-BLOCK = 1 << 20
-"""Bytes of a block."""
+BLOCK = 1 << 18
+"""Bytes of a block. The larger, the more is read of which only a part is used yet; the smaller, the larger
+the table of hashes, which every process reads: 24 MB for a billion pairs. `benchmarks/verify_cost.py`."""
 DIGEST = 32
 """Bytes of a SHA-256."""
 _AT_ONCE = 16
@@ -141,35 +143,43 @@ class StoreFiles:
 
     def open(self, name: str) -> int:
         """The descriptor of a file that has the right size."""
-        path, size = self.directory / name, self.size(name)
-        self.check_size(name)
+        with self._readable(name):
+            self._refuse_other_size(name, (self.directory / name).stat())
+            descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            descriptor = os.open(path, os.O_RDONLY)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-        if os.fstat(descriptor).st_size != size:
+            self._refuse_other_size(name, os.fstat(descriptor))  # it may have been exchanged since
+        except DamagedStore:
             os.close(descriptor)
-            self.check_size(name)
+            raise
         return descriptor
+
+    def check_size(self, name: str) -> None:
+        with self._readable(name):
+            self._refuse_other_size(name, (self.directory / name).stat())
 
     def check_sizes(self) -> None:
         for name in self.hashed:
             self.check_size(name)
 
-    def check_size(self, name: str) -> None:
-        path, size = self.directory / name, self.size(name)
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[None]:
         try:
-            found = path.stat()
-            state = None if stat.S_ISREG(found.st_mode) else "is not a file"
-            if state is None and found.st_size != size:
-                state = f"has {found.st_size:,} bytes"
+            yield
         except (FileNotFoundError, NotADirectoryError):
-            state = "is missing"
+            raise self._other_file(name, "is missing") from None
         except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-        if state is not None:
-            state += f" ({path.readlink()})" if path.is_symlink() else ""
-            raise DamagedStore(f"{path}: damaged: expected {size:,} bytes, the file {state}")
+            raise UserError(f"{self.directory / name}: cannot be read ({error.strerror})") from None
+
+    def _refuse_other_size(self, name: str, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise self._other_file(name, "is none")
+        if found.st_size != self.size(name):
+            raise self._other_file(name, f"has {found.st_size:,} bytes")
+
+    def _other_file(self, name: str, state: str) -> DamagedStore:
+        path = self.directory / name
+        link = f" ({path.readlink()})" if path.is_symlink() else ""
+        return DamagedStore(f"{path}: damaged: expected {self.size(name):,} bytes, the file {state}{link}")
 
     def read(self, name: str) -> bytes:
         """A small file as a whole, verified."""
@@ -211,10 +221,13 @@ class StoreFiles:
             else:
                 jobs += [(name, first) for first in range(0, self.blocks(name), _AT_ONCE)]
         damaged: list[tuple[str, int]] = []
-        with ThreadPoolExecutor(max_workers=min(4, len(os.sched_getaffinity(0)))) as pool:
+        pool = ThreadPoolExecutor(max_workers=min(4, len(os.sched_getaffinity(0))))
+        try:
             for blocks, unreadable in pool.map(self._look, jobs):
                 damaged += blocks
                 yield from unreadable
+        finally:
+            pool.shutdown(cancel_futures=True)  # who is interrupted does not wait for the rest
         for name, begin, end in _stretches(damaged):
             end = min(end * self.block, self.size(name))
             yield DamagedStore(self._say(name, begin * self.block, end, "are damaged"))

@@ -75,7 +75,7 @@ def test_files_that_are_no_tokenizers_are_refused_by_name(tmp_path: Path, monkey
     path = tmp_path / "tokenizer.json"
     with pytest.raises(UserError, match=r"tokenizer\.json: there is no such file"):
         Tokenizer.load(path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="this is a directory, not a file"):
         Tokenizer.load(tmp_path)
     contents = [
         b"",
@@ -95,7 +95,7 @@ def test_files_that_are_no_tokenizers_are_refused_by_name(tmp_path: Path, monkey
             Tokenizer.load(path)
     monkeypatch.setattr("dragoman.text.vocabulary.LARGEST_FILE", 100)
     path.write_bytes(b" " * 101)
-    with pytest.raises(UserError, match=r"tokenizer\.json: 101 bytes are too many"):
+    with pytest.raises(UserError, match=r"tokenizer\.json: too large: 101 bytes"):
         Tokenizer.load(path)
 
 

@@ -33,7 +33,7 @@ def load_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Te
     try:
         return load_file(path, device=str(device))
     except SafetensorError as error:
-        raise UserError(f"{path}: not a safetensors file ({error})") from None
+        raise UserError(f"{path}: not a safetensors file ({shown(str(error), 200)})") from None
 
 
 def check_header(path: Path) -> None:
@@ -50,7 +50,9 @@ def check_header(path: Path) -> None:
         header = parse_json(raw, values=20 * MOST_TENSORS)
         if not isinstance(header, dict):
             raise UserError("its header names no tensors")
-        header.pop(_ABOUT, None)
+        about = header.pop(_ABOUT, {})
+        if not isinstance(about, dict) or not all(isinstance(word, str) for word in about.values()):
+            raise UserError(f"{_ABOUT} is {shown(about)}")
         _check_entries(header, size - 8 - length)
     except UserError as error:
         raise UserError(f"{path}: not a safetensors file ({error})") from None

@@ -81,8 +81,8 @@ class Runtime:
         self.quantized = self.compute_type.startswith("int8")
         if self.compute_type not in _COMPUTED.get(quantization, (quantization,)):
             logging.getLogger("dragoman").warning(
-                f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted the "
-                f"weights to {self.compute_type}, and translations may differ"
+                f"{directory}: CTranslate2 does not compute in {quantization} on this CPU; it has converted "
+                f"the weights to {self.compute_type}, and translations may differ"
             )
 
     def translate(

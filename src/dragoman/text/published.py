@@ -12,16 +12,19 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
+from dragoman.files import open_regular
 from dragoman.text.normalize import nfc
-from dragoman.text.options import BYTE_PIECES, CONTROL_PIECES, TokenizerConfig
+from dragoman.text.options import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
+from dragoman.text.parts import check_library, parts_of
 from dragoman.text.segment import MARK
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import Tokenizer
@@ -33,14 +36,7 @@ HIDDEN = "\0"
 UNUSED = f"{HIDDEN}<unused "
 _CONTROLS = range(len(CONTROL_PIECES))
 _FIELDS = ("format", "version", "size", "joint", "before", "prefix", "library", "checksum")
-_ALLOWED = {
-    "normalizer": {"Sequence", "Precompiled", "NFC", "NFKC", "NFD", "NFKD", "Lowercase", "Strip", "Replace"}
-    | {"BertNormalizer"},
-    "pre_tokenizer": {"Sequence", "Metaspace", "ByteLevel", "WhitespaceSplit", "BertPreTokenizer"},
-    "model": {"Unigram", "BPE", "WordPiece"},
-}
-_HARMLESS = (" {2,}",)
-"""Patterns that may come from a file: whatever else it says could take for ever on some text."""
+_LONGEST_PREFIX = 10_000
 _WORDS = re.compile(r" ?[^ ]+| ")
 
 
@@ -77,9 +73,9 @@ def serialise(published: Published) -> bytes:
 
 def is_published(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return f'"{FORMAT}"'.encode() in file.read(64)
-    except OSError:
+    except (OSError, UserError):
         return False  # whoever reads it says why
 
 
@@ -89,7 +85,7 @@ class PublishedTokenizer(Tokenizer):
     def __init__(self, published: Published) -> None:
         self.published = published
         self.kind = "published"
-        refuse_unknown_parts(published.library)
+        _check_fields(published)
         model = published.library["model"]
         closed = bool(model.get("end_of_word_suffix"))
         self.config = TokenizerConfig(
@@ -101,10 +97,12 @@ class PublishedTokenizer(Tokenizer):
         self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
         self._library = _runtime(published.library)
         names = {number: name for name, number in self._library.get_vocab().items()}
+        if not names.keys() >= set(range(self.size)):
+            raise UserError(f"its pieces do not have all numbers from 0 to {self.size - 1}")
         stored = [names[number] for number in range(self.size)]
         self._names = [name.removeprefix(HIDDEN) for name in stored]
         silent = {*_CONTROLS, *published.before}
-        silent |= {token["id"] for token in published.library["added_tokens"] if token["special"]}
+        silent |= {token["id"] for token in _added(published.library) if token["special"]}
         silent |= {number for number, name in enumerate(stored) if name.startswith(UNUSED)}
         spell = _speller(published.library)
         self._closed = closed
@@ -165,74 +163,83 @@ class PublishedTokenizer(Tokenizer):
     def load(cls, path: Path) -> "PublishedTokenizer":
         data, content = read_json(path)
         try:
-            if tuple(content) != _FIELDS or content["version"] != VERSION:
+            if not isinstance(content, dict) or tuple(content) != _FIELDS or content["version"] != VERSION:
                 raise UserError(f"expected version {VERSION} with the fields {', '.join(_FIELDS)}")
             values = {name: content[name] for name in ("library", "size", "joint", "prefix")}
+            if not isinstance(content["before"], list):
+                raise UserError("before: expected a list of pieces")
             published = Published(**values, before=tuple(content["before"]))
             if serialise(published) != data:
                 raise UserError("its contents do not match its checksum")
             return cls(published)
-        except (UserError, KeyError, TypeError, AttributeError) as error:
+        except UserError as error:
             raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
 
     def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        rows = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
+        with _as_user_errors("a text cannot be cut into pieces with this tokenizer"):
+            rows = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
         if self._library.get_vocab_size() <= self.size:
             return [row.ids for row in rows]
         unknown = 0 if self._unknown is None else self._unknown
         return [[i if i < self.size else unknown for i in row.ids] for row in rows]
 
 
-def refuse_unknown_parts(library: Any) -> None:
-    """Only parts whose meaning is known, and no pattern but a harmless one: files may come from strangers."""
-    if not isinstance(library, dict) or not isinstance(library.get("model"), dict):
-        raise UserError("this is not what the library tokenizers writes")
-    for section, allowed in _ALLOWED.items():
-        for part in _parts(library.get(section)):
-            if part.get("type") not in allowed:
-                known = ", ".join(sorted(allowed))
-                raise UserError(f"{section}: expected one of {known}, found {part.get('type')!r}")
-            pattern = part.get("pattern")
-            if isinstance(pattern, dict) and "Regex" in pattern and pattern["Regex"] not in _HARMLESS:
-                raise UserError(
-                    f"{section}: it has the pattern {pattern['Regex']!r}, and none is run from a file"
-                )
+def _check_fields(published: Published) -> None:
+    """All that a file can say, before anything is made of it."""
+    size: Any = published.size
+    if type(size) is not int or not len(CONTROL_PIECES) <= size <= LARGEST_VOCABULARY:
+        raise UserError(f"size: expected the number of rows of a model, found {shown(size)}")
+    if not isinstance(published.joint, bool):
+        raise UserError(f"joint: expected true or false, found {shown(published.joint)}")
+    if not isinstance(published.prefix, str) or len(published.prefix) > _LONGEST_PREFIX:
+        raise UserError(f"prefix: expected a text of at most {_LONGEST_PREFIX:,} characters")
+    if len(published.before) > _LONGEST_PREFIX or not all(
+        type(n) is int and 0 <= n < size for n in published.before
+    ):
+        raise UserError(f"before: expected numbers of pieces, found {shown(list(published.before))}")
+    check_library(published.library)
 
 
-def _parts(section: Any) -> list[dict[str, Any]]:
-    if not isinstance(section, dict):
-        return []
-    inner = section.get("normalizers") or section.get("pretokenizers") or []
-    return [section, *(part for each in inner for part in _parts(each))]
+def _added(library: dict[str, Any]) -> list[dict[str, Any]]:
+    return library.get("added_tokens") or []
 
 
 def _runtime(library: dict[str, Any]) -> tokenizers.Tokenizer:
     """The library's tokenizer, in which no text can spell a control piece."""
-    own = {**library, "post_processor": None, "truncation": None, "padding": None}
-    own["added_tokens"] = [token for token in library["added_tokens"] if token["id"] not in _CONTROLS]
-    if library["model"]["type"] == "Unigram":
-        pieces = [list(entry) for entry in library["model"]["vocab"]]
+    own: dict[str, Any] = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
+    own |= {name: library.get(name) for name in ("normalizer", "pre_tokenizer", "model")} | {"version": "1.0"}
+    own["added_tokens"] = [token for token in _added(library) if token["id"] not in _CONTROLS]
+    model = library["model"]
+    if model["type"] == "Unigram":
+        pieces = [list(entry) for entry in model["vocab"]]
         for number in _CONTROLS:
             pieces[number][0] = HIDDEN + pieces[number][0].removeprefix(HIDDEN)
-        own["model"] = {**library["model"], "vocab": pieces}
-    elif (
-        library["model"]["type"] == "WordPiece"
-    ):  # it looks up whole words, and [CLS] may stand between spaces
+        own["model"] = {**model, "vocab": pieces}
+    elif model["type"] == "WordPiece":  # it looks up whole words, and [CLS] may stand between spaces
         hidden = {
-            HIDDEN + name if number in _CONTROLS else name: number
-            for name, number in library["model"]["vocab"].items()
+            HIDDEN + name if number in _CONTROLS else name: number for name, number in model["vocab"].items()
         }
-        own["model"] = {**library["model"], "vocab": hidden}
-    try:
+        own["model"] = {**model, "vocab": hidden}
+    with _as_user_errors("the library tokenizers does not take it"):
         return tokenizers.Tokenizer.from_str(json.dumps(own))
-    except Exception as error:  # the library raises nothing more special
-        raise UserError(f"the library tokenizers does not take it ({error})") from None
+
+
+@contextmanager
+def _as_user_errors(what: str) -> Iterator[None]:
+    """The library raises plain exceptions, and panics, which are no Exception: so that Python's own ways to
+    stop a program are left alone, they are told by their name."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"{what} ({shown(str(error), 200)})") from None
 
 
 def _speller(library: dict[str, Any]) -> Callable[[str], bytes]:
     """What a piece writes, by its name."""
     model = library["model"]
-    if any(part.get("type") == "ByteLevel" for part in _parts(library.get("pre_tokenizer"))):
+    if any(part["type"] == "ByteLevel" for part in parts_of(library, "pre_tokenizer")):
         return _byte_level
     if model["type"] == "WordPiece":
         inside = str(model.get("continuing_subword_prefix") or "##")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID
-from dragoman.text.published import UNUSED, refuse_unknown_parts
+from dragoman.text.parts import SECTIONS, check_library
+from dragoman.text.published import UNUSED
 
 _NEW_NAMES = {
     PAD_ID: ("<pad>", "<padding>", "<dragoman-pad>"),
@@ -20,7 +21,7 @@ def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -
 
     Every row of the model gets a name; one without a piece gets one that no text can spell.
     """
-    refuse_unknown_parts(library)
+    check_library(library)
     model, added = library["model"], library.get("added_tokens") or []
     scores = dict(enumerate(model["vocab"])) if model["type"] == "Unigram" else {}
     names = {old: entry[0] for old, entry in scores.items()}
@@ -30,13 +31,16 @@ def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -
     rows = set(order)
     lost = [name for old, name in names.items() if old not in rows and old not in scores]
     if lost:
-        raise UserError(f"for its piece {lost[0]!r} the model has no row")
+        raise UserError(f"for its piece {shown(lost[0])} the model has no row")
     ours = [names.get(old, f"{UNUSED}{new}>") for new, old in enumerate(order)]
     alone = order.count(order[BOS_ID]) == 1
     new_ids = {old: new for new, old in enumerate(order) if new != BOS_ID or alone}
     for number, candidates in _NEW_NAMES.items():
         if new_ids[order[number]] != number:
-            ours[number] = next(name for name in candidates if name not in names.values())
+            free = [name for name in candidates if name not in names.values()]
+            if not free:
+                raise UserError(f"it has pieces of all the names {', '.join(candidates)}")
+            ours[number] = free[0]
     if len(set(ours)) < len(ours):
         raise UserError("two of its pieces have one name")
     if scores:
@@ -44,7 +48,9 @@ def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -
             [name, scores[old][1] if old in scores else 0.0] for name, old in zip(ours, order, strict=True)
         ]
         rest = [entry for old, entry in scores.items() if old not in new_ids]
-        unknown = None if model.get("unk_id") is None else new_ids[model["unk_id"]]
+        if model["unk_id"] not in new_ids:
+            raise UserError("for its unknown piece the model has no row")
+        unknown = new_ids[model["unk_id"]]
         model = {**model, "vocab": vocab + rest, "unk_id": unknown}
     else:
         model = {**model, "vocab": {name: new for new, name in enumerate(ours)}}
@@ -54,9 +60,10 @@ def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -
         added_token(number, ours[number]) for number in (PAD_ID, BOS_ID, EOS_ID) if number not in known
     ]
     return {
-        **library,
+        "version": "1.0",
         "truncation": None,
         "padding": None,
+        **{name: library.get(name) for name in SECTIONS},
         "added_tokens": sorted(tokens, key=lambda token: token["id"]),
         "model": model,
         "post_processor": template([*(ours[n] for n in before), None, ours[EOS_ID]], ours),

@@ -9,19 +9,25 @@ A file is a protocol buffer: a row of (field, kind, value). Of all that it holds
 """
 
 import base64
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman.errors import UserError
+from dragoman.files import read_regular
+from dragoman.text.options import LARGEST_VOCABULARY
 from dragoman.text.published import HIDDEN
 from dragoman.text.segment import MARK
 
 _UNKNOWN, _CONTROL, _BYTE = 2, 3, 6
 _UNIGRAM = 1
 _SENTINELS = 100
-_LARGEST_FILE = 256 << 20
+_LARGEST_FILE = 64 << 20
+_MOST_FIELDS, _MOST_OPTIONS = LARGEST_VOCABULARY + 1000, 1000
+"""Of a whole file, and of one part of it."""
+T = TypeVar("T")
 Piece = tuple[str, float, int]
 
 
@@ -41,7 +47,9 @@ def marian_library(path: Path, vocabulary: Mapping[str, Any]) -> dict[str, Any]:
     """Cut by the pieces of a file, numbered by a vocabulary. A piece that the vocabulary lacks is unknown;
     one that only the vocabulary has cannot be spelt."""
     pieces, charsmap = read_pieces(path)
-    numbers = {text: number for text, number in vocabulary.items() if isinstance(number, int)}
+    if len(vocabulary) > LARGEST_VOCABULARY:
+        raise UserError(f"{path.parent}: the vocabulary has more than {LARGEST_VOCABULARY:,} pieces")
+    numbers = {text: number for text, number in vocabulary.items() if type(number) is int}
     if sorted(numbers.values()) != list(range(len(vocabulary))):
         raise UserError(f"{path.parent}: the vocabulary does not number its pieces from 0 on")
     if "<unk>" not in numbers:
@@ -78,26 +86,22 @@ def _library(
 def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
     """The pieces in their order, and the compiled map of its normalisation."""
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise UserError(f"{path}: too large for a SentencePiece file (limit {_LARGEST_FILE} bytes)")
-        data = path.read_bytes()
+        data = read_regular(path, _LARGEST_FILE)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     pieces: list[Piece] = []
     charsmap, kind = b"", _UNIGRAM
     try:
-        for field, value in _fields(data):
+        for field, value in _fields(data, _MOST_FIELDS):
             if field == 1:
-                own = dict(_fields(value))
-                score = struct.unpack("<f", own[2])[0] if 2 in own else 0.0
-                pieces.append((own[1].decode("utf-8"), score, own.get(3, 1)))
+                pieces.append(_piece(dict(_fields(value, _MOST_OPTIONS))))
             elif field == 2:
-                kind = dict(_fields(value)).get(3, _UNIGRAM)
+                kind = _of_type(int, dict(_fields(value, _MOST_OPTIONS)).get(3, _UNIGRAM))
             elif field == 3:
-                charsmap = dict(_fields(value)).get(2, b"")
-    except (IndexError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+                charsmap = _of_type(bytes, dict(_fields(value, _MOST_OPTIONS)).get(2, b""))
+    except (IndexError, ValueError, KeyError, TypeError, struct.error):
         raise UserError(f"{path}: not a SentencePiece file") from None
-    if not pieces:
+    if not 0 < len(pieces) <= LARGEST_VOCABULARY:
         raise UserError(f"{path}: not a SentencePiece file")
     if kind != _UNIGRAM or any(own == _BYTE for _, _, own in pieces):
         raise UserError(
@@ -107,6 +111,21 @@ def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
     return pieces, charsmap
 
 
+def _piece(fields: Mapping[int, Any]) -> Piece:
+    text = _of_type(bytes, fields[1]).decode("utf-8")
+    score = struct.unpack("<f", fields[2])[0] if 2 in fields else 0.0
+    if not text or text.startswith(HIDDEN) or not math.isfinite(score):
+        raise ValueError(text)
+    return text, score, _of_type(int, fields.get(3, 1))
+
+
+def _of_type(kind: type[T], value: Any) -> T:
+    """In a damaged file a field can be of another type than it is."""
+    if not isinstance(value, kind):
+        raise TypeError(kind)
+    return value
+
+
 def _unknown(path: Path, pieces: list[Piece]) -> int:
     found = [number for number, (_, _, kind) in enumerate(pieces) if kind == _UNKNOWN]
     if not found:
@@ -114,10 +133,13 @@ def _unknown(path: Path, pieces: list[Piece]) -> int:
     return found[0]
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field: a whole number, or bytes."""
-    at = 0
-    while at < len(data):
+def _fields(data: bytes, most: int) -> Iterator[tuple[int, Any]]:
+    """Number and value of each field: a whole number, or bytes. More than `most` are refused."""
+    at = count = 0
+    while at < len(_of_type(bytes, data)):
+        count += 1
+        if count > most:
+            raise ValueError(count)
         tag, at = _varint(data, at)
         kind = tag & 7
         if kind == 0:

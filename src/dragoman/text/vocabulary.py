@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
-from dragoman.errors import UserError
-from dragoman.files import explained, replace_file
+from dragoman.errors import UserError, shown
+from dragoman.files import explained, read_regular, replace_file
+from dragoman.plain import parse_json
 from dragoman.text.options import TokenizerConfig
 from dragoman.text.segment import MARK
 
 FORMAT = "dragoman tokenizer"
 VERSION = 1
-LARGEST_FILE = 256 << 20
+LARGEST_FILE, MOST_VALUES = 256 << 20, 8_000_000
 _FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
 
 
@@ -82,9 +83,9 @@ def read_json(path: Path) -> tuple[bytes, Any]:
     """The bytes of a file, and what they say."""
     data = _read_bytes(path)
     try:
-        return data, json.loads(data)
-    except (ValueError, RecursionError):
-        raise UserError(f"{path}: not a tokenizer file (it is not valid JSON)") from None
+        return data, parse_json(data, MOST_VALUES)
+    except UserError as error:
+        raise UserError(f"{path}: not a tokenizer file ({error})") from None
 
 
 def _dump(content: dict[str, Any]) -> bytes:
@@ -93,11 +94,7 @@ def _dump(content: dict[str, Any]) -> bytes:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise UserError(f"{path}: {size} bytes are too many for a tokenizer file (limit {LARGEST_FILE})")
-        with path.open("rb") as file:
-            return file.read(LARGEST_FILE)
+        return read_regular(path, LARGEST_FILE)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except OSError as error:
@@ -109,10 +106,10 @@ def _check(content: object) -> Vocabulary:
         raise UserError(f"it does not say that its format is '{FORMAT}'")
     if content.get("version") != VERSION:
         raise UserError(
-            f"its version is {content.get('version')!r}, and this dragoman reads version {VERSION}"
+            f"its version is {shown(content.get('version'))}, and this dragoman reads version {VERSION}"
         )
     if set(content) != set(_FIELDS):
-        raise UserError(f"expected the fields {', '.join(_FIELDS)}, found {', '.join(map(str, content))}")
+        raise UserError(f"expected the fields {', '.join(_FIELDS)}, found {shown(list(content))}")
     config = from_dict(TokenizerConfig, content["config"], "config")
     vocabulary = Vocabulary(config, tuple(_texts(content, "pieces")), tuple(_merges(content)))
     _check_pieces(vocabulary)
@@ -126,9 +123,9 @@ def _texts(content: dict[str, Any], field: str) -> list[str]:
         raise UserError(f"{field}: expected a list")
     for place, value in enumerate(values):
         if not isinstance(value, str) or not value:
-            raise UserError(f"{field}[{place}]: expected text, found {value!r}")
+            raise UserError(f"{field}[{place}]: expected text, found {shown(value)}")
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise UserError(f"{field}[{place}]: {value!r} holds a lone surrogate")
+            raise UserError(f"{field}[{place}]: {shown(value)} holds a lone surrogate")
     return values
 
 
@@ -138,7 +135,7 @@ def _merges(content: dict[str, Any]) -> list[tuple[str, str]]:
         parts = text.split(" ")
         if len(parts) != 2 or not all(parts):
             raise UserError(
-                f"merges[{place}]: expected two pieces and one space between them, found {text!r}"
+                f"merges[{place}]: expected two pieces and one space between them, found {shown(text)}"
             )
         merges.append((parts[0], parts[1]))
     return merges
@@ -163,14 +160,14 @@ def _check_pieces(vocabulary: Vocabulary) -> None:
     seen: dict[str, int] = {}
     for place, piece in enumerate(pieces):
         if piece in seen:
-            raise UserError(f"pieces[{place}]: {piece!r} is also the piece of id {seen[piece]}")
+            raise UserError(f"pieces[{place}]: {shown(piece)} is also the piece of id {seen[piece]}")
         seen[piece] = place
         if place < len(first):
             continue
         if " " in piece or ("<" in piece and piece != "<"):
-            raise UserError(f"pieces[{place}]: {piece!r} holds a character that no piece may hold")
+            raise UserError(f"pieces[{place}]: {shown(piece)} holds a character that no piece may hold")
         if place > vocabulary.alphabet_end and len(piece) == 1:
-            raise UserError(f"pieces[{place}]: {piece!r} is a single character after the alphabet")
+            raise UserError(f"pieces[{place}]: {shown(piece)} is a single character after the alphabet")
 
 
 def _check_merges(vocabulary: Vocabulary) -> None:
@@ -185,7 +182,7 @@ def _check_merges(vocabulary: Vocabulary) -> None:
     for place, (left, right) in enumerate(merges):
         for part in (left, right, left + right):
             if part not in known:
-                raise UserError(f"merges[{place}]: {part!r} is not a piece")
+                raise UserError(f"merges[{place}]: {shown(part)} is not a piece")
     made = tuple(dict.fromkeys(left + right for left, right in merges))
     if config.kind == "bpe" and made != pieces[end:]:
         place = next(i for i in range(len(pieces)) if made[i : i + 1] != pieces[end + i : end + i + 1])

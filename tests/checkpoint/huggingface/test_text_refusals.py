@@ -68,9 +68,9 @@ def test_tokenizers(tmp_path: Path) -> None:
         for content, message in (
             ([], "expected a mapping of fields"),
             ({**plain, "model": None}, "not what the library tokenizers writes"),
-            ({**plain, "added_tokens": [], "model": {**plain["model"], "vocab": []}}, "the id of a piece"),
-            ({**plain, "added_tokens": [{}]}, "the field 'content' is missing"),
-            ({**plain, "added_tokens": [3]}, "it contradicts itself"),
+            ({**plain, "added_tokens": [], "model": {**plain["model"], "vocab": []}}, "a vocab of pieces"),
+            ({**plain, "added_tokens": [{}]}, r"added_tokens\[0\]: expected the fields id, content"),
+            ({**plain, "added_tokens": [3]}, r"added_tokens\[0\]: expected the fields"),
         ):
             path.write_text(json.dumps(content))
             with pytest.raises(UserError, match=rf"tokenizer\.json: .*{message}"):

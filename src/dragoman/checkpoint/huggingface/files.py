@@ -27,6 +27,7 @@ NOT_VERIFIED = f"its files could not be verified, since it has no {MANIFEST} wit
 _SMALL = (1 << 20, MOST_JSON_VALUES)
 _LARGE = (64 << 20, 8_000_000)
 """Bytes and values of a JSON file: of one with options, and of one with a vocabulary."""
+_TYPE_BY_FIELD = {"merges": "BPE", "max_input_chars_per_word": "WordPiece", "unk_id": "Unigram"}
 _MOST_SHARDS = 1000
 _DOCUMENTATION = ("README", "LICENSE", "NOTICE")
 
@@ -101,6 +102,16 @@ def read_fields(directory: Path, name: str, optional: bool = False) -> dict[str,
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a mapping of fields")
     return content
+
+
+def read_library(directory: Path) -> dict[str, Any]:
+    """tokenizer.json. The oldest ones do not say of which type their model is; its fields do."""
+    library = read_fields(directory, LIBRARY)
+    model = library.get("model")
+    if isinstance(model, dict) and "type" not in model:
+        known = (kind for name, kind in _TYPE_BY_FIELD.items() if name in model)
+        library["model"] = {"type": next(known, None), **model}
+    return library
 
 
 def read_tensors(directory: Path, loader: str) -> dict[str, Tensor]:

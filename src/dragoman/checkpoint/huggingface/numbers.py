@@ -21,10 +21,11 @@ from dragoman.checkpoint.huggingface.files import (
     no_tokenizer,
     one_of,
     read_fields,
+    read_library,
 )
 from dragoman.errors import UserError, shown
 from dragoman.text.options import LARGEST_VOCABULARY
-from dragoman.text.published import refuse_unknown_parts
+from dragoman.text.parts import check_library
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def _from_config(files: Sequence[dict[str, Any]], ends: bool) -> dict[str, Any]:
 
 
 def _from_tokenizer(directory: Path, pair: bool) -> dict[str, Any]:
-    library, about = read_fields(directory, LIBRARY), read_fields(directory, TOKENIZER_CONFIG, optional=True)
-    refuse_unknown_parts(library)
+    library, about = read_library(directory), read_fields(directory, TOKENIZER_CONFIG, optional=True)
+    check_library(library)
     vocab = library["model"].get("vocab")
     numbers = dict(vocab) if isinstance(vocab, Mapping) else {}
     numbers |= {token["content"]: token["id"] for token in library.get("added_tokens") or []}

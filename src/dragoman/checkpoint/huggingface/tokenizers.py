@@ -3,7 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.huggingface.files import LIBRARY, OWN, is_there, no_tokenizer, read_fields
+from dragoman.checkpoint.huggingface.files import (
+    LIBRARY,
+    OWN,
+    is_there,
+    no_tokenizer,
+    read_fields,
+    read_library,
+)
 from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError
@@ -32,15 +39,13 @@ def read_tokenizers(
             made.append(PublishedTokenizer(Published(own, len(order), shared, before, text)))
         except UserError as error:
             raise UserError(f"{directory}: its tokenizer cannot be used: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise UserError(f"{directory}: its tokenizer contradicts itself ({error!r})") from None
     return made[0], made[1]
 
 
 def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """As tokenizer.json has them: of the source and of the target."""
     if is_there(directory / LIBRARY):
-        both = read_fields(directory, LIBRARY)
+        both = read_library(directory)
         return both, both
     if all(is_there(directory / name) for name in _MARIAN):
         vocabulary = read_fields(directory, _MARIAN[2])

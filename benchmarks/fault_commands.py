@@ -17,13 +17,15 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import ctranslate2  # noqa: F401 (imported here once, so that the forks need not)
 import torch
-import torch._dynamo
 
 import dragoman.checkpoint.huggingface
 import dragoman.engines.ctranslate2
 import dragoman.training.api  # noqa: F401
 from dragoman.cli.main import main as dragoman_main
+from dragoman.train.compiler import load_compiler
 from fault_operations import Operations
+
+load_compiler()
 
 TRACEBACK_STATUS = 70
 LIMIT_SECONDS = 120.0

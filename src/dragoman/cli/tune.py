@@ -57,15 +57,18 @@ def tune(
         )
     print_tuned(found, metric.value, len(sources))
     chosen, now = found.chosen, opened.config.search
-    if (chosen.beam, chosen.alpha) == (now.beam, now.alpha):
-        typer.echo("the run searches like this already")
-    elif write:
+    same = (chosen.beam, chosen.alpha) == (now.beam, now.alpha)
+    if write:
         search = replace(now, beam=chosen.beam, alpha=chosen.alpha, n_best=min(now.n_best, chosen.beam))
-        with opened.locked():
-            opened.replace_config(replace(opened.config, search=search))
-        typer.echo(f"stored in {run}")
+        with opened.locked():  # it also removes what a process that died here has left
+            if not same:
+                opened.replace_config(replace(opened.config, search=search))
+    if same:
+        typer.echo("the run searches like this already")
     else:
-        typer.echo("store it with --write, or translate with  --beam … --alpha …")
+        typer.echo(
+            f"stored in {run}" if write else "store it with --write, or translate with  --beam … --alpha …"
+        )
 
 
 def parse_alphas(text: str) -> list[float]:

@@ -46,6 +46,7 @@ from dragoman.files import (
     new_directory,
     open_to_append,
     read_regular,
+    remove_all_unfinished,
     remove_unfinished,
     replace_file,
     try_lock,
@@ -250,6 +251,7 @@ class Run:
         with file:
             if try_lock(file.fileno()) is False:
                 raise UserError(f"{self.directory}: another process is training this run")
+            remove_all_unfinished(self.directory)
             self._settle_manifest()
             yield
 

@@ -14,6 +14,7 @@ import torch
 from checkpoint.saved import assert_is, entries, save, some_state, some_tensors
 from dragoman import checkpoint
 from dragoman.checkpoint.files import from_tensors
+from dragoman.checkpoint.listing import serialise
 from dragoman.errors import UserError
 from dragoman.files import write_new
 
@@ -108,7 +109,7 @@ def test_a_manifest_cannot_lead_out_of_its_directory(tmp_path: Path) -> None:
     listed = json.loads((path / "manifest.json").read_bytes())["files"]
     written = {n: checkpoint.Written(e["size"], e["sha256"]) for n, e in listed.items()}
     written["../secret.json"] = written["state.json"]
-    (path / "manifest.json").write_bytes(checkpoint._manifest(written))
+    (path / "manifest.json").write_bytes(serialise(written))
     with pytest.raises(UserError, match=r"manifest\.json: damaged"):
         checkpoint.load(path)
 

@@ -1,6 +1,7 @@
 """SentencePiece files, written here field by field, cut text as the best path through their pieces does."""
 
 import math
+import random
 import struct
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from dragoman.errors import UserError
 from dragoman.text.published import Published, PublishedTokenizer
 from dragoman.text.renumber import renumbered
 from dragoman.text.sentencepiece import library_of, marian_library, read_pieces
+from limited import within
+from mutations import damaged, never_waiting, not_files
+from text.charsmaps import charsmap
 
 SCORES = {"▁": -2.0, "a": -3.0, "b": -3.1, "c": -3.2, "ab": -3.5, "▁a": -3.3, "bc": -4.0, "▁abc": -9.9}
 NORMAL, UNKNOWN, CONTROL = 1, 2, 3
@@ -100,3 +104,82 @@ def test_only_unigram_models(tmp_path: Path) -> None:
     path.write_bytes(spm(["<unk>"], SCORES, model_type=2))
     with pytest.raises(UserError, match="only unigram models"):
         read_pieces(path)
+
+
+MAP = charsmap({"ﬁ": "fi", "\t": " "})
+WHOLE = spm(["<pad>", "</s>", "<unk>"], SCORES) + field(3, field(2, MAP))
+
+
+def outcome(path: Path) -> list[int] | None:
+    """The ids of a text; None where the file is refused in one sentence."""
+    try:
+        made = renumbered(library_of(path), [0, 0, 1, *range(2, 3 + len(SCORES) + 100)])
+        tokenizer = PublishedTokenizer(Published(made, 3 + len(SCORES) + 101))
+        return tokenizer.encode("abc ﬁ\tca")
+    except UserError as error:
+        assert len(str(error)) < 500 and "\n" not in str(error)
+        return None
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    """No panic, no traceback: cut at every byte, and changed in every way."""
+    path, chance = tmp_path / "spiece.model", random.Random(4)
+    path.write_bytes(WHOLE)
+    assert outcome(path) is not None
+    for size in range(0, len(WHOLE), 23):
+        path.write_bytes(WHOLE[:size])
+        outcome(path)
+    refused = 0
+    for _ in range(500):
+        path.write_bytes(damaged(WHOLE, chance))
+        refused += outcome(path) is None
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        varint(1 << 3 | 2) + varint(2**62) + b"abc",  # a length beyond the file
+        varint(1 << 3 | 2) + varint(5) + b"abc",
+        varint(1 << 3) + varint(7),  # a piece that is a number
+        field(1, field(1, 7)),
+        field(1, field(1, b"a") + field(2, b"score")),
+        field(1, field(1, b"a") + field(3, b"kind")),
+        field(1, field(1, b"a") + field(2, math.nan)),
+        field(1, field(1, b"a") + field(2, math.inf)),
+        field(1, field(1, b"\xff")),
+        field(1, field(1, b"\0a")),
+        field(1, field(1, b"")),
+        field(1, field(1, b"a")) + field(2, field(3, b"x")),
+        field(1, field(1, b"a")) + field(3, field(2, 7)),
+        field(1, field(1, b"a")) + field(3, 7),
+        field(1, field(1, b"a") * 2000),
+        b"\xff" * 20,
+    ],
+)
+def test_fields_of_other_types_and_lengths(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="not a SentencePiece file"):
+        read_pieces(path)
+
+
+def test_many_pieces_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(field(1, field(1, b"a")) * 1_001_001)
+
+    def read() -> str:
+        with pytest.raises(UserError) as caught:
+            read_pieces(path)
+        return str(caught.value)
+
+    assert "not a SentencePiece file" in within(400, read)
+
+
+def test_things_that_are_no_files(tmp_path: Path) -> None:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(WHOLE)
+    with never_waiting():
+        for kind in not_files(path):
+            with pytest.raises(UserError, match="cannot be read" if kind == "nothing" else kind):
+                read_pieces(path)

@@ -17,7 +17,6 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint.files import Content, disk_full, from_bytes, from_tensors, is_disk_full, space_for
+from dragoman.checkpoint.listing import Damaged, read_listing, serialise
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
 from dragoman.files import (
@@ -35,30 +35,21 @@ from dragoman.files import (
     make_directories,
     move,
     new_directory,
-    read_regular,
     remove_all_unfinished,
     remove_unfinished,
     write_new,
 )
+from dragoman.plain import read_json
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
 _SUFFIX = ".safetensors"
-_FORMAT = 1
-_MANIFEST_LIMIT, _STATE_LIMIT = 1 << 20, 1 << 28
+_LARGEST_STATE, _MOST_STATE_VALUES = 64 << 20, 1_000_000
 _EARLIER = (".saving-", ".removing-")
 """Unfinished directories of earlier versions."""
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
 
 Tensors = dict[str, Tensor]
-
-
-class Damaged(UserError):
-    """A checkpoint is not what was once written, so an older one may take its place.
-
-    A checkpoint that cannot be read just now (no permission, a disk or a server that fails) is a plain
-    UserError: it may be whole, and nothing is put in its place.
-    """
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ def save(
             written = {
                 file: write_new(directory / file, content.chunks) for file, content in contents.items()
             }
-            write_new(directory / MANIFEST, (_manifest(written),))
+            write_new(directory / MANIFEST, (serialise(written),))
     except OSError as error:
         if is_disk_full(error):
             raise disk_full(root, needed) from None
@@ -127,13 +118,6 @@ def space_needed(tensors: Mapping[str, Mapping[str, Tensor]]) -> int:
 def space_used(root: Path) -> int:
     """Bytes of disk that the checkpoints take."""
     return sum(file.stat().st_size for name in names(root) for file in (root / name).iterdir())
-
-
-def _manifest(files: Mapping[str, Written]) -> bytes:
-    """The manifest seals itself: a flipped bit in it is told from a flipped bit in what it lists."""
-    listed = {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in sorted(files.items())}
-    seal = sha256(json.dumps(listed).encode()).hexdigest()
-    return json.dumps({"format": _FORMAT, "files": listed, "seal": seal}, indent=1).encode()
 
 
 def refuse_non_finite(tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -172,24 +156,14 @@ def _unreadable(path: Path, error: OSError) -> UserError:
 
 
 def _read_manifest(path: Path) -> dict[str, Written]:
-    damaged = Damaged(f"{path}: damaged: this is not a checkpoint's manifest")
     try:
         if not path.parent.is_dir():
             raise Damaged(f"{path.parent}: there is no such checkpoint")
-        raw = read_regular(path, _MANIFEST_LIMIT)
-        data = json.loads(raw)
-        files = {str(k): Written(int(v["size"]), str(v["sha256"])) for k, v in data["files"].items()}
-        written_by = data["format"]
+        files = read_listing(path)
     except OSError as error:
         raise _unreadable(path, error) from None
-    except Damaged:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged from None
-    if isinstance(written_by, int) and written_by > _FORMAT and b'"seal"' in raw:
-        raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {_FORMAT}")
-    if raw != _manifest(files) or any(Path(name).name != name for name in files) or STATE not in files:
-        raise damaged
+    if any(Path(name).name != name for name in files) or STATE not in files:
+        raise Damaged(f"{path}: damaged: this is not the manifest of a checkpoint")
     return files
 
 
@@ -204,11 +178,11 @@ def load(path: Path) -> Checkpoint:
 def read_state(path: Path) -> dict[str, Any]:
     """What state.json of a checkpoint says; not verified."""
     try:
-        state = json.loads(read_regular(path / STATE, _STATE_LIMIT))
+        state = read_json(path / STATE, _LARGEST_STATE, _MOST_STATE_VALUES)
     except OSError as error:
         raise _unreadable(path / STATE, error) from None
-    except (ValueError, RecursionError):
-        raise Damaged(f"{path / STATE}: not valid JSON") from None
+    except UserError as error:
+        raise Damaged(str(error)) from None
     if not isinstance(state, dict):
         raise Damaged(f"{path / STATE}: expected a mapping of fields")
     return state

@@ -18,6 +18,14 @@ _LARGEST_FILE = 4 << 20
 _DEEPEST = 4
 
 
+class Damaged(UserError):
+    """A file or checkpoint is not what was once written, so an older checkpoint may take its place.
+
+    One that cannot be read just now (no permission, a disk or a server that fails) is a plain UserError: it may
+    be whole, and nothing is put in its place.
+    """
+
+
 def serialise(files: Mapping[str, Written]) -> bytes:
     """The bytes of the list; equal lists give equal bytes."""
     listed = {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in sorted(files.items())}
@@ -27,9 +35,9 @@ def serialise(files: Mapping[str, Written]) -> bytes:
 
 def read_listing(path: Path) -> dict[str, Written]:
     """The list in a file. One that cannot be read is the OSError of the system."""
-    raw = read_regular(path, _LARGEST_FILE)
-    damaged = UserError(f"{path}: damaged: this is not a list of files with their hashes")
+    damaged = Damaged(f"{path}: damaged: this is not a manifest")
     try:
+        raw = read_regular(path, _LARGEST_FILE)
         data = parse_json(raw)
         files = {name: Written(entry["size"], entry["sha256"]) for name, entry in data["files"].items()}
         written_by = data["format"]

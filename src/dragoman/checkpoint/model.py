@@ -23,7 +23,7 @@ from dragoman.files import read_regular, remove_unfinished, replace_file
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.heads import HeadConfig, TaskNetwork, make_head
-from dragoman.nn.counts import make_room
+from dragoman.nn.counts import make_room, refuse_damaged_tables
 from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
 
@@ -75,6 +75,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
+    refuse_damaged_tables(model, source)
 
 
 def describe(

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.errors import UserError
 from dragoman.shapes import Float, Int, Tensor
 
 _ENTRIES_AT_ONCE = 1 << 21
@@ -49,6 +50,16 @@ class Table(nn.Module):
         self.offsets = F.pad(lengths.cumsum(0), (1, 0))
         self.pieces = (entries % self.size).int()
         self.totals = torch.zeros_like(keys).index_add_(0, self.rows_of_entries(), counts)
+
+    def is_sound(self) -> bool:
+        """Whether these can be counts: rows with ascending keys, one after the other, of pieces that exist."""
+        lengths = [len(self.totals), len(self.offsets) - 1, len(self.pieces)]
+        if lengths != [len(self.keys), len(self.keys), len(self.counts)] or int(self.offsets[0]):
+            return False
+        rows_fit = int(self.offsets[-1]) == len(self.counts) and bool((self.offsets.diff() >= 0).all())
+        pieces_fit = bool(((self.pieces >= 0) & (self.pieces < self.size)).all())
+        counted = bool((self.totals > 0).all()) and bool((self.counts > 0).all())
+        return rows_fit and pieces_fit and counted and bool((self.keys.diff() > 0).all())
 
     def rows_of_entries(self) -> Int[Tensor, "E"]:
         """For each entry the row that it is in."""
@@ -107,6 +118,13 @@ def make_room(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             for name, buffer in module.named_buffers(prefix, recurse=False):
                 if name in tensors and tensors[name].dim() == 1:
                     setattr(module, name.rpartition(".")[2], buffer.new_empty(tensors[name].shape))
+
+
+def refuse_damaged_tables(model: nn.Module, source: object) -> None:
+    """Offsets are lengths of rows, and memory is taken for them: those of a file have to fit its tables."""
+    for name, module in model.named_modules():
+        if isinstance(module, Table) and not module.keys.is_meta and not module.is_sound():
+            raise UserError(f"{source}: '{name}' is not a table of counts: its rows contradict each other")
 
 
 class Tally:

@@ -108,3 +108,6 @@ class MaskedTable(Table):
         if not len(self.mask):
             return torch.zeros_like(rows, dtype=torch.bool)
         return self.mask[rows.clamp(min=0)] & (rows >= 0)
+
+    def is_sound(self) -> bool:
+        return super().is_sound() and len(self.mask) in (0, len(self.keys))

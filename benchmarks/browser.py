@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's own name for a reference
+GUARD = 600.0
+"""Seconds after which something hangs; a busy machine takes its time."""
 
 
 def find() -> tuple[str, str] | None:
@@ -55,7 +57,7 @@ class Browser:
         self._session = f"/session/{made['sessionId']}"
 
     def _await_driver(self) -> None:
-        for _ in range(200):
+        for _ in range(round(GUARD / 0.05)):
             try:
                 if self._call("GET", "/status")["ready"]:
                     return
@@ -69,7 +71,7 @@ class Browser:
             self._base + path, data, {"Content-Type": "application/json"}, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=GUARD) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(json.load(error)["value"]["message"].splitlines()[0]) from None
@@ -91,7 +93,7 @@ class Browser:
         assert isinstance(found, list), found
         return found[0] if found else None
 
-    def until(self, script: str, *values: Any, seconds: float = 15) -> Any:
+    def until(self, script: str, *values: Any, seconds: float = GUARD) -> Any:
         """What a script returns, as soon as it is something."""
         end = time.monotonic() + seconds
         while not (found := self.run(script, *values)):

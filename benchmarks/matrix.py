@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "matrix.md"
 PAIRS = ("3.11:2.10.0", "3.11:2.13.0", "3.12:2.13.0", "3.13:2.13.0", "3.13:2.15.0")
 QUICK = (
-    *("tests/nn", "tests/models", "tests/learning", "tests/kernels", "tests/engines", "tests/checkpoint"),
-    *("tests/battery/test_readers.py", "tests/battery/test_runs.py", "tests/text", "tests/cli"),
-    *("tests/training/test_resume.py", "tests/training/test_api.py", "tests/training/test_text.py"),
-    *("tests/data/test_prepared.py", "tests/data/test_formats.py", "tests/serve/test_own.py"),
+    *("nn", "models", "learning", "kernels", "engines", "checkpoint"),
+    *("battery/test_readers.py", "battery/test_runs.py", "text", "cli"),
+    *("training/test_resume.py", "training/test_api.py", "training/test_text.py"),
+    *("data/test_prepared.py", "data/test_formats.py", "serve/test_own.py"),
 )
 HEAD = "| Python | torch | ctranslate2 | numpy | passed | failed | skipped | seconds | |"
 VERSIONS = (
@@ -64,7 +64,15 @@ def try_pair(pair: str) -> str:
         if problem:
             return f"| {version} | {torch} | | | | | | | not installed: {problem} |"
         versions = subprocess.run([str(own), "-c", VERSIONS], capture_output=True, text=True, check=True)
-        arguments = ["--numprocesses", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *QUICK]
+        arguments = [
+            "--numprocesses",
+            "2",
+            "--dist",
+            "loadfile",
+            "-p",
+            "no:cacheprovider",
+            *(f"tests/{place}" for place in QUICK),
+        ]
         found = run_suite(own, arguments, Setting("as it is"), folder)
     return line(versions.stdout.split(), found)
 

@@ -6,8 +6,8 @@
 Each way of reading runs in a process of its own, in turns: the files as they are, without any check (as
 stores were read before they had hashes), and with blocks of several sizes. A process opens the store, plans
 an epoch, loads all its pairs in batches, loads them once more, and verifies all files. Times are CPU seconds
-of the process; the files are in the system's cache. A last table has an epoch of training: of so small a model
-that a pair costs about as much as with Transformer-base on an H200, so that reading shows.
+of the process; the files are in the system's cache. A last table has an epoch of training. Its model is
+so small that a pair costs about as much as with Transformer-base on an H200, so that reading shows.
 """
 
 import argparse
@@ -140,11 +140,11 @@ def train_here(directory: Path, block: int) -> dict[str, float]:
     training = Training(config, prepared, torch.device("cpu"))
     batches = Batches(config, prepared, torch.device("cpu"), packed=training.packed)
     began = time.process_time()
-    updates = 0
-    for updates, update in enumerate(batches.updates(0, 0), 1):
+    for update in batches.updates(0, 0):
         training.progress.update += 1
         learn(training, update)
-    return {"train": time.process_time() - began, "updates": updates, "pairs": len(prepared.train)}
+    seconds = time.process_time() - began
+    return {"train": seconds, "updates": training.progress.update, "pairs": len(prepared.train)}
 
 
 def prepare_here(directory: Path, pairs: int) -> Path:

@@ -77,12 +77,18 @@ install_import_hook(CHECKED, "dragoman_shape_checker.check")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", help="run a part of the tests: 2/3 is the second third")
+    parser.addoption("--whole", default="", help="of these folders and files of tests/, with commas, run all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests first, then those with most tests: none is left for one worker at the end."""
     number, parts = map(int, config.getoption("--share").split("/"))
-    items[:] = [item for item in items if crc32(item.nodeid.encode()) % parts == number - 1]
+    whole = tuple(f"tests/{place}" for place in config.getoption("--whole").split(",") if place)
+    items[:] = [
+        item
+        for item in items
+        if crc32(item.nodeid.encode()) % parts == number - 1 or item.nodeid.startswith(whole)
+    ]
     sizes = Counter(item.path for item in items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))

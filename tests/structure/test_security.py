@@ -10,7 +10,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
 @cache
-def tests_of(path: Path) -> frozenset[str]:
+def named_tests(path: Path) -> frozenset[str]:
     tree = ast.parse(path.read_text("utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
@@ -18,7 +18,7 @@ def tests_of(path: Path) -> frozenset[str]:
 def test_every_named_test_exists() -> None:
     named = NAMED.findall((ROOT / "SECURITY.md").read_text("utf-8"))
     assert len(named) > 40
-    assert [f"{path}::{name}" for path, name in named if name not in tests_of(ROOT / path)] == []
+    assert [f"{path}::{name}" for path, name in named if name not in named_tests(ROOT / path)] == []
 
 
 def test_every_promise_has_a_test() -> None:

@@ -21,8 +21,8 @@ _DEEPEST = 4
 class Damaged(UserError):
     """A file or checkpoint is not what was once written, so an older checkpoint may take its place.
 
-    One that cannot be read just now (no permission, a disk or a server that fails) is a plain UserError: it may
-    be whole, and nothing is put in its place.
+    One that cannot be read just now (no permission, a disk or a server that fails) is a plain UserError: it
+    may be whole, and nothing is put in its place.
     """
 
 

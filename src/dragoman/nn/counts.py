@@ -52,7 +52,7 @@ class Table(nn.Module):
         self.totals = torch.zeros_like(keys).index_add_(0, self.rows_of_entries(), counts)
 
     def is_sound(self) -> bool:
-        """Whether these can be counts: rows with ascending keys, one after the other, of pieces that exist."""
+        """Whether these can be counts: rows one after the other, keys that ascend, pieces that exist."""
         lengths = [len(self.totals), len(self.offsets) - 1, len(self.pieces)]
         if lengths != [len(self.keys), len(self.keys), len(self.counts)] or int(self.offsets[0]):
             return False

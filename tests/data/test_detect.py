@@ -66,7 +66,6 @@ def test_a_format_given_by_name_holds_for_all_files() -> None:
         (("a.pt-BR", "a.zh_Hans"), ("pt-BR", "zh_Hans")),
         (("a.en", "a.en"), None),
         (("a.txt", "b.txt"), None),
-        (("a.tsv",), None),
     ],
 )
 def test_languages_by_suffix(files: tuple[str, ...], expected: tuple[str, str] | None) -> None:

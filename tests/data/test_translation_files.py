@@ -209,9 +209,9 @@ def test_po(tmp_path: Path) -> None:
     assert read(write(tmp_path / "tr.po", one_form)) == [("%d files", "%d Dosya", 1)]
 
 
-def mo_file(messages: dict[str, str], order: str = "<") -> bytes:
+def mo_file(messages: dict[str, str], order: str = "<", charset: str = "utf-8") -> bytes:
     keys = sorted(messages)
-    blobs = [text.encode() for key in keys for text in (key, messages[key])]
+    blobs = [text.encode(charset) for key in keys for text in (key, messages[key])]
     at = 28 + 16 * len(keys)
     places = []
     for blob in blobs:
@@ -237,6 +237,32 @@ def test_mo(tmp_path: Path, order: str) -> None:
         (tmp_path / "cut.mo").write_bytes(path.read_bytes()[:cut])
         with pytest.raises(UserError, match=r"cut\.mo"):
             read(tmp_path / "cut.mo")
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "utf-8", "cp1252", "koi8-r"])
+def test_a_catalogue_is_read_in_the_encoding_that_its_header_names(tmp_path: Path, charset: str) -> None:
+    word = "дом" if charset == "koi8-r" else "Bär"
+    header = f"Last-Translator: {word}\nLanguage: de\nContent-Type: text/plain; charset={charset}\n"
+    compiled = tmp_path / "a.mo"
+    compiled.write_bytes(mo_file({"": header, "bear": word}, charset=charset))
+    assert texts(read(compiled)) == [("bear", word)]
+    lines = "".join(f'"{line}\\n"\n' for line in header.splitlines())
+    text = write(tmp_path / "a.po", f'msgid ""\nmsgstr ""\n{lines}\nmsgid "bear"\nmsgstr "{word}"\n', charset)
+    assert texts(read(text)) == [("bear", word)]
+    assert guess_languages(SourceConfig((str(text),))) == ("en", "de")
+
+
+def test_an_encoding_that_nobody_knows_is_utf8(tmp_path: Path) -> None:
+    header = "Language: de\nContent-Type: text/plain; charset=CHARSET\n"
+    path = tmp_path / "a.mo"
+    path.write_bytes(mo_file({"": header, "bear": "Bär"}))
+    assert texts(read(path)) == [("bear", "Bär")]
+
+
+def test_text_that_is_not_in_the_encoding_of_its_header(tmp_path: Path) -> None:
+    po = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ascii\\n"\n\nmsgid "bear"\nmsgstr "Bär"\n'
+    with pytest.raises(UserError, match=r"a\.po: its header says ascii"):
+        read(write(tmp_path / "a.po", po))
 
 
 def test_mo_as_gettext_compiles_it(tmp_path: Path) -> None:

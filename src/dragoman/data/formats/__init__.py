@@ -8,9 +8,18 @@ from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, te
 from dragoman.data.formats.detect import detect_format, group_files, guess_languages
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
+from dragoman.data.formats.table import choose_columns
 from dragoman.errors import UserError
 
-__all__ = ["Pair", "detect_format", "group_files", "guess_languages", "read_lines", "read_pairs"]
+__all__ = [
+    "Pair",
+    "describe_columns",
+    "detect_format",
+    "group_files",
+    "guess_languages",
+    "read_lines",
+    "read_pairs",
+]
 
 _READERS = {
     "tsv": tsv.read,
@@ -24,6 +33,16 @@ _READERS = {
     "zip": moses.read,
     "text": text.read,
 }
+
+
+def describe_columns(source: SourceConfig, src_lang: str, tgt_lang: str) -> str | None:
+    """Which columns of a table are read, in words; None where there is nothing to choose from."""
+    format = detect_format(source.files) if source.format == "auto" else source.format
+    if format not in ("csv", "tsv"):
+        return None
+    rows = csv.rows(source.files[0]) if format == "csv" else tsv.rows(source.files[0])
+    columns, _, _ = choose_columns(rows, source, src_lang, tgt_lang)
+    return str(columns) if columns.width > 2 else None
 
 
 def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:

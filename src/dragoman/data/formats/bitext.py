@@ -4,7 +4,7 @@ inline codes."""
 import re
 from collections.abc import Iterable, Sequence
 
-from dragoman.data.formats.columns import is_language
+from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.xml import check_text_size
 
 UNKNOWN = ("src", "tgt")

@@ -1,41 +1,82 @@
 """Which two columns (or fields) of a table are the source and the target."""
 
+import re
 from collections.abc import Sequence
 
+from dragoman.data.formats.language_codes import language_named
 from dragoman.errors import UserError
 
-_SIDES = (("src", "tgt"), ("source", "target"))
-# ISO 639-1: what a header of language codes is made of.
-_CODES = """
-aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee
-el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io
-is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn
-mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se
-sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo
-wa wo xh yi yo za zh zu
-"""
-_LANGUAGES = frozenset(_CODES.split())
-
-
-def is_language(name: str) -> bool:
-    """Whether `name` looks like a language code: de, pt-BR, zh_Hans."""
-    code, _, rest = name.replace("_", "-").partition("-")
-    return code.lower() in _LANGUAGES and (not rest or (rest.isalnum() and 2 <= len(rest) <= 4))
+_SIDES = (
+    ("src", "tgt"),
+    ("source", "target"),
+    ("input", "output"),
+    ("input", "target"),
+    ("document", "summary"),
+    ("text", "summary"),
+)
+_BESIDE_A_LANGUAGE = re.compile(r"[\s_.-]*\b(text|sentence|segment|string|side)\b[\s_.-]*", re.IGNORECASE)
+_FIELD_NAME = re.compile(r"(?!\d+$)[\w .()/-]{1,40}")
+_METADATA = re.compile(
+    r"[\d\s.,:;%+/-]*"  # numbers, dates, times
+    r"|https?://\S+"
+    r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # UUID
+    r"|[0-9a-f]{32,64}",  # hash
+    re.IGNORECASE,
+)
+_ROWS_FOR_A_CONSTANT = 5
+"""In so many rows a column with one and the same value holds no text to learn from."""
 
 
 def find_sides(names: Sequence[str], src_lang: str, tgt_lang: str) -> tuple[int, int] | None:
     """The positions of the two sides among `names`, or None where the names do not tell.
 
-    Looked for in turn: the languages of the run, src/tgt, source/target, and last a row of nothing but
-    language codes, of which the first two count.
+    Looked for in turn: the languages of the run, names such as src/tgt and source/target, and last the first
+    two columns that are named after a language. Other columns beside them are left alone.
     """
     folded = [name.strip().casefold() for name in names]
     for src, tgt in ((src_lang.casefold(), tgt_lang.casefold()), *_SIDES):
         if src in folded and tgt in folded:
             return folded.index(src), folded.index(tgt)
-    if len(folded) >= 2 and len(set(folded)) == len(folded) and all(map(is_language, folded)):
-        return 0, 1
-    return None
+    found = language_columns(names)
+    codes = {code.partition("-")[0]: position for position, code in reversed(found.items())}
+    wanted = [language_named(language) or "" for language in (src_lang, tgt_lang)]
+    if all(code in codes for code in wanted) and wanted[0] != wanted[1]:
+        return codes[wanted[0]], codes[wanted[1]]
+    first_two = list(found)[:2]
+    return (first_two[0], first_two[1]) if len(first_two) == 2 else None
+
+
+def language_columns(names: Sequence[str]) -> dict[int, str]:
+    """The columns that are named after languages, with their codes; none where this is not a header.
+
+    `id` is Indonesian in a row of languages, but the number of a row beside other fields and beside two
+    other languages.
+    """
+    if not all(map(_FIELD_NAME.fullmatch, (name.strip() for name in names))):
+        return {}
+    codes = {position: code for position, name in enumerate(names) if (code := _language_of(name))}
+    without_id = {position: code for position, code in codes.items() if code != "id"}
+    if len(codes) < len(names) or len(without_id) >= 2:
+        codes = without_id
+    return codes if len(set(codes.values())) == len(codes) >= 2 else {}
+
+
+def _language_of(name: str) -> str | None:
+    """The language in `de`, `German`, `text_de` and `de_sentence`."""
+    return language_named(name) or language_named(_BESIDE_A_LANGUAGE.sub("", name.replace("_", " ")))
+
+
+def text_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """The two sides of a table without a header: its first two columns of text. Columns of nothing but
+    numbers, dates, addresses or one and the same value are metadata."""
+    columns = list(zip(*rows, strict=True))
+    texts = [position for position, cells in enumerate(columns) if not _is_metadata(cells)]
+    return (texts[0], texts[1]) if len(texts) >= 2 else (0, 1)
+
+
+def _is_metadata(cells: Sequence[str]) -> bool:
+    constant = len(cells) >= _ROWS_FOR_A_CONSTANT and len(set(cells)) == 1
+    return constant or all(_METADATA.fullmatch(cell.strip()) for cell in cells)
 
 
 def find_named(names: Sequence[str], src: str | None, tgt: str | None, where: str) -> tuple[int, int]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import gettext, moses, tmx, xliff
-from dragoman.data.formats.columns import is_language
+from dragoman.data.formats import csv, gettext, jsonl, moses, tmx, tsv, xliff
+from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.lines import open_binary, read_lines
 from dragoman.data.formats.xml import root_name
 from dragoman.errors import UserError
@@ -28,6 +28,9 @@ _SUFFIXES = {
 }
 _MAGIC = {b"PAR1": "parquet", b"PK\3\4": "zip", b"\xde\x12\x04\x95": "mo", b"\x95\x04\x12\xde": "mo"}
 _LANGUAGES_OF = {
+    "tsv": tsv.languages_of,
+    "csv": csv.languages_of,
+    "jsonl": jsonl.languages_of,
     "tmx": tmx.languages_of,
     "xliff": xliff.languages_of,
     "po": gettext.languages_of_po,

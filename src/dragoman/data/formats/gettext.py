@@ -12,21 +12,25 @@ What is fuzzy or untranslated is an empty pair, so that it is counted and not lo
 skipped.
 """
 
+import codecs
+import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from functools import cached_property
+from itertools import chain
 from typing import NoReturn
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import as_pair_of_languages
-from dragoman.data.formats.lines import open_binary, read_lines
+from dragoman.data.formats.lines import lines_of, open_binary, read_chunks
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
 
 MAX_MO = 256 << 20
 _MAGIC = 0x950412DE
+_CHARSET = re.compile(rb"""Content-Type:[^"\n]*charset=([\w.:-]+)""", re.IGNORECASE)
 _ESCAPES = dict(zip("ntrabfv", "\n\t\r\a\b\f\v", strict=True)) | {sign: sign for sign in "\\\"?'"}
 """What stands for what after a backslash."""
 _KEYWORDS = ("msgctxt", "msgid", "msgid_plural", "msgstr")
@@ -73,7 +77,7 @@ class Entry:
 
 def read_po(source: SourceConfig, _src_lang: str, _tgt_lang: str) -> Iterator[Pair]:
     path, entry = source.files[0], None
-    for entry in parse_po(read_lines(path), path):
+    for entry in parse_po(_po_lines(path), path):
         if not entry.is_header:
             forms = [] if entry.fuzzy else [entry.text(form) for form in entry.forms]
             plural = entry.text("msgid_plural") if "msgid_plural" in entry.fields else None
@@ -96,12 +100,43 @@ def read_mo(source: SourceConfig, _src_lang: str, _tgt_lang: str) -> Iterator[Pa
 
 
 def languages_of_po(path: str) -> tuple[str, str] | None:
-    header = next(parse_po(read_lines(path), path), None)
+    header = next(parse_po(_po_lines(path), path), None)
     return _languages(header.text("msgstr")) if header is not None and header.is_header else None
 
 
 def languages_of_mo(path: str) -> tuple[str, str] | None:
     return next((_languages(value) for key, value in _messages(path) if not key), None)
+
+
+def _po_lines(path: str) -> Iterator[str]:
+    """The lines of a catalogue in the encoding that its header names; UTF-8 where it names none."""
+    return lines_of(_as_utf8(read_chunks(path), path), path)
+
+
+def _as_utf8(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    found = _CHARSET.search(first)
+    charset = _known(found[1].decode("ascii") if found else None)
+    if charset == "utf-8":
+        yield first
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(charset)()
+    try:
+        for chunk in chain((first,), chunks):
+            yield decoder.decode(chunk).encode("utf-8")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: its header says {charset}, and it is not text in that ({error})") from None
+
+
+def _known(charset: str | None) -> str:
+    """Templates say CHARSET, and old tools name encodings that nobody knows; both are read as UTF-8."""
+    try:
+        b"a".decode(charset or "utf-8")
+    except LookupError:
+        return "utf-8"
+    return codecs.lookup(charset or "utf-8").name
 
 
 def _languages(header: str) -> tuple[str, str] | None:
@@ -245,16 +280,17 @@ def _messages(path: str) -> Iterator[tuple[str, str]]:
         raise UserError(f"{path}: the MO file is cut off or damaged: its tables go past its end")
     charset = "utf-8"
     for number in range(count):
-        strings = []
+        raw = []
         for table in (keys, values):
             length, start = struct.unpack_from(f"{order}2I", data, table + 8 * number)
             if start + length > len(data):
                 raise UserError(f"{path}:{number + 1}: the MO file is cut off: a text goes past its end")
-            try:
-                strings.append(data[start : start + length].decode(charset))
-            except (UnicodeDecodeError, LookupError) as error:
-                raise UserError(f"{path}:{number + 1}: not text in {charset} ({error})") from None
-        if not strings[0]:
-            content = HeaderParser().parsestr(strings[1]).get_content_charset()
-            charset = content or charset
-        yield strings[0], strings[1]
+            raw.append(data[start : start + length])
+        if not raw[0]:  # the header, which says what all texts are encoded in, itself included
+            header = HeaderParser().parsestr(raw[1].decode("ascii", "replace"))
+            charset = _known(header.get_content_charset())
+        try:
+            key, value = (text.decode(charset) for text in raw)
+        except (UnicodeDecodeError, LookupError) as error:
+            raise UserError(f"{path}:{number + 1}: not text in {charset} ({error})") from None
+        yield key, value

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats.columns import find_sides
+from dragoman.data.formats.bitext import as_pair_of_languages
+from dragoman.data.formats.columns import find_sides, language_columns
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
@@ -28,6 +29,15 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
             fields = _choose(record, source, src_lang, tgt_lang, where)
         src, tgt = fields
         yield Pair(_value(record, src, where), _value(record, tgt, where), number)
+
+
+def languages_of(path: str) -> tuple[str, str] | None:
+    """The languages that the fields of the first object are named after."""
+    line = next((line for line in read_lines(path) if line.strip()), "{}")
+    record = parse(line, path)
+    nested = record.get("translation")
+    codes = list(language_columns(list(nested if isinstance(nested, dict) else record)).values())
+    return as_pair_of_languages(*codes[:2]) if codes else None
 
 
 def parse(line: str, where: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages, best_match, name_languages
-from dragoman.data.formats.columns import is_language
+from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.lines import ExpansionGuard, lines_of, open_binary
 from dragoman.data.formats.pair import Pair
 from dragoman.data.formats.plain import pair_lines

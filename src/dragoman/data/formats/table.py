@@ -1,45 +1,84 @@
 """Rows of cells into pairs: what TSV and CSV have in common."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats.columns import find_named, find_sides, is_number
+from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages
+from dragoman.data.formats.columns import find_named, find_sides, is_number, language_columns, text_columns
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
 
 Row = tuple[int, list[str]]
 """The line at which the row begins, and its cells; no cells for a blank line."""
+_LOOKED_AT = 100
+"""Rows of a table without a header that tell which columns are text."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The two columns that are read, and the names of all where the first row is a header."""
+
+    src: int
+    tgt: int
+    header: tuple[str, ...] | None
+    width: int
+
+    def __str__(self) -> str:
+        if self.header is None:
+            return f"{self.src + 1} → {self.tgt + 1} of {self.width} columns without names"
+        return f"{self.header[self.src]} → {self.header[self.tgt]} of {', '.join(self.header)}"
 
 
 def read_rows(rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost."""
     path = source.files[0]
-    width = first_line = src = tgt = 0
+    columns, first_line, rows = choose_columns(rows, source, src_lang, tgt_lang)
     for line, cells in rows:
         if not cells:
             yield Pair("", "", line)
             continue
-        if not width:
-            width, first_line = len(cells), line
-            src, tgt, is_header = _choose(cells, source, src_lang, tgt_lang, f"{path}:{line}")
-            if is_header:
-                continue
-        if len(cells) != width:
+        if len(cells) != columns.width:
             raise UserError(
-                f"{path}:{line}: expected {width} columns as in line {first_line}, found {len(cells)}"
+                f"{path}:{line}: expected {columns.width} columns as in line {first_line}, found {len(cells)}"
             )
-        yield Pair(cells[src], cells[tgt], line)
+        if columns.header is None or line != first_line:
+            yield Pair(cells[columns.src], cells[columns.tgt], line)
 
 
-def _choose(
-    cells: list[str], source: SourceConfig, src_lang: str, tgt_lang: str, where: str
-) -> tuple[int, int, bool]:
-    """The columns of the two sides, and whether the first row is a header."""
+def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
+    """The languages of the two sides, where the first row names them."""
+    header = next((cells for _, cells in rows if cells), [])
+    sides = find_sides(header, *UNKNOWN)
+    codes = language_columns(header)
+    return as_pair_of_languages(*(codes.get(side) for side in sides)) if sides else None
+
+
+def choose_columns(
+    rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str
+) -> tuple[Columns, int, Iterable[Row]]:
+    """The columns of the two sides, the first line that is not blank, and all rows again."""
+    rows = iter(rows)
+    begun: list[Row] = []
+    for row in rows:
+        begun.append(row)
+        if row[1]:
+            break
+    else:
+        return Columns(0, 1, None, 2), 0, begun
+    line, cells = begun[-1]
+    where, width, header = f"{source.files[0]}:{line}", len(cells), tuple(cell.strip() for cell in cells)
+    sides = find_sides(cells, src_lang, tgt_lang)
     if source.src is not None or source.tgt is not None:
         src, tgt = find_named(cells, source.src, source.tgt, where)
         by_number = is_number(source.src) and is_number(source.tgt)
-        return src, tgt, not by_number or find_sides(cells, src_lang, tgt_lang) is not None
-    if len(cells) < 2:
+        named = not by_number or sides is not None
+        return Columns(src, tgt, header if named else None, width), line, chain(begun, rows)
+    if width < 2:
         raise UserError(f"{where}: expected at least 2 columns, found 1")
-    found = find_sides(cells, src_lang, tgt_lang)
-    return (*found, True) if found else (0, 1, False)
+    if sides is None and width > 2:
+        begun += islice(rows, _LOOKED_AT)
+        sample = [cells for _, cells in begun if len(cells) == width]
+        return Columns(*text_columns(sample), None, width), line, chain(begun, rows)
+    return Columns(*(sides or (0, 1)), header if sides else None, width), line, chain(begun, rows)

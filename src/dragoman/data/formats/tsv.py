@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
-from dragoman.data.formats.table import Row, read_rows
+from dragoman.data.formats.table import Row, header_languages, read_rows
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     return read_rows(rows(source.files[0]), source, src_lang, tgt_lang)
+
+
+def languages_of(path: str) -> tuple[str, str] | None:
+    return header_languages(rows(path))
 
 
 def rows(path: str) -> Iterator[Row]:

@@ -73,9 +73,11 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     from dragoman.checkpoint.huggingface import export_huggingface
     from dragoman.checkpoint.model import load_network
     from dragoman.runs.directory import Run
+    from dragoman.runs.model_card import model_card
 
     opened = Run.open(run)
     loaded = load_network(opened.directory, which=which)
     search = opened.config.search
-    written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha)
+    card = model_card(opened, loaded.name)
+    written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha, card)
     typer.echo(f"checkpoint {loaded.name} written to {written}")

@@ -74,6 +74,19 @@ def marian(**more: Any) -> transformers.PreTrainedModel:
     return made
 
 
+def pegasus(**more: Any) -> transformers.PreTrainedModel:
+    """The decoder begins with padding."""
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    config = transformers.PegasusConfig(
+        **{**SHAPE, **ids, "activation_function": "relu", "scale_embedding": True, **more},
+        max_position_embeddings=40,
+    )
+    made = transformers.PegasusForConditionalGeneration(config)
+    made.final_logits_bias.normal_(std=0.1)
+    made.final_logits_bias[0, 1] += 4  # else it would never end
+    return made
+
+
 def bart(**more: Any) -> transformers.PreTrainedModel:
     """The decoder begins with its end."""
     ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
@@ -97,7 +110,7 @@ def t5_v1_1() -> transformers.PreTrainedModel:
     return made
 
 
-MODELS = {"marian": marian, "t5": t5, "t5-v1.1": t5_v1_1, "bart": bart}
+MODELS = {"marian": marian, "pegasus": pegasus, "t5": t5, "t5-v1.1": t5_v1_1, "bart": bart}
 
 
 def tokenizer_of(name: str) -> tokenizers.Tokenizer:
@@ -118,14 +131,16 @@ def save(name: str, directory: Path, shard_size: str | None = None) -> transform
     model = MODELS[name]().eval()
     with torch.no_grad():
         for where, parameter in model.named_parameters():
-            if name == "marian" and "embed_positions" in where:
+            if name in ("marian", "pegasus") and "embed_positions" in where:
                 continue  # sinusoids
             if parameter.dim() == 1:
                 parameter.normal_(std=0.1)
                 parameter += "norm" in where and "weight" in where
             else:
                 parameter.normal_(std=1 if "embed_positions" in where else 0.3 if "shared" in where else 0.6)
-        model.lm_head.weight[model.config.eos_token_id] *= {"t5": 1.2, "t5-v1.1": 2}.get(name, 4)
+        model.lm_head.weight[model.config.eos_token_id] *= {"t5": 1.2, "t5-v1.1": 2, "pegasus": 1}.get(
+            name, 4
+        )
     model.save_pretrained(directory, **({"max_shard_size": shard_size} if shard_size else {}))
     tokenizer_of(name).save(str(directory / "tokenizer.json"))
     return model

@@ -116,8 +116,8 @@ MARIAN = TransformerConfig(model_dim=16, num_heads=2, position_layout="halves")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"position_layout": "interleaved"}, "position_layout: Marian knows only halves, .* interleaved"),
-        ({"norm": "pre"}, "norm: Marian knows only post"),
+        ({"position_base": 500.0}, "position_base: Marian knows only 10000.0"),
+        ({"norm": "pre", "gated": True}, "gated: Pegasus knows only false"),
         ({"gated": True}, "gated: Marian knows only false"),
         ({"decoder_self": "average"}, "decoder_self: Marian knows only attention"),
         ({"activation": "sigmoid"}, "activation: transformers has no sigmoid"),

@@ -1,10 +1,12 @@
 """An imported model is a run: every command works with it, and training goes on from its weights."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
+import yaml
 from typer.testing import CliRunner
 
 import dragoman
@@ -15,6 +17,8 @@ from dragoman.cli.main import app
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.transformer import TransformerConfig
+from dragoman.nn.norm import NormPlace
+from dragoman.nn.position import SinusoidLayout
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from dragoman.training.imports import import_run
 
@@ -75,6 +79,25 @@ def test_an_imported_run_is_not_resumed_but_begun_with(run: Path, tmp_path: Path
     assert torch.equal(loaded.get_input_embeddings().weight, table)
 
 
+def test_an_export_has_a_model_card_with_what_was_measured(run: Path, tmp_path: Path) -> None:
+    measured = run / "evaluation" / "news"
+    measured.mkdir(parents=True)
+    metric = {"name": "BLEU", "value": 41.25, "signature": "nrefs:1|case:mixed", "half_width": None}
+    (measured / "report.json").write_text(json.dumps({"metrics": [metric]}), "utf-8")
+    (run / "evaluation" / "damaged").mkdir()
+    (run / "evaluation" / "damaged" / "report.json").write_text("{", "utf-8")
+    done = CliRunner().invoke(
+        app, ["export", str(run), "--to", "huggingface", "--out", str(tmp_path / "out")]
+    )
+    assert done.exit_code == 0, done.output
+    _, head, text = (tmp_path / "out" / "README.md").read_text("utf-8").split("---\n", 2)
+    assert yaml.safe_load(head)["language"] == ["en", "de"]
+    assert yaml.safe_load(head)["pipeline_tag"] == "translation"
+    assert "# English to German" in text
+    assert "| news | BLEU | 41.25 | `nrefs:1|case:mixed` |" in text
+    assert import_run(tmp_path / "out", tmp_path / "again").directory.exists()  # the manifest is whole
+
+
 @pytest.mark.parametrize("name", ["bart", "t5"])
 def test_ctranslate2_runs_an_import(name: str, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
@@ -88,8 +111,11 @@ def test_ctranslate2_runs_an_import(name: str, tmp_path: Path) -> None:
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_a_model_of_ours_with_our_tokenizer(joint: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+@pytest.mark.parametrize(("joint", "norm"), [(True, "post"), (False, "post"), (True, "pre")])
+def test_a_model_of_ours_with_our_tokenizer(
+    joint: bool, norm: NormPlace, layout: SinusoidLayout, tmp_path: Path
+) -> None:
     texts = [
         "The cat sat on the mat, 12 times.",
         "größer «Ünï» …  zwei  Leerzeichen",
@@ -99,9 +125,15 @@ def test_a_model_of_ours_with_our_tokenizer(joint: bool, tmp_path: Path) -> None
     src, tgt = (Tokenizer.train(texts * 2, config), Tokenizer.train(texts[:2] * 2, config))
     tgt = src if joint else tgt
     torch.manual_seed(0)
-    options = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, position_layout="halves")
+    options = TransformerConfig(
+        num_layers=1, model_dim=16, num_heads=2, ff_dim=16, norm=norm, position_layout=layout
+    )
     vocab = vocab_of(src, tgt)
     model = build("transformer", options, vocab).eval()
+    with torch.no_grad():  # each dimension has a norm and a bias of its own
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += torch.randn_like(parameter) / 4
     loaded = LoadedModel(model, src, tgt, "x", {"model": describe("transformer", options, vocab, src, tgt)})
     out = export_huggingface(loaded, tmp_path / "out")
     for folder, tokenizer in ((out, src), (out if joint else out / "target", tgt)):
@@ -119,5 +151,9 @@ def test_a_model_of_ours_with_our_tokenizer(joint: bool, tmp_path: Path) -> None
         )
     again = load_model(import_run(out, tmp_path / "run").directory)
     assert again.src_tokenizer.sha256 == src.sha256
-    theirs = again.model.state_dict()
-    assert all(torch.equal(tensor, theirs[name]) for name, tensor in model.state_dict().items())
+    with torch.no_grad():
+        found = again.model.project(again.model(ids, ids != 0, ids))
+    torch.testing.assert_close(found, ours, atol=1e-5, rtol=1e-5)
+    if layout == "halves":
+        theirs = again.model.state_dict()
+        assert all(torch.equal(tensor, theirs[name]) for name, tensor in model.state_dict().items())

@@ -1,6 +1,9 @@
-"""What Marian and BART share: in transformers, MarianMT is BART without the norm of its embeddings."""
+"""What Marian, Pegasus and BART share: in transformers all three have the layers of BART, under its names."""
 
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from dragoman.checkpoint.huggingface.family import (
     Fields,
@@ -28,7 +31,11 @@ WIRING = {
     "tie_embeddings": True,
     "scale_output": False,
 }
-"""All that cannot be chosen in either of them."""
+"""All that cannot be chosen in any of them."""
+SINUSOIDS = {"position_base": 10000.0, "norm_embeddings": False}
+"""What cannot be chosen either where positions are sinusoidal."""
+POSITIONS = 1024
+"""What is written as the longest sentence: transformers computes a table of so many."""
 
 
 def layer_weights(theirs: str, cross: bool) -> dict[str, Weight]:
@@ -71,8 +78,28 @@ def body_weights(config: TransformerConfig) -> dict[str, Weight]:
     return named
 
 
+def sines_before_cosines(config: TransformerConfig, named: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same model with its dimensions in another order: all that have a sine, then all that have a cosine.
+
+    These families know no other layout. What the dimensions are called makes no difference to a model: every
+    product sums over them, and norms treat them alike.
+    """
+    if config.position_layout == "halves":
+        return named
+    order = torch.cat([torch.arange(0, config.model_dim, 2), torch.arange(1, config.model_dim, 2)])
+
+    def reordered(name: str, tensor: Tensor) -> Tensor:
+        kind = name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
+        if name == BIAS or (kind in ("q_proj", "k_proj", "v_proj", "fc1") and tensor.dim() == 1):
+            return tensor
+        writes = kind in ("out_proj", "fc2") or tensor.dim() == 1
+        return tensor[order] if writes else tensor[:, order]
+
+    return {name: reordered(name, tensor).contiguous() for name, tensor in named.items()}
+
+
 def read_shape(fields: Fields) -> dict[str, Any]:
-    """The fields of ours that both have."""
+    """The fields of ours that all of them have."""
     refuse_unequal(fields, "encoder_attention_heads", "decoder_attention_heads")
     refuse_unequal(fields, "encoder_ffn_dim", "decoder_ffn_dim")
     encoder, decoder = fields["encoder_layers"], fields["decoder_layers"]

@@ -7,13 +7,16 @@ from dragoman.checkpoint.huggingface.bert import BERT
 from dragoman.checkpoint.huggingface.family import Family
 from dragoman.checkpoint.huggingface.gpt import GPT, GPT2
 from dragoman.checkpoint.huggingface.marian import MARIAN
+from dragoman.checkpoint.huggingface.pegasus import PEGASUS
 from dragoman.checkpoint.huggingface.t5 import T5
 from dragoman.errors import UserError
 from dragoman.models.bert import BertConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 
-FAMILIES: dict[str, Family] = {family.model_type: family for family in (MARIAN, T5, BART, BERT, GPT, GPT2)}
+FAMILIES: dict[str, Family] = {
+    family.model_type: family for family in (MARIAN, PEGASUS, T5, BART, BERT, GPT, GPT2)
+}
 _BY_POSITIONS = {"sinusoidal": MARIAN, "learned": BART, "t5": T5}
 
 
@@ -31,4 +34,6 @@ def family_of(kind: str, config: Any) -> Family:
         raise UserError(
             f"model.positions: transformers has no encoder-decoder with {config.positions}; it has {known}"
         )
+    if config.positions == "sinusoidal" and config.norm == "pre":
+        return PEGASUS
     return _BY_POSITIONS[config.positions]

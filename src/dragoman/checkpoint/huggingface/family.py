@@ -104,6 +104,9 @@ class Family:
     """The way of learning that its models were trained by."""
     silences: tuple[str, ...] = ("silent_bos",)
     """Our options by which a control piece has no part in the softmax, where there are any."""
+    relabel: Callable[[Any, dict[str, Tensor]], dict[str, Tensor]] | None = None
+    """What a model of ours with these options has to go through before its tensors, under their names, are
+    theirs: an order of dimensions that they do not know."""
 
 
 def modules(

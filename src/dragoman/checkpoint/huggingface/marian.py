@@ -4,18 +4,19 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.bart_layers import (
     BIAS,
+    POSITIONS,
     SHARED,
+    SINUSOIDS,
     WIRING,
     body_weights,
     read_shape,
+    sines_before_cosines,
     write_shape,
 )
 from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, refuse_unless
 from dragoman.errors import UserError
 from dragoman.models.transformer import TransformerConfig
 
-_POSITIONS = 1024
-"""What is written as the longest sentence: transformers computes a table of so many."""
 _SEPARATE = {"src": "model.encoder.embed_tokens.weight", "tgt": "model.decoder.embed_tokens.weight"}
 
 
@@ -27,9 +28,8 @@ def _read_config(fields: Fields) -> dict[str, Any]:
 
 
 def _write_config(config: TransformerConfig) -> dict[str, Any]:
-    expected = {"position_layout": "halves", "position_base": 10000.0, "norm_embeddings": False}
-    refuse_unless("Marian", config, WIRING | expected)
-    return write_shape(config) | {"max_position_embeddings": _POSITIONS}
+    refuse_unless("Marian", config, WIRING | SINUSOIDS)
+    return write_shape(config) | {"max_position_embeddings": POSITIONS}
 
 
 def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
@@ -56,4 +56,5 @@ MARIAN = Family(
         _SEPARATE["tgt"]: ("lm_head.weight",),
     },
     computed=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
+    relabel=sines_before_cosines,
 )

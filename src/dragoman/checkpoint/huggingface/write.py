@@ -32,12 +32,15 @@ from dragoman.text.options import BOS_ID, EOS_ID
 from dragoman.text.renumber import template
 from dragoman.text.tokenizer import Tokenizer
 
+CARD = "README.md"
 _TARGET = "target"
 """A folder for the target's tokenizer where it is another."""
 
 
-def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: float = 1.0) -> Path:
-    """Write the model to `out`, which appears as a whole or not at all."""
+def export_huggingface(
+    loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: float = 1.0, card: str | None = None
+) -> Path:
+    """Write the model, and its model card, to `out`, which appears as a whole or not at all."""
     described = loaded.state["model"]
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")
@@ -75,6 +78,8 @@ def export_huggingface(loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: f
             library, about = _tokenizer_files(family, tokenizer)
             write_new(folder / LIBRARY, (_json(library),))
             write_new(folder / TOKENIZER_CONFIG, (_json(about),))
+        if card is not None:
+            write_new(directory / CARD, (card.encode("utf-8"),))
         write_manifest(directory)
     return out
 
@@ -127,6 +132,8 @@ def published_tensors(family: Family, config: object, model: Network) -> dict[st
         own = model.projection.bias if model.projection is not None else None
         bias = torch.zeros(model.vocab.tgt_size) if own is None else own.detach()
         named[family.output_bias] = bias[None]
+    if family.relabel is not None:
+        named = family.relabel(config, named)
     unscaled = isinstance(config, TransformerConfig) and not config.scale_output
     if family.own_projection is not None and family.own_projection not in named and unscaled:
         named[family.own_projection] = next(iter(named.values()))  # else it would be taken for scaled

@@ -127,7 +127,7 @@ def placing(load: Load, piece: str, most_units: int) -> Callable[[int], None]:
     def placed(count: int) -> None:
         text = piece * count + "</b>" * count * (piece == "<b>a ")
         protected = protect.protect(text, spans.ALL_KINDS)
-        protect._MOST_UNITS = most_units
+        vars(protect)["_MOST_UNITS"] = most_units
         written, _ = protect.restore(protected.text, protected)
         assert protect.carried(protected, written)
 

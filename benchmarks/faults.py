@@ -127,7 +127,7 @@ def run_part(part: str, made: Path, work: Path, options: argparse.Namespace, jou
                         f"{found.outcome}: {found.part}, {found.kind} {found.number}: {found.what}",
                         flush=True,
                     )
-            own.rmdir()
+            shutil.rmtree(own)
             status = 0
         except BaseException as error:
             print(f"{part}: {error!r}", file=sys.stderr, flush=True)

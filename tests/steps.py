@@ -102,7 +102,7 @@ def _call(function: Any, *arguments: Any, **named: Any) -> Any:
         taken(len(arguments[0]).bit_length())
         return function(*arguments, **named)
     if function in _CHEAP_FUNCTIONS or getattr(function, "__name__", "") in _CHEAP.get(type(owner), ()):
-        taken(_size(owner) if arguments == (0,) and isinstance(owner, list) else 0)
+        taken(_size(owner) if isinstance(owner, list) and arguments == (0,) else 0)
         return function(*arguments, **named)
     if function in _LAZY or (isinstance(function, type) and function.__module__ != "builtins"):
         return function(*arguments, **named)

@@ -77,7 +77,7 @@ def final_name(path: Path | str) -> Path:
 
 def remove_unfinished(path: Path) -> None:
     """Delete what processes that died while they wrote `path` have left beside it."""
-    begin = f".{_short(path.name)}."
+    begin = f".{hidden_part(path.name)}."
     length = len(unfinished_name(path).name)
     _clean(path.parent, lambda name: name.startswith(begin) and len(name) == length)
     aside = path.with_name(f".{path.name}{_REPLACED}")
@@ -143,10 +143,11 @@ def _settle(aside: Path, path: Path) -> None:
 
 
 def unfinished_name(path: Path) -> Path:
-    return path.with_name(f".{_short(path.name)}.{secrets.token_hex(4)}{_SUFFIX}")
+    return path.with_name(f".{hidden_part(path.name)}.{secrets.token_hex(4)}{_SUFFIX}")
 
 
-def _short(name: str) -> str:
+def hidden_part(name: str) -> str:
+    """What a hidden name has of the name of its target: all of it, unless it is very long."""
     return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
 
 

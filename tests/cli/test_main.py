@@ -1,5 +1,7 @@
 """The command as a person meets it: exit statuses, one-line errors, help."""
 
+import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +82,14 @@ def test_user_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         main_that_raises(monkeypatch, UserError("a.en:3: empty"))
     assert end.value.code == 2
     assert capsys.readouterr() == ("", "dragoman: a.en:3: empty\n")
+
+
+def test_a_name_that_is_no_text_is_printed_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="utf-8"))
+    monkeypatch.setattr(command, "app", lambda: print(os.fsdecode(b"a \xff"), flush=True))
+    command.main()
+    assert printed.getvalue() == b"a \xff\n"
 
 
 def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.runs.directory import Run
 from dragoman.training.leftovers import find_leftovers, is_leftover
+from dragoman.unfinished import unfinished_name
 from toy import toy_config, toy_pairs, write_pairs
 
 
@@ -210,9 +211,18 @@ def test_leftovers_are_listed_and_removed(root: Path) -> None:
 
 def test_beside_a_run_only_its_own_are_listed(root: Path) -> None:
     run = root / "runs" / "t"
-    (root / "runs" / ".other.0123abcd.unfinished").mkdir()
-    (root / "runs" / ".t.0123abcd.unfinished").mkdir()
+    for target in ("other", "t", "t.other"):
+        (root / "runs" / f".{target}.0123abcd.unfinished").mkdir()
     assert find_leftovers(run) == [root / "runs" / ".t.0123abcd.unfinished"]
+
+
+@pytest.mark.parametrize("name", ["n" * 101, "n" * 240, "ü" * 110, "two\nlines"])
+def test_leftovers_beside_a_directory_of_any_name_are_found(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    directory.mkdir()
+    left = unfinished_name(directory)
+    left.mkdir()
+    assert find_leftovers(directory) == [left]
 
 
 def test_what_a_living_process_writes_is_no_leftover(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A store in shards holds what a whole one holds, pair for pair and batch for batch, wherever they lie."""
 
+import gc
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -76,6 +78,29 @@ def test_one_shard_and_five_give_the_same_batches(prepare_in: Prepare, tmp_path:
         assert other.train.tgt_begin(total) == whole.train.tgt_begin(total) == whole.train.tgt_lengths.sum()
         with pytest.raises(IndexError):
             other.train.src(total)
+
+
+def test_a_store_that_is_gone_holds_no_files(prepare_in: Prepare) -> None:
+    """Without any help of the collector of cycles."""
+
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    directory = prepare_in("cut", 20).directory
+    gc.collect()
+    before = open_files()
+    gc.disable()
+    try:
+        prepared = Prepared.open(directory)
+        held = open_files() - before
+        prepared.train.check()
+        assert open_files() - before == held  # shards are closed after they were checked
+        prepared.train.src(0)
+        assert open_files() - before > held
+        del prepared
+        assert open_files() == before
+    finally:
+        gc.enable()
 
 
 def test_shards_lie_in_their_directories_in_turn(prepare_in: Prepare, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -61,6 +62,16 @@ def test_the_commands(run: Run, ours: Translator, unseen: list[str], tmp_path: P
     numbers = [[float(cell) for cell in text.split()] for text in scored]
     assert numbers[0] == pytest.approx(numbers[1], abs=1e-4) and len(numbers[0]) == 30
     assert "runs on the CPU" in str(command("translate", plain, "a", "--device", "cuda").exception)
+
+
+@pytest.mark.parametrize("supported", [{"float32", "int8_float32"}, {"float32", "int16"}])
+def test_numbers_that_a_cpu_does_not_have_are_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supported: set[str]
+) -> None:
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda _device: supported)
+    for kind, computed in (("int16", "int16" in supported), ("int8", "int8_float32" in supported)):
+        done = command("export", run.directory, "--quantize", kind, "--out", tmp_path / kind)
+        assert (f"does not compute in {kind} on this CPU" in done.output) == (not computed), done.output
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,59 @@ def test_the_longest_term_is_looked_for_once_at_each_place(load: Load) -> None:
     assert steps_of(found, 800) <= MOST_GROWTH * steps_of(found, 400)
 
 
+PLACED = {
+    "around all words": lambda words, marks: "<b>" * marks + words + "</b>" * marks,
+    "around one word": lambda words, marks: words + " " + "<b>" * marks + "a" + "</b>" * marks,
+    "between words": lambda words, marks: words + " " + "<br/>" * marks + " a",
+    "apart": lambda words, marks: words + "<br/> <br/>" * (marks // 2) + "a",
+    "with nothing inside": lambda words, marks: words + " " + "<i></i>" * (marks // 2) + " a",
+    "beside an element": lambda words, marks: f"<b>{words}</b> a{'<br/>' * marks}a <i>a</i> a",
+}
+
+
+@pytest.mark.parametrize("how", PLACED)
+def test_a_mark_more_takes_the_same_steps_among_many_words(load: Load, how: str) -> None:
+    """All weights are looked at once, not once a mark."""
+    spans, protect = load("dragoman.text.spans"), load("dragoman.text.protect")
+
+    def placed(words: int, marks: int) -> None:
+        protected = protect.protect(PLACED[how]("a " * words + "a", marks), spans.ALL_KINDS)
+        protect.restore(protected.text, protected)
+
+    among_few = steps_of(placed, 20, 200) - steps_of(placed, 20, 100)
+    among_many = steps_of(placed, 200, 200) - steps_of(placed, 200, 100)
+    assert among_many <= 1.05 * among_few
+
+
+PAIRED = ["<b>a</b> ", "<b>a ", "a<br/> ", "<b>a <i>a</i> </b> ", "{x} a "]
+
+
+def placing(load: Load, piece: str, most_units: int) -> Callable[[int], None]:
+    spans, protect = load("dragoman.text.spans"), load("dragoman.text.protect")
+
+    def placed(count: int) -> None:
+        text = piece * count + "</b>" * count * (piece == "<b>a ")
+        protected = protect.protect(text, spans.ALL_KINDS)
+        vars(protect)["_MOST_UNITS"] = most_units
+        written, _ = protect.restore(protected.text, protected)
+        assert protect.carried(protected, written)
+
+    return placed
+
+
+@pytest.mark.parametrize("piece", PAIRED)
+def test_twice_the_words_take_four_times_the_steps(load: Load, piece: str) -> None:
+    """As many as there are weights between the words of both sides."""
+    placed = placing(load, piece, 1024)
+    assert steps_of(placed, 80) <= 2 * MOST_GROWTH * steps_of(placed, 40)
+
+
+@pytest.mark.parametrize("piece", PAIRED)
+def test_a_very_long_text_is_placed_in_steps_like_its_length(load: Load, piece: str) -> None:
+    placed = placing(load, piece, 10)
+    assert steps_of(placed, 160) <= MOST_GROWTH * steps_of(placed, 80)
+
+
 def test_the_counter_sees_squares() -> None:
     """Of loops, of copies, of what is looked for in vain, of patterns that go back."""
     with counting("squares") as load:

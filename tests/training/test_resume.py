@@ -186,3 +186,17 @@ def test_the_metrics_are_cut_back_to_the_checkpoint(make_run: MakeRun) -> None:
     path.write_bytes(before[:-10])
     train_run(run, Quiet())
     assert "10 bytes are missing" in (run.directory / "log.txt").read_text()
+
+
+def test_checkpoints_that_could_not_be_removed_are_removed_by_the_next_command(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("train.save_every=5", "train.validate_every=5", "train.keep=2")
+    whole = make_run(*options, name="whole")
+    monkeypatch.setattr(checkpoint, "prune", lambda *_: None)
+    run = make_run(*options, name="cut short")
+    assert len(checkpoint.names(run.checkpoints)) == 4
+    monkeypatch.undo()
+    train_run(run, Quiet())
+    assert checkpoint.names(run.checkpoints) == checkpoint.names(whole.checkpoints)
+    same_files(whole, run, "0000020")

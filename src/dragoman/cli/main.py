@@ -7,6 +7,7 @@ what is heavy is imported when a command is called, so that `dragoman --help` an
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -93,6 +94,8 @@ def main() -> None:
     """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
     _wait_without_spinning()
     _leave_in_order()
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files that are no text are printed as they are
+        sys.stdout.reconfigure(errors="surrogateescape")
     try:
         app()
     except UserError as error:

@@ -11,6 +11,7 @@ numbers a link. How a store is cut has no part in its contents: a pair has the s
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -29,9 +30,10 @@ class _Side:
     def __init__(
         self, files: StoreFiles, name: str, dtype: np.dtype, lengths: Callable[[], np.ndarray], most: int
     ) -> None:
-        self._lengths, self._most = lengths, most
-        self._checked_ids = CheckedNumbers(files, f"{name}.ids", dtype, self._are_ids)
-        self._checked_offsets = CheckedNumbers(files, f"{name}.offsets", np.int64, self._fit_lengths)
+        # No methods of its own: files would stay open until somebody looks for cycles.
+        self._checked_ids = CheckedNumbers(files, f"{name}.ids", dtype, partial(_are_ids, most))
+        fit = partial(_fit_lengths, lengths, len(self._checked_ids))
+        self._checked_offsets = CheckedNumbers(files, f"{name}.offsets", np.int64, fit)
         self._ids, self._offsets = self._checked_ids.unverified, self._checked_offsets.unverified
         self._pairs = len(self._offsets) - 1
         self._verified = bytearray(-(-self._pairs // _PAGE))
@@ -56,16 +58,6 @@ class _Side:
         offsets = self._checked_offsets.part(first, min(first + _PAGE, self._pairs) + 1)
         self._checked_ids.part(int(offsets[0]), int(offsets[-1]))
         self._verified[page] = 1
-
-    def _are_ids(self, ids: np.ndarray, begin: int, end: int) -> bool:
-        return int(ids[begin:end].max()) < self._most
-
-    def _fit_lengths(self, offsets: np.ndarray, begin: int, end: int) -> bool:
-        """Whether they grow by the lengths, from 0 up to the number of ids."""
-        before = max(0, begin - 1)
-        right_ends = (begin > 0 or offsets[0] == 0) and (end < len(offsets) or offsets[-1] == len(self._ids))
-        lengths = self._lengths()[before : end - 1]
-        return bool(right_ends and np.array_equal(np.diff(offsets[before:end]), lengths))
 
 
 class PairStore:
@@ -167,6 +159,19 @@ class PairStore:
             )
 
         return {side: side_of(side) for side in dtypes}
+
+
+def _are_ids(most: int, ids: np.ndarray, begin: int, end: int) -> bool:
+    return int(ids[begin:end].max()) < most
+
+
+def _fit_lengths(
+    lengths: Callable[[], np.ndarray], ids: int, offsets: np.ndarray, begin: int, end: int
+) -> bool:
+    """Whether offsets grow by the lengths, from 0 up to the number of ids."""
+    before = max(0, begin - 1)
+    right_ends = (begin > 0 or offsets[0] == 0) and (end < len(offsets) or offsets[-1] == ids)
+    return bool(right_ends and np.array_equal(np.diff(offsets[before:end]), lengths()[before : end - 1]))
 
 
 def _are_lengths(lengths: np.ndarray, begin: int, end: int) -> bool:

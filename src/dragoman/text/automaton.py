@@ -6,16 +6,21 @@ whole pieces is composing the steps of their bytes, so it does not matter how a 
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dragoman.errors import UserError
 from dragoman.text.spelling import Spelling, symbols_of
 from dragoman.text.words import is_word_character
 
 _START, _IN_WORD = 0, 1  # no match has begun; a word character came last, so that none can begin now
 _SYMBOLS = 512
+_MOST_CELLS = 1 << 28
+"""Of a table: 1.3 GB."""
+_ROWS = 256
+"""Of a table that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +40,25 @@ class Automaton:
 @functools.lru_cache(maxsize=8)
 def automaton(phrases: tuple[str, ...], spelling: Spelling) -> Automaton:
     """The tables for some phrases; kept, since batch after batch asks for the same."""
+    letters = sum(len(phrase.encode("utf-8")) for phrase in phrases)
+    if letters * len(spelling) > _MOST_CELLS:
+        most = _MOST_CELLS // len(spelling)
+        raise UserError(
+            f"forbidden: the phrases have {letters:,} bytes; with {len(spelling):,} pieces at most {most:,} "
+            "can be watched for"
+        )
     step, finds, holds, deepest = _by_symbol(phrases)
     symbols = spelling.symbols
-    states = np.repeat(np.arange(len(step))[:, None], len(symbols), axis=1)  # Z V
+    states = np.repeat(np.arange(len(step), dtype=np.int32)[:, None], len(symbols), axis=1)  # Z V
     found = np.zeros(states.shape, dtype=bool)
     for column in symbols.T:
         read = np.flatnonzero(column >= 0)
-        now = states[:, read]
-        found[:, read] |= finds[now, column[read]]
-        states[:, read] = step[now, column[read]]
-    return Automaton(states.astype(np.int32), found, holds, deepest + 2)
+        for begin in range(0, len(step), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            now = states[rows, read]
+            found[rows, read] |= finds[now, column[read]]
+            states[rows, read] = step[now, column[read]]
+    return Automaton(states, found, holds, deepest + 2)
 
 
 @functools.lru_cache(maxsize=8)
@@ -57,36 +71,93 @@ def forbidding(phrases: tuple[str, ...], spelling: Spelling, eos_id: int) -> Aut
     return replace(read, finds=banned)
 
 
+@dataclass(frozen=True)
+class _Trie:
+    """The beginnings of all phrases, the shorter ones first. Number 0 is the empty one."""
+
+    children: list[dict[int, int]]
+    last: list[int]
+    """The symbol that each of them ends in."""
+    shorter: list[int]
+    """The longest end of it that is a beginning too, and begins where a word may; 0 where there is none."""
+    depth: int
+
+
+def _trie(words: Collection[tuple[int, ...]]) -> _Trie:
+    children: list[dict[int, int]] = [{}]
+    last, shorter = [-1], [0]
+    level: dict[int, list[tuple[int, ...]]] = {0: sorted(set(words))}
+    depth = 0
+    while level := _longer(level, depth, children, last, shorter):
+        depth += 1
+    return _Trie(children, last, shorter, depth)
+
+
+def _longer(
+    level: dict[int, list[tuple[int, ...]]],
+    depth: int,
+    children: list[dict[int, int]],
+    last: list[int],
+    shorter: list[int],
+) -> dict[int, list[tuple[int, ...]]]:
+    """One symbol more: the new beginnings, each with the phrases that go on behind it."""
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for node, words in level.items():
+        for word in words:
+            symbol = word[depth]
+            if symbol not in children[node]:
+                children[node][symbol] = len(children)
+                shorter.append(_end(node, symbol, children, last, shorter))
+                children.append({})
+                last.append(symbol)
+            if len(word) > depth + 1:
+                found.setdefault(children[node][symbol], []).append(word)
+    return found
+
+
+def _end(node: int, symbol: int, children: list[dict[int, int]], last: list[int], shorter: list[int]) -> int:
+    if not node:
+        return 0
+    end = shorter[node]
+    while end and symbol not in children[end]:
+        end = shorter[end]
+    if end:
+        return children[end][symbol]
+    return children[0].get(symbol, 0) if _may_begin(last[node], symbol) else 0
+
+
 def _by_symbol(phrases: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """The same tables over single bytes (see `Spelling.symbols`)."""
+    """The same tables over single bytes (see `Spelling.symbols`). What a state does not know itself it does
+    as the longest shorter one does."""
     words = [tuple(symbols_of(phrase.encode("utf-8"))) for phrase in phrases]
-    paths = sorted({word[:n] for word in words for n in range(1, len(word) + 1)}, key=lambda p: (len(p), p))
-    number = {path: place + 2 for place, path in enumerate(paths)}
-    open_ended = {word for word, phrase in zip(words, phrases, strict=True) if is_word_character(phrase[-1])}
-    closed = set(words) - open_ended
-    step = np.zeros((len(paths) + 2, _SYMBOLS), dtype=np.int64)
+    trie = _trie(words)
+    open_ended, closed = set[int](), set[int]()
+    for word, phrase in zip(words, phrases, strict=True):
+        node = functools.reduce(lambda node, symbol: trie.children[node][symbol], word, 0)
+        (open_ended if is_word_character(phrase[-1]) else closed).add(node)
+    size = len(trie.children) + 1  # the empty beginning is two states
+    step = np.full((size, _SYMBOLS), _START, dtype=np.int32)
+    step[:2, 256:] = _IN_WORD
     finds = np.zeros(step.shape, dtype=bool)
-    holds = np.zeros(len(step), dtype=bool)
-    for path, state in [((), _START), ((), _IN_WORD), *number.items()]:
-        for symbol in range(_SYMBOLS):
-            text = (*path, symbol)
-            first = 1 if state == _IN_WORD and symbol >= 256 else 0  # it goes on with a word: no beginning
-            ways = (symbol, symbol + 256) if 128 <= symbol < 256 else (symbol,)  # a byte of any character
-            begins = [n for n in range(first, len(text)) if _may_begin(text, n)]
-            matches = [(*text[n:-1], way) for n in begins for way in ways]
-            step[state, symbol] = next(
-                (number[match] for match in matches if match in number), _IN_WORD if symbol >= 256 else _START
-            )
-            finds[state, symbol] = any(match in closed for match in matches)
-        holds[state] = any(path[n:] in open_ended for n in range(len(path)) if _may_begin(path, n))
+    holds = np.zeros(size, dtype=bool)
+    for state in range(size):
+        node = max(0, state - 1)
+        if node:
+            shorter = trie.shorter[node] + 1 if trie.shorter[node] else int(trie.last[node] >= 256)
+            step[state], finds[state], holds[state] = step[shorter], finds[shorter], holds[shorter]
+            holds[state] |= node in open_ended
+        for symbol, child in sorted(trie.children[node].items(), reverse=True):
+            # The bytes of a word may also be read one by one, when nobody knows their character yet.
+            for read in (symbol, symbol - 256) if symbol >= 384 else (symbol,):
+                if state != _IN_WORD or read < 256:
+                    step[state, read] = child + 1
+                    finds[state, read] |= child in closed
     # What follows a held phrase: any byte that does not go on with a word. A continuation byte after a whole
     # character is no text, and decodes to a character of no word.
     finds[holds, :256] = True
-    return step, finds, holds, max(map(len, words))
+    return step, finds, holds, trie.depth
 
 
-def _may_begin(text: tuple[int, ...], place: int) -> bool:
-    """Whether a match may begin at `place` of a match's text; the text itself began at such a place."""
-    if place == 0:
-        return True
-    return (text[place] & 0xC0) != 0x80 and not (text[place - 1] >= 256 and text[place] >= 256)
+def _may_begin(before: int, symbol: int) -> bool:
+    """Whether a match may begin with a symbol behind another one."""
+    return (symbol & 0xC0) != 0x80 and not (before >= 256 and symbol >= 256)

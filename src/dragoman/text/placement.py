@@ -52,7 +52,8 @@ def arrange(
     weights: np.ndarray,
 ) -> list[tuple[int, int]]:
     """Every mark with the gap it goes to (gap g is before target unit g), in the order of writing. Source and
-    target are texts with their units; `weights` has a row a target unit, a column a source unit."""
+    target are texts with their units; `weights` has a row a target unit, a column a source unit. It takes
+    steps in proportion to the size of `weights` and to the number of marks."""
     _, source_units = source
     of_source, of_target = _are_words(*source), _are_words(*target)
     starts = [start for start, _ in source_units]
@@ -66,17 +67,19 @@ def arrange(
     while waiting:
         node = waiting.pop()
         elements = [child for child in node.children if child.content[0] < child.content[1]]
-        taken = np.zeros(len(weights), dtype=bool)
-        for child in sorted(elements, key=lambda e: e.content[0] - e.content[1]):
-            inside = shares[:, child.content[1]] - shares[:, child.content[0]]
-            at_least = of_target | ~of_source[slice(*child.content)].any()  # around a word, if it was
-            child.interval = _run_of(inside, at_least, node, child, taken)
-            taken[slice(*child.interval)] = True
+        if len(elements) == 1 and elements[0].content == node.content:
+            elements[0].interval = node.interval
+        elif elements:
+            _place_elements(elements, node, shares, of_source, of_target)
         waiting += elements
+        gaps: dict[tuple[int, bool], int] = {}
+        edges = sorted(element.interval for element in elements)
         for child in node.children:
             if child.content[0] == child.content[1]:
-                gap = _gap(marks[child.marks[0]], child.content[0], weights, node, ends_in_mark)
-                gap = _out_of(gap, elements)
+                place = child.content[0], _is_glued_right(marks[child.marks[0]])
+                if place not in gaps:
+                    gaps[place] = _out_of(_gap(*place, weights, node, ends_in_mark), edges)
+                gap = gaps[place]
                 child.interval = (gap, gap)
                 for inner in _below(child):
                     inner.interval = (gap, gap)
@@ -103,14 +106,22 @@ def _tree(marks: Sequence[Mark], places: Sequence[int], count: int) -> _Node:
     return root
 
 
-def _run_of(
-    inside: np.ndarray, at_least: np.ndarray, parent: _Node, child: _Node, taken: np.ndarray
-) -> tuple[int, int]:
+def _place_elements(
+    elements: Sequence[_Node], parent: _Node, shares: np.ndarray, of_source: np.ndarray, of_target: np.ndarray
+) -> None:
+    """The longest first, each apart from those before it."""
+    taken = np.zeros(len(shares), dtype=bool)
+    for child in sorted(elements, key=lambda e: e.content[0] - e.content[1]):
+        inside = shares[:, child.content[1]] - shares[:, child.content[0]]
+        at_least = of_target | ~of_source[slice(*child.content)].any()  # around a word, if it was
+        child.interval = _run_of(inside, at_least, parent, taken)
+        taken[slice(*child.interval)] = True
+
+
+def _run_of(inside: np.ndarray, at_least: np.ndarray, parent: _Node, taken: np.ndarray) -> tuple[int, int]:
     """The run of free target units inside the parent with the greatest sum of 2p − 1, or else the one unit
     with the greatest p. Units that are not among `at_least` add nothing by themselves."""
     low, high = parent.interval
-    if child.content == parent.content and not taken[low:high].any():
-        return low, high
     best, best_sum, start, running = (low, low), 0.0, low, 0.0
     strongest, most = (low, low), (False, -1.0)
     for unit in range(low, high):
@@ -128,7 +139,11 @@ def _run_of(
     return best if best_sum > 0 else strongest
 
 
-def _gap(mark: Mark, right: int, weights: np.ndarray, parent: _Node, ends_in_mark: bool) -> int:
+def _is_glued_right(mark: Mark) -> bool:
+    return mark.space_after is False and mark.space_before is not False
+
+
+def _gap(right: int, glued_right: bool, weights: np.ndarray, parent: _Node, ends_in_mark: bool) -> int:
     """The gap for a span between the source units `right` − 1 and `right`."""
     low, high = parent.interval
     first, last = parent.content
@@ -138,16 +153,16 @@ def _gap(mark: Mark, right: int, weights: np.ndarray, parent: _Node, ends_in_mar
         return high
     if ends_in_mark and right == weights.shape[1] - 1 and high == len(weights):
         return high - 1
-    glued_right = mark.space_after is False and mark.space_before is not False
     unit = right if glued_right else right - 1
     return low + int(weights[low:high, unit].argmax()) + (not glued_right)
 
 
-def _out_of(gap: int, elements: Sequence[_Node]) -> int:
+def _out_of(gap: int, edges: Sequence[tuple[int, int]]) -> int:
     """The nearest edge, if the gap is inside an element that the span was not in."""
-    for start, end in (element.interval for element in elements):
-        if start < gap < end:
-            return start if gap - start < end - gap else end
+    before = bisect_left(edges, (gap, gap)) - 1
+    start, end = edges[before] if before >= 0 else (gap, gap)
+    if start < gap < end:
+        return start if gap - start < end - gap else end
     return gap
 
 

@@ -2,7 +2,7 @@
 
     source ─ find ─▶ spans                                         `spans.py`
     source ─ cut ──▶ text without them ─▶ model ─▶ translation
-    translation, spans, weights ─ restore ─▶ text with all of them  `place.py` says where
+    translation, spans, weights ─ restore ─▶ text with all of them  `placement.py` says where
                                     │
                                     └─ verified: the same spans, each as often; tags nested if they were
 
@@ -12,7 +12,7 @@ writes is searched for spans again; if they are not those of the source, the nex
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,6 +28,8 @@ Protection = Literal["copied", "placed", "appended"]
 """`copied`: the model carried everything over by itself; `placed`: it was put where the attention says;
 `appended`: no place was safe, so the spans stand at the end."""
 
+_MOST_UNITS = 1024
+"""Of a text whose words nothing is known about but their order."""
 _GLUED_MARKS = frozenset(".,;:!?)]}»”")
 _TRIGGERS = str.maketrans(dict.fromkeys("<>{}%$&@/\\:#€£¥+-.,'’0123456789", None))
 """Without these characters no span of any kind can begin or go on."""
@@ -70,12 +72,9 @@ class _Left:
 
     parts: list[str] = field(default_factory=list)
     length: int = 0
+    place: int = 0
+    """The end of the last word."""
     after_span: bool = False
-
-    @property
-    def place(self) -> int:
-        """The end of the last word."""
-        return self.length - (len(self.parts[-1]) - len(self.parts[-1].rstrip()) if self.parts else 0)
 
     def add(self, segment: str, separates: bool) -> None:
         """What follows a span: one space of two goes, the space before a full stop goes, and a span without
@@ -92,8 +91,10 @@ class _Left:
             elif separates and last.isalnum() and segment[0].isalnum():
                 segment = f" {segment}"
         if segment:
-            self.parts.append(nfc(segment))
-            self.length += len(self.parts[-1])
+            part = nfc(segment)
+            self.parts.append(part)
+            self.place = self.length + len(part.rstrip())
+            self.length += len(part)
 
 
 def carried(protected: Protected, translation: str) -> bool:
@@ -125,6 +126,7 @@ def _ways(
 ) -> Iterator[tuple[str, Protection]]:
     marks, source_units, target_units = protected.marks, units(protected.text), units(translation)
     if weights is None or weights.shape != (len(target_units), len(source_units)):
+        source_units, target_units = _joined(source_units), _joined(target_units)
         weights = _same_order(len(target_units), len(source_units))
     placed = arrange(marks, (protected.text, source_units), (translation, target_units), weights)
     for spaced in (False, True):
@@ -132,6 +134,16 @@ def _ways(
     at_end = " ".join(mark.span.text for mark in marks)
     yield f"{translation} {at_end}".strip(), "appended"
     yield f"{translation.translate(_TRIGGERS)} {at_end}".strip(), "appended"
+
+
+def _joined(places: Sequence[Place]) -> Sequence[Place]:
+    """Neighbours as one in texts that are longer than any model reads, so that no text takes steps and memory
+    like the square of its length."""
+    many = -(-len(places) // _MOST_UNITS)
+    if many <= 1:
+        return places
+    groups = (places[at : at + many] for at in range(0, len(places), many))
+    return [(group[0][0], group[-1][1]) for group in groups]
 
 
 def _same_order(targets: int, sources: int) -> np.ndarray:

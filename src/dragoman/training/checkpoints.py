@@ -39,6 +39,7 @@ class Keeper:
         self.log.cut_metrics(self.training.progress.metrics_bytes)
         if not self.crew.decide(self._restore_best):
             self.training.progress.best, self.training.progress.stale = None, 0
+        self.crew.decide(lambda: self._prune(last=False))  # the last save may have been cut short before this
 
     def _newest(self) -> str | None:
         if not checkpoint.names(self.root):
@@ -98,6 +99,10 @@ class Keeper:
         checkpoint.save(self.root, name, tensors, self.training.state())
         if progress.best is not None and progress.best.name == name:
             write_best(self.run.directory, to_dict(progress.best))
+        self._prune(last)
+
+    def _prune(self, last: bool) -> None:
+        """Remove the checkpoints that are no longer needed."""
         bests = self._bests()
         if bests is not None:
             checkpoint.prune(self.root, self.config.keep, {*bests, *self._regular(last)})

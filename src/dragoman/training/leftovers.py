@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.files import remove_unfinished
+from dragoman.unfinished import hidden_part
 
-_NAMES = re.compile(
-    r"\..+\.[0-9a-f]{8}\.unfinished|\..+\.replaced"  # unfinished.py
-    r"|\.unfinished-\w+|\..+\.(creating|exporting|new)|\..+\.\d+\.part"  # versions before it
-    r"|\.(saving|removing)-.+"  # checkpoints
-)
+_ENDS = r"[0-9a-f]{8}\.unfinished|replaced"  # unfinished.py
+_ENDS += r"|creating|exporting|new|\d+\.part"  # versions before it
+_NAMES = re.compile(rf"\..+\.({_ENDS})|\.unfinished-\w+|\.(saving|removing)-.+", re.DOTALL)
+"""The last two are of caches of earlier versions, and of checkpoints."""
 _LOCK, _REPLACED = "lock", ".replaced"
 
 
@@ -25,9 +25,10 @@ def is_leftover(path: Path) -> bool:
 
 def find_leftovers(directory: Path) -> list[Path]:
     """Unfinished files and directories in a directory and beside it that no process holds."""
-    beside = directory.resolve().parent
-    mine = re.compile(rf"\.{re.escape(directory.resolve().name[:100])}\..+")
-    own = (entry for entry in _entries(beside) if mine.fullmatch(entry.name))
+    whole = directory.resolve()
+    names = "|".join(re.escape(name) for name in {whole.name, hidden_part(whole.name)})
+    mine = re.compile(rf"\.({names})\.({_ENDS})")
+    own = (entry for entry in _entries(whole.parent) if mine.fullmatch(entry.name))
     found = [entry for entry in (*own, *_below(directory)) if is_leftover(entry)]
     return [entry for entry in found if not _held(entry)]
 

@@ -61,6 +61,14 @@ def test_known_layouts_are_read(
     assert read(tmp_path, name, content, kind, **fields) == expected
 
 
+@pytest.mark.parametrize("starts", ["[2]", "[2, 0, 0]", "[]", "null", "2", '"20"', '{"0": 2, "1": 0}'])
+def test_every_answer_has_its_start(tmp_path: Path, starts: str) -> None:
+    answers = f'{{"text": ["b", "a"], "answer_start": {starts}}}'
+    line = f'{{"question": "q", "context": "a b", "answers": {answers}}}\n'
+    with pytest.raises(UserError, match=r"q.jsonl:1: 'answers': .* as many entries in answer_start as in"):
+        read(tmp_path, "q.jsonl", line, "span")
+
+
 def test_squad(tmp_path: Path) -> None:
     answers = [{"text": "in Rome", "answer_start": 6}]
     paragraph = {"context": "It is in Rome.", "qas": [{"id": "7", "question": "Where?", "answers": answers}]}

@@ -223,8 +223,13 @@ def _answers(value: object, record: Record, field: str, where: str) -> list[Answ
     """{"text": [...], "answer_start": [...]}, a list of {"text", "answer_start"}, or a text beside a field
     `start`."""
     if isinstance(value, dict) and isinstance(value.get("text"), list):
-        starts = value.get("answer_start") or []
-        value = [{"text": t, "answer_start": s} for t, s in zip(value["text"], starts, strict=False)]
+        texts, starts = value["text"], value.get("answer_start") or []
+        if not isinstance(starts, list) or len(starts) != len(texts):
+            raise UserError(
+                f"{where}: '{field}': expected as many entries in answer_start as in text, found "
+                f"{starts!r:.40} for {len(texts)}"
+            )
+        value = [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
     if isinstance(value, str):
         value = [{"text": value, "answer_start": record.get("start", record.get("answer_start"))}]
     if not isinstance(value, list):

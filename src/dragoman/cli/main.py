@@ -40,16 +40,7 @@ from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
 from dragoman.cli.verify import verify
 from dragoman.errors import UserError, is_out_of_memory, missing_extra
-
-EXTRA_OF = {
-    "torch": "train",
-    "jaxtyping": "train",
-    "babel": "demo",
-    "pyarrow": "parquet",
-    "matplotlib": "plots",
-    "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
-}
+from dragoman.extras import EXTRA_OF
 
 _OUT_OF_MEMORY = (
     "out of memory: lower train.batch_tokens or --batch-tokens, take a smaller model, or free some memory"

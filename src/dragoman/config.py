@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from dragoman.errors import UserError, shown
+from dragoman.errors import UserError, no_such_file, shown
 from dragoman.plain import DEEPEST, parse_yaml, read_yaml
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         data = read_yaml(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise no_such_file(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if data is None:

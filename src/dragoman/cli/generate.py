@@ -1,5 +1,6 @@
 """`dragoman generate`: a language model goes on from a prompt."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,8 @@ import typer
 from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
+
+_ASK = "Type how the text begins and press Enter; an empty line lets the model begin."
 
 
 def generate(
@@ -47,7 +50,8 @@ def generate(
     generator = Run.open(run).generator(checkpoint, device)
     numbers = {"beam": beam, "n_best": n_best, "temperature": temperature, "top_p": top_p, "seed": seed}
     search = with_changes(generator.search, method, fields or [], **numbers)
-    wanted = input_lines(prompts, input) if prompts or input else [""]
+    asked = bool(prompts or input) or sys.stdin.isatty()
+    wanted = input_lines(prompts, input, _ASK, blank=True) if asked else [""]
     with open_output(output) as write:
         for prompt in wanted:
             if lines > 1:

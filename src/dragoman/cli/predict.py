@@ -1,6 +1,7 @@
 """`dragoman predict`: what a fine-tuned run says about text."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,15 +87,30 @@ def _from_stdin(task: "TaskConfig") -> Iterator["Example"]:
     from dragoman.data.labelled.example import Example
 
     needed = {"pair": 2, "similarity": 2, "span": 2}.get(task.kind, 1)
-    for number, line in enumerate(input_lines(None, None), start=1):
+    for number, line in enumerate(input_lines(None, None, _asked(task.kind)), start=1):
         where = f"standard input:{number}"
         texts = line.split() if task.kind == "tag" else [text.strip() for text in line.split("\t")]
         right = len(texts) >= 3 if task.kind == "choice" else task.kind == "tag" or len(texts) == needed
         if not right or not texts or not all(texts):
             wanted = {"choice": "a beginning and two or more choices", "tag": "words"}.get(task.kind)
             wanted = wanted or ("two texts" if needed == 2 else "a text")
-            raise UserError(f"{where}: expected {wanted}, tabs between them, found {line!r:.60}")
+            told = f"expected {wanted}, tabs between them, found {line!r:.60}"
+            if sys.stdin.isatty():  # somebody types, and can try again
+                print(told, file=sys.stderr)
+                continue
+            raise UserError(f"{where}: {told}")
         yield Example(tuple(texts), None, where)
+
+
+def _asked(kind: str) -> str:
+    wanted = {
+        "pair": "two texts with a tab between them",
+        "similarity": "two texts with a tab between them",
+        "span": "a question, a tab and the text with the answer",
+        "choice": "a beginning and its possible endings with tabs between them",
+        "tag": "a sentence, its words with spaces between them",
+    }.get(kind, "a text")
+    return f"Type {wanted}, and press Enter."
 
 
 def _print_metrics(examples: list["Example"], predictor: Any, output: Path | None) -> None:

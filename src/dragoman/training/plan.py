@@ -16,7 +16,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
-from dragoman.errors import UserError
+from dragoman.errors import UserError, no_such_file
 from dragoman.learning import learning_of, named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
@@ -235,7 +235,7 @@ def _as_file(source: Source) -> str:
     if isinstance(source, Mapping):
         raise UserError("a configuration given as a mapping has to be the only source")
     if not os.path.exists(source):  # noqa: PTH110 (a text that is too long for a name is no file either)
-        raise UserError(f"{source}: there is no such file")
+        raise no_such_file(source)
     return str(source)
 
 

@@ -33,20 +33,9 @@ def main_that_raises(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> N
     command.main()
 
 
-def test_help_names_every_command_with_a_line() -> None:
-    done = run_dragoman("--help")
-    assert done.returncode == 0 and done.stderr == ""
-    lines = done.stdout.split("Commands:")[1].splitlines()
-    described = {
-        line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ") and line.split()
-    }
-    assert [name for name in described if name in COMMANDS] == COMMANDS
-    assert all(described[name] for name in COMMANDS)
-
-
 def test_no_arguments_is_help() -> None:
     done = run_dragoman()
-    assert "Commands:" in done.stdout + done.stderr
+    assert "Look inside:" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)

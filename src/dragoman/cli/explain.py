@@ -50,7 +50,9 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="Page to write: one file, to be opened in a browser.")
     ] = None,
-    figure: Annotated[Picture, typer.Option(help="What the picture shows.")] = Picture.alignment,
+    figure: Annotated[
+        Picture, typer.Option(metavar="NAME", help=f"What the picture shows: {', '.join(Picture)}.")
+    ] = Picture.alignment,
     attention: Annotated[
         Looking | None, typer.Option(help="encoder, decoder or cross; cross by default.")
     ] = None,

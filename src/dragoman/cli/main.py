@@ -26,6 +26,7 @@ from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
+from dragoman.cli.help import Command, Commands
 from dragoman.cli.import_model import import_model
 from dragoman.cli.predict import predict
 from dragoman.cli.pretrain import pretrain
@@ -48,10 +49,10 @@ _OUT_OF_MEMORY = (
 
 app = typer.Typer(
     name="dragoman",
+    cls=Commands,
     help="From parallel text to a translator you own.",
-    epilog="Start with:  dragoman demo",
+    epilog="Start with:    dragoman demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # what is not a UserError is a bug, and keeps its plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
@@ -61,8 +62,26 @@ for command in (
     *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
     *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
-    app.command()(command)
-app.command("import")(import_model)
+    app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_model)
+
+
+@app.command("help", hidden=True)
+def help_command(
+    context: typer.Context,
+    command: Annotated[str | None, typer.Argument(help="Name of a command.")] = None,
+) -> None:
+    """Explain dragoman, or one of its commands."""
+    whole = context.parent
+    assert whole is not None
+    if command is None:
+        typer.echo(whole.get_help())
+        return
+    assert isinstance(whole.command, Commands)
+    _, found, _ = whole.command.resolve_command(whole, [command])
+    assert found is not None
+    with found.make_context(command, [], parent=whole, resilient_parsing=True) as inner:
+        typer.echo(found.get_help(inner))
 
 
 def _print_version(asked: bool) -> None:
@@ -74,7 +93,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", "-v", "-V", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """From parallel text to a translator you own."""

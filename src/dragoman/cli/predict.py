@@ -22,24 +22,24 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Run directory of a fine-tuned network.")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Files as for finetune, with labels or without; else lines of standard input."),
+        typer.Argument(help="Files as for finetune, with or without labels; standard input by default."),
     ] = None,
     output: OutputOrOut = None,
-    format: Annotated[str, typer.Option(help="tsv or jsonl.")] = "tsv",
+    format: Annotated[str, typer.Option(help="Output format: tsv or jsonl.")] = "tsv",
     fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Where the texts stand, such as task.text=3.")
+        list[str] | None, typer.Option("--set", help="Set a column, such as task.text=3.")
     ] = None,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="The files have labels: say how good it is, and no more.")
+        bool, typer.Option("--metrics", help="Print metrics on labelled files instead of predictions.")
     ] = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Print a prediction for every example, in their order.
+    """Print predictions of a fine-tuned run, with probabilities; or its metrics.
 
-    tsv: label, probability, text; instead of a label the score, the tags of the words, or the answer and its
-    place in the context. jsonl: the same with all probabilities. From standard input: one text a
-    line, two texts with a tab between them, the words of a line for tag.
+    tsv: label, probability, text; for other tasks the score, the tags of the words, or the answer with its
+    place in the context. jsonl: also all probabilities. Standard input: one text a line; two texts with a
+    tab between them for pairs; words with spaces between them for tag.
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks

@@ -50,7 +50,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about a mistyped word: what it looks like, or nothing."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
@@ -58,7 +58,7 @@ _MOST_NAMES = 10_000
 """In a directory that is searched for a similar name."""
 
 
-def no_such_file(path: str | os.PathLike[str]) -> UserError:
+def no_such_file(path: str | os.PathLike[str], kind: str = "file") -> UserError:
     """The error for a file that is not there; it names one beside it that is called almost the same."""
     folder, name = os.path.split(os.fspath(path))
     try:
@@ -66,4 +66,4 @@ def no_such_file(path: str | os.PathLike[str]) -> UserError:
     except OSError:
         names = []
     advice = did_you_mean(name, names) if name and len(names) <= _MOST_NAMES else ""
-    return UserError(f"{path}: there is no such file{advice}")
+    return UserError(f"{path}: there is no such {kind}{advice}")

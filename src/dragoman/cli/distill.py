@@ -45,7 +45,7 @@ def distill(
     from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
-    from dragoman.models.presets import PRESETS
+    from dragoman.models.presets import PRESETS, unknown_preset
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
     from dragoman.training.api import execute
@@ -57,7 +57,7 @@ def distill(
     if not names:
         raise UserError("distill: give the run directory of at least one teacher")
     if student not in PRESETS:
-        raise UserError(f"--student: '{student}' is not known; presets are {', '.join(PRESETS)}")
+        raise unknown_preset(student, "--student")
     teachers = [Run.open(Path(name)) for name in names]
     teacher = teachers[0]
     target = out or beside(teacher.directory, "-student")

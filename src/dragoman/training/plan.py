@@ -23,6 +23,7 @@ from dragoman.learning.task_plan import completed_task, prepare_for_task
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
+from dragoman.runs.given import check_given
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate
@@ -154,6 +155,7 @@ def make_config(
     if plain.get("task") is not None:
         return resolve(completed_task(given, plain, data, missing, _brings_model(assignments)), assignments)
     if missing:
+        check_given(plain)
         display.stage("reading the corpus", 0, None)
         train = plain.get("train")
         asked = train if isinstance(train, Mapping) else {}

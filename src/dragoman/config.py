@@ -6,7 +6,6 @@ never names code. Every error says which field it is about, and what was found t
 
 import contextlib
 import dataclasses
-import difflib
 import math
 import types
 import typing
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from dragoman.errors import UserError, shown
+from dragoman.errors import UserError, did_you_mean, no_such_file, shown
 from dragoman.plain import DEEPEST, parse_yaml, read_yaml
 
 T = TypeVar("T")
@@ -81,11 +80,7 @@ def from_dict(cls: type[T], data: object, where: str = "") -> T:
     if not isinstance(data, Mapping):
         raise UserError(f"{label}: expected a mapping of fields, found {shown(data)}")
     known = typing.get_type_hints(cls)
-    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
-    for key in data:
-        if key not in fields:
-            name = key if isinstance(key, str) and len(key) <= _LONGEST_NAME else shown(key)
-            raise UserError(f"{_dotted(where, name)}: unknown field{_suggest(name, fields)}")
+    fields = _known_fields(cls, data, where)
     values = {key: _convert(known[key], value, _dotted(where, key)) for key, value in data.items()}
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -95,6 +90,37 @@ def from_dict(cls: type[T], data: object, where: str = "") -> T:
         return cls(**values)
     except UserError as error:
         raise UserError(f"{_dotted(where, str(error))}") from None
+
+
+def check_given(cls: type, data: Mapping[Any, Any], where: str = "") -> None:
+    """Check names and types of the fields that are given; not what is missing, nor what goes together.
+    So mistakes are found before the rest of a configuration is chosen."""
+    known = typing.get_type_hints(cls)
+    _known_fields(cls, data, where)
+    for key, value in data.items():
+        inner = _dataclass_of(known[key])
+        if inner is not None and isinstance(value, Mapping):
+            check_given(inner, value, _dotted(where, key))
+        else:
+            _convert(known[key], value, _dotted(where, key))
+
+
+def _known_fields(cls: type, data: Mapping[Any, Any], where: str) -> dict[str, "dataclasses.Field[Any]"]:
+    """The fields of a dataclass; a key of `data` that is none of them is an error."""
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
+    for key in data:
+        if key not in fields:
+            name = key if isinstance(key, str) and len(key) <= _LONGEST_NAME else shown(key)
+            raise UserError(f"{_dotted(where, name)}: unknown field{_suggest(name, fields)}")
+    return fields
+
+
+def _dataclass_of(hint: Any) -> type | None:
+    """The dataclass that a hint names, also beside None."""
+    for option in (hint, *typing.get_args(hint)):
+        if isinstance(option, type) and dataclasses.is_dataclass(option):
+            return option
+    return None
 
 
 def to_dict(config: object) -> dict[str, Any]:
@@ -111,7 +137,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         data = read_yaml(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise no_such_file(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if data is None:
@@ -173,7 +199,8 @@ def _convert(hint: Any, value: object, where: str) -> Any:
     if origin is typing.Literal:
         if value not in args:
             options = ", ".join(str(a) for a in args)
-            raise UserError(f"{where}: expected one of {options}, found {shown(value)}")
+            advice = did_you_mean(value, map(str, args)) if isinstance(value, str) else ""
+            raise UserError(f"{where}: expected one of {options}, found {shown(value)}{advice}")
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
@@ -220,7 +247,4 @@ def _dotted(where: str, key: str) -> str:
 
 
 def _suggest(key: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(key, list(known), n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known fields are {', '.join(known)}"
+    return did_you_mean(key, known) or f"; known fields are {', '.join(known)}"

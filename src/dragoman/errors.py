@@ -1,7 +1,11 @@
 """The mistakes that a person can mend. Everything else that is raised is a bug in dragoman."""
 
 import errno
+import os
 import reprlib
+from collections.abc import Iterable
+
+from dragoman.extras import install_command
 
 
 class UserError(ValueError):
@@ -25,9 +29,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def missing_extra(module: str, extra: str, purpose: str) -> UserError:
     """The error to raise where an optional dependency is not installed."""
-    return UserError(
-        f"{purpose} needs the package '{module}': install it with  pip install 'dragoman[{extra}]'"
-    )
+    return UserError(f"{purpose} needs the package '{module}': install it with  {install_command(extra)}")
 
 
 def shown(value: object, width: int = 60) -> str:
@@ -42,3 +44,26 @@ def shown(value: object, width: int = 60) -> str:
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxset = 6, 20, 40, 40, 40
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 1000
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a mistyped word: what it looks like, or nothing."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+_MOST_NAMES = 10_000
+"""In a directory that is searched for a similar name."""
+
+
+def no_such_file(path: str | os.PathLike[str], kind: str = "file") -> UserError:
+    """The error for a file that is not there; it names one beside it that is called almost the same."""
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        names = [entry.name for entry in os.scandir(folder or ".")]
+    except OSError:
+        names = []
+    advice = did_you_mean(name, names) if name and len(names) <= _MOST_NAMES else ""
+    return UserError(f"{path}: there is no such {kind}{advice}")

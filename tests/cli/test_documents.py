@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.conftest import OTHER, SETTINGS
+from dragoman.cli.file_names import documents_among
 from dragoman.cli.main import app
 from dragoman.data.documents import open_document
+from dragoman.errors import UserError
 from dragoman.text.spans import DEFAULT_KINDS, find
 
 SMALL = {"model.num_layers": 1, "model.num_heads": 2, "model.ff_dim": 64}
@@ -84,7 +86,7 @@ def test_languages_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         ([], r"name it with --out"),
-        (["--out", "x.po", "--json", "--align"], r"--json, --align: not for a document"),
+        (["--out", "x.po", "--json", "--align"], r"--json, --align: cannot be used with a document"),
     ],
 )
 def test_what_does_not_fit_is_refused(run: Path, tmp_path: Path, options: list[str], message: str) -> None:
@@ -94,8 +96,59 @@ def test_what_does_not_fit_is_refused(run: Path, tmp_path: Path, options: list[s
     assert re.search(message, str(result.exception))
 
 
-def test_a_name_that_is_no_file_is_a_text(run: Path) -> None:
+def test_a_sentence_with_a_suffix_is_a_text(run: Path) -> None:
     assert command("translate", run, "there is no such file.po").exit_code == 0
+
+
+def test_several_documents_go_into_a_directory(run: Path, tmp_path: Path) -> None:
+    for name in ("a.po", "b.html"):
+        (tmp_path / name).write_text(PO if name == "a.po" else "<p>the red cat</p>\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    result = command("translate", run, tmp_path / "a.po", tmp_path / "b.html", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in out.iterdir()) == ["a.po", "b.html"]
+    assert (out / "b.html").read_text().startswith("<p>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["real.docx", "--out", "x.docx"], r"real.docx: Word files are not supported; save it as"),
+        (["gide.po", "--out", "x.po"], r"gide.po: there is no such file; did you mean 'guide.po'\?"),
+        (["sub/none.xyz"], r"sub/none.xyz: there is no such file; a text that looks like a file name can be"),
+        (["a.en"], r"a.en: not a document .*use  --input a.en"),
+        (["guide.po", "other.po", "--out", "x.po"], r"--out x.po: several documents .* into a directory"),
+        (["guide.po", "guide.po", "--out", "."], r"--out \.: this would replace guide.po itself"),
+        (["guide.po", "--out", "guide.po"], r"would replace guide.po itself"),
+        (["guide.po", "a red cat", "--out", "x.po"], r"a document and a text \('a red cat'\)"),
+        (["a red cat", "--out", "x.po"], r"--out x.po: sentences are written one a line"),
+        (["--input", "pairs.tsv"], r"--input pairs.tsv: a line of this file is not a sentence; .* document"),
+        (["--input", "pairs.csv.gz"], r"--input pairs.csv.gz: a line of this table is not a sentence"),
+        (["--input", "real.docx"], r"real.docx: Word files are not supported"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_a_file_is_never_translated_as_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    """Each mistake is told before a run is opened, so there is none here."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("real.docx", "guide.po", "other.po", "a.en", "pairs.tsv"):
+        Path(name).write_text(PO)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    result = command("translate", "run", *arguments)
+    assert isinstance(result.exception, UserError)
+    assert re.search(message, str(result.exception)), result.exception
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello.", "and/or", "see https://example.org/a.html", "https://example.org/a.html", "3.14"]
+)
+def test_what_is_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert documents_among([text], None) == []
 
 
 def test_an_export_translates_documents_too(run: Path, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_the_readme_names_every_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "--help"], capture_output=True, text=True, check=True
     )
-    commands = re.findall(r"^  ([a-z-]+) {2,}\S", done.stdout.split("Commands:")[1], re.MULTILINE)
+    commands = re.findall(r"^  ([a-z-]+) {2,}\S", done.stdout.split("Train:")[1], re.MULTILINE)
     readme = (ROOT / "README.md").read_text("utf-8")
     assert len(commands) >= 8
     assert [name for name in commands if f"| `dragoman {name}" not in readme] == []

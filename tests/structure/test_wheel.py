@@ -1,4 +1,4 @@
-"""What a person gets from `pip install 'dragoman[demo]'`: the wheel alone, in an empty environment."""
+"""What a person gets from the wheel with the extra `demo`: the wheel alone, in an empty environment."""
 
 import os
 import re

@@ -3,6 +3,9 @@
 import builtins
 import io
 import json
+import re
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,8 @@ SAMPLE = Sample("a house", "ein Haus", "das [bold]Haus[/bold]")
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    display = Plain()
+    clock = iter(datetime(2026, 5, 9, 12, 0, second) for second in (1, 2, 2, 3))
+    display = Plain(lambda: next(clock))
     display.table("Plan", [("model", "tiny"), ("batch", "4,096")])
     display.stage("encode", 10, 100)
     display.stage("encode", 20, 100)
@@ -34,14 +38,27 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "Plan",
         "  model  tiny",
         "  batch  4,096",
-        "encode …",
-        "update 1200/5000  epoch 3  loss 2.500  ppl 9.25  rate 1.50e-04  15.2k tok/s  left 2:05",
-        "valid at 1200  loss 2.250  ppl 9.49  accuracy 51.2%  forced 2.200 free 3.100  BLEU 31.2  chrF 55.5"
-        "  exact 12.5  (best so far)",
+        "2026-05-09 12:00:01  splitting the text into pieces …",
+        "2026-05-09 12:00:02  update 1200/5000  epoch 3  loss 2.500  ppl 9.25  lr 1.50e-04  15.2k tok/s"
+        "  left 2:05",
+        "2026-05-09 12:00:03  valid at 1200  loss 2.250  ppl 9.49  accuracy 51.2%  forced 2.200 free 3.100"
+        "  BLEU 31.2  chrF 55.5  exact 12.5  (best so far)",
         "    source     a house",
         "    reference  ein Haus",
         "    output     das [bold]Haus[/bold]",
+        "    (train.samples=0 leaves the samples out)",
     ]
+
+
+def test_a_pipe_is_not_flooded(capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers of updates come every five seconds, and the last in any case."""
+    seconds = [0, 0, 1, 4, 5, 5, 6, 6]
+    clock = iter(datetime(2026, 5, 9, 12, 0, second) for second in seconds)
+    display = Plain(lambda: next(clock))
+    for update in (10, 20, 30, 40, 50):
+        display.status(replace(STATUS, update=update, total=50))
+    shown = re.findall(r"12:00:(\d\d)  update (\d+)", capsys.readouterr().out)
+    assert shown == [("00", "10"), ("05", "40"), ("06", "50")]
 
 
 def test_a_terminal_shows_bar_numbers_and_samples() -> None:
@@ -58,7 +75,7 @@ def test_a_terminal_shows_bar_numbers_and_samples() -> None:
     display.close()
     display.close()
     shown = screen.getvalue()
-    for text in ("encode", "tiny", "update 1,200/5,000", "2.500", "15.2k tok/s", "left 2:05", "BLEU 31.2"):
+    for text in ("splitting", "tiny", "update 1,200/5,000", "2.500", "15.2k tok/s", "left 2:05", "BLEU 31.2"):
         assert text in shown
     assert "das [bold]Haus[/bold]" in shown
     assert "[not markup]" in shown
@@ -141,5 +158,5 @@ def test_without_tensorboard_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
         return real(name, *args, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"pip install 'dragoman\[tensorboard\]'"):
+    with pytest.raises(UserError, match=r"pip install .*\[tensorboard\]"):
         open_tensorboard(tmp_path)

@@ -15,15 +15,17 @@ def align(
     ],
     output: Output = None,
     gold: Annotated[
-        Path | None, typer.Option(help="Links by hand (0-0 1p2); prints the alignment error rate.")
+        Path | None, typer.Option(help="Hand-made links (0-0 1p2); prints the alignment error rate.")
     ] = None,
     gold_first: FirstWord = 0,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 2048,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 2048,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Print word alignments as 0-0 1-2, one line a pair, read off the model's attention: by the head that was
-    trained to align, where there is one."""
+    """Print word alignments of given translations, from the model's attention.
+
+    One line for each pair, as 0-0 1-2. If the model has a head that was trained to align, that head is used.
+    """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
     from dragoman.data.alignment.links import pharaoh

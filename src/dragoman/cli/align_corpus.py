@@ -18,13 +18,15 @@ def align_corpus(
     output: Output = None,
     gold: Annotated[
         Path | None,
-        typer.Option(help="Links by hand (0-0 1p2) of the first pairs; prints the alignment error rate."),
+        typer.Option(help="Hand-made links (0-0 1p2) of the first pairs; prints the alignment error rate."),
     ] = None,
     gold_first: FirstWord = 0,
-    iterations: Annotated[int, typer.Option(min=1, help="Steps of EM.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="EM iterations.")] = 5,
 ) -> None:
-    """Print word alignments as 0-0 1-2, one line a pair: what data.train[].alignment takes. No model is
-    needed; the more text, the better the links."""
+    """Learn word alignments from a parallel corpus, without a model.
+
+    Prints one line for each pair, as 0-0 1-2: the format of data.train[].alignment. More text gives better
+    links."""
     from dragoman.cli.output import open_output
     from dragoman.data.alignment import CorpusAligner
     from dragoman.data.alignment.links import pharaoh

@@ -10,19 +10,21 @@ from dragoman.errors import UserError
 
 def average(
     run: RunDirectory,
-    last: Annotated[int | None, typer.Option(metavar="N", help="Of the newest N checkpoints.")] = None,
+    last: Annotated[int | None, typer.Option(metavar="N", help="Average the newest N checkpoints.")] = None,
     best: Annotated[
-        int | None, typer.Option(metavar="N", help="Of the N that were best on the validation set.")
+        int | None, typer.Option(metavar="N", help="Average the N best on the validation set.")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the new checkpoint.  [default: average-last-N]")
     ] = None,
-    device: Annotated[str, typer.Option(help="To validate on: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device for validation: auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Average checkpoints of a run into a new one, which becomes its best if it is better.
+    """Average the weights of several checkpoints into a new one.
 
-    A run keeps train.keep checkpoints: set that to N when you train. Translate with any checkpoint by
-    --checkpoint NAME.
+    It becomes the best checkpoint of the run if it validates better.
+
+    A run keeps train.keep checkpoints; set this to N or more when you train. To translate with a
+    certain checkpoint, use --checkpoint NAME.
     """
     if (last is None) == (best is None):
         raise UserError("average: give either --last N or --best N")
@@ -42,7 +44,7 @@ def average(
     if found.metrics:
         typer.echo(validation_line(found.update, found.metrics, found.better))
     else:
-        typer.echo("there is no validation set here, so nobody knows whether it is better")
+        typer.echo("the validation set is not here, so it was not compared with the others")
     if found.better:
         before = f", before {found.before.value:.4g} by {found.before.name}" if found.before else ""
         typer.echo(f"it is the best checkpoint of the run now{before}")

@@ -10,15 +10,13 @@ from dragoman.errors import UserError
 
 
 def back_translate(
-    run: Annotated[
-        Path, typer.Argument(help="Run of the reverse direction: from your target language to your source.")
-    ],
+    run: Annotated[Path, typer.Argument(help="Run for the reverse direction (target to source).")],
     mono: Annotated[Path, typer.Argument(help="Text in your target language, one sentence a line.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the synthetic source, line by line.")],
-    tag: Annotated[
-        str, typer.Option(help="Text put before each synthetic sentence, with a space, such as '<BT>'.")
-    ] = "",
-    sample: Annotated[bool, typer.Option("--sample", help="Draw translations instead of searching.")] = False,
+    tag: Annotated[str, typer.Option(help="Tag before each synthetic sentence, such as '<BT>'.")] = "",
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Sample translations instead of beam search.")
+    ] = False,
     beam: Beam = None,
     also: FurtherRuns = None,
     fields: SearchFields = None,
@@ -26,10 +24,10 @@ def back_translate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Make a parallel corpus from text of the target language.
+    """Translate target-language text back, to train on it (back-translation).
 
-    Line n of OUT belongs to line n of MONO: train with the two files, beside real pairs. Interrupted, the
-    same command goes on where it stopped.
+    Line n of OUT is the translation of line n of MONO. Train on the two files together with real pairs. If
+    it is interrupted, the same command continues where it stopped.
     """
     if sample and beam is not None:
         raise UserError("--sample: a sample has no beam; leave out --beam")
@@ -62,4 +60,4 @@ def back_translate(
             total=total,
         )
     tell(done)
-    typer.echo(f"the pairs are {out} and {mono}; learn from them beside real ones (data.train)")
+    typer.echo(f"the pairs are {out} and {mono}; train on them together with real pairs (data.train)")

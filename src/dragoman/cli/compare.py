@@ -35,41 +35,42 @@ class Counted(StrEnum):
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
     test: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="SOURCE TARGET",
-            help="Test files, or a table of pairs; without it, the test set of the first run.",
+            metavar="FILES",
+            help="Test files: test.en test.de, or a table; by default the test set of the first run.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where to write; .png, .svg and .tsv are added.")] = Path(
-        "lengths"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Name of the files to write; .png, .svg and .tsv are added.")
+    ] = Path("lengths"),
     label: Annotated[
-        list[str] | None, typer.Option(help="Name of a run in its turn; by default its directory's.")
+        list[str] | None,
+        typer.Option(help="Label of a run, in their order; by default its directory name (repeatable)."),
     ] = None,
-    metric: Annotated[Score, typer.Option(help="What is shown for each bucket.")] = Score.bleu,
-    unit: Annotated[Counted, typer.Option(help="What the source's length is counted in.")] = Counted.words,
+    metric: Annotated[Score, typer.Option(help="Metric of each bucket.")] = Score.bleu,
+    unit: Annotated[Counted, typer.Option(help="Unit of the source length.")] = Counted.words,
     edges: Annotated[
         str | None,
-        typer.Option(help="Greatest length of each bucket, as in 5,10,15,20; by default from the data."),
+        typer.Option(help="Upper bounds of the buckets, as in 5,10,15,20; by default from the data."),
     ] = None,
     min_sentences: Annotated[
-        int, typer.Option(min=1, help="In a bucket, where the edges are chosen from the data.")
+        int, typer.Option(min=1, help="Smallest bucket, if the edges come from the data.")
     ] = 30,
     beam: Beam = None,
     alpha: Alpha = None,
     tokenize: BleuTokenizer = "13a",
     lowercase: Lowercase = False,
     bootstrap: Annotated[
-        int, typer.Option(min=0, help="Resamplings for the 95% intervals and p-values; 0 is none.")
+        int, typer.Option(min=0, help="Bootstrap samples for 95% intervals and p-values; 0 disables them.")
     ] = 1000,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Score runs by the length of the source, as a table and a picture."""
+    """Compare runs on a test set by source length, as a table and a plot."""
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.output import output_stem, write_beside

@@ -41,7 +41,9 @@ def corpus(
     ],
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Test file, to be looked for in the corpus; give it twice for source and target."),
+        typer.Option(
+            metavar="FILES", help="Test files, to look for in the corpus: test.en test.de, or a table."
+        ),
     ] = None,
     lines: Annotated[
         Reason | None,

@@ -23,27 +23,29 @@ def distill(
     out: Annotated[
         Path | None, typer.Option(help="The student's run directory.  [default: TEACHER-student]")
     ] = None,
-    beam: Annotated[int, typer.Option(help="Of the teachers' search.")] = 5,
+    beam: Annotated[int, typer.Option(help="Beam size of the teachers.")] = 5,
     keep_original: Annotated[
-        bool, typer.Option("--keep-original", help="Learn from the real pairs too.")
+        bool, typer.Option("--keep-original", help="Train on the real pairs too.")
     ] = False,
     no_train: Annotated[
-        bool, typer.Option("--no-train", help="Make the corpus and the recipe, and stop.")
+        bool, typer.Option("--no-train", help="Write the corpus and the recipe, then stop.")
     ] = False,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens a batch, for the teachers.")] = 2048,
-    checkpoint: Annotated[str, typer.Option(help="Of the teachers: best, last, or a name.")] = "best",
-    device: Annotated[str, typer.Option(help="Of the teachers: auto, cpu or cuda.")] = "auto",
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens in a batch of the teachers.")] = 2048,
+    checkpoint: Annotated[
+        str, typer.Option(help="Checkpoint of the teachers: best, last, or its name.")
+    ] = "best",
+    device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu or cuda.")] = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Train a small model on the translations of a large one.
+    """Train a small model on the translations of a large one (distillation).
 
-    The first teacher's training text is translated into OUT-corpus, with a recipe beside it, then the
-    student is trained in OUT. Interrupted anywhere, the same command goes on.
+    The training text of the first teacher is translated into OUT-corpus, then the student is trained in
+    OUT. If it is interrupted, the same command continues where it stopped.
     """
     from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
-    from dragoman.models.presets import PRESETS
+    from dragoman.models.presets import PRESETS, unknown_preset
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
     from dragoman.training.api import execute
@@ -55,7 +57,7 @@ def distill(
     if not names:
         raise UserError("distill: give the run directory of at least one teacher")
     if student not in PRESETS:
-        raise UserError(f"--student: '{student}' is not known; presets are {', '.join(PRESETS)}")
+        raise unknown_preset(student, "--student")
     teachers = [Run.open(Path(name)) for name in names]
     teacher = teachers[0]
     target = out or beside(teacher.directory, "-student")

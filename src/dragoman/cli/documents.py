@@ -10,22 +10,25 @@ from dragoman.errors import UserError
 _SHOWN = 20
 
 
-def document_among(texts: list[str] | None) -> Path | None:
-    """The file that is meant where the only text is the name of one that can be translated in place."""
-    if not texts or len(texts) != 1 or "\n" in texts[0]:
-        return None
-    path = Path(texts[0])
-    from dragoman.data.documents import SUFFIXES
-
-    return path if path.suffix.lower() in SUFFIXES and path.is_file() else None
-
-
-def translate_file(
-    path: Path,
-    output: Path | None,
+def translate_files(
+    documents: Sequence[tuple[Path, Path]],
     languages: tuple[str, str],
     translate: Callable[[list[str]], Sequence[str]],
     refused: Sequence[str],
+) -> None:
+    """Each document, and the file for its translation."""
+    if refused:
+        names, path = ", ".join(refused), documents[0][0]
+        raise UserError(f"{names}: cannot be used with a document ({path}); leave it out")
+    for path, written in documents:
+        _translate_file(path, written, languages, translate)
+
+
+def _translate_file(
+    path: Path,
+    output: Path,
+    languages: tuple[str, str],
+    translate: Callable[[list[str]], Sequence[str]],
 ) -> None:
     from rich.console import Console
     from rich.progress import Progress
@@ -34,10 +37,6 @@ def translate_file(
     from dragoman.data.documents import open_document
     from dragoman.data.documents.translate import translate_units
 
-    if refused:
-        raise UserError(f"{', '.join(refused)}: not for a document; leave it out, or give --input {path}")
-    if output is None:
-        raise UserError(f"{path}: a document is translated into a file; name it with --out")
     opened = open_document(path, languages)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:

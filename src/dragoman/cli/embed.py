@@ -15,20 +15,22 @@ if TYPE_CHECKING:
 
 def embed(
     run: Annotated[Path, typer.Argument(help="Run directory of any network, trained or imported.")],
-    file: Annotated[Path | None, typer.Argument(help="Text, one a line; without it, standard input.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Text, one a line; standard input by default.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy or .parquet.")] = Path(
         "vectors.npy"
     ),
     layer: Annotated[
-        str, typer.Option(help="all, or a number: 0 are the embeddings, -1 is the last.")
+        str, typer.Option(help="all, or a number: 0 is the embedding layer, -1 the last layer.")
     ] = "-1",
-    pool: Annotated[str, typer.Option(help="mean, first or last: one vector a line; none: all.")] = "mean",
+    pool: Annotated[
+        str, typer.Option(help="One vector for each line (mean, first or last), or none: all of them.")
+    ] = "mean",
     by: Annotated[str, typer.Option(help="With --pool none: piece or word.")] = "piece",
-    batch_tokens: Annotated[int, typer.Option(help="Tokens a batch.")] = 4096,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 4096,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Write contextual vectors of text: of a layer or all, for every line, piece or word."""
+    """Write contextual vectors of text, for each line, piece or word."""
     from dragoman.checkpoint.model import load_network
     from dragoman.learning import learning_of
     from dragoman.models import Network

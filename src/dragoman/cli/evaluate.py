@@ -29,7 +29,10 @@ def evaluate(
     run: RunDirectory,
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Test files; without any, the test set of the run's configuration."),
+        typer.Argument(help="Test files; by default the test set of the run's configuration."),
+    ] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(metavar="FILES", help="The same as FILES, as in other commands.")
     ] = None,
     also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
@@ -38,16 +41,20 @@ def evaluate(
     fields: SearchFields = None,
     tokenize: BleuTokenizer = "13a",
     lowercase: Lowercase = False,
-    bootstrap: Annotated[int, typer.Option(help="Resamplings for the 95% intervals; 0 is none.")] = 1000,
-    name: Annotated[str | None, typer.Option(help="Name of the results; by default the test file's.")] = None,
+    bootstrap: Annotated[
+        int, typer.Option(help="Bootstrap samples for the 95% intervals; 0 disables them.")
+    ] = 1000,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the results; by default the name of the test file.")
+    ] = None,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Translate a test set and print sacreBLEU, chrF and TER. The translations stay in the run.
+    """Print BLEU, chrF and TER of a run on a test set, or the perplexity of a language model.
 
-    A run that has learnt from text: its loss on further text, and its perplexity by piece and by word.
+    The translations and the scores are kept in RUN/evaluation.
     """
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
@@ -60,9 +67,10 @@ def evaluate(
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
 
+    files = [*(files or []), *(test or [])]
     opened = Run.open(run)
     if learning_of(opened.config).learns_from == "text":
-        _print_text(opened, files or [], checkpoint, device)
+        _print_text(opened, files, checkpoint, device)
         return
     translator = open_translator([opened, *map(Run.open, also or [])], checkpoint, device, precision)
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
@@ -70,8 +78,8 @@ def evaluate(
     tests = [SourceConfig(tuple(files))] if files else list(data.test)
     if not tests:
         raise UserError(f"{run}: its configuration names no test set; give the test files after the run")
-    for test in tests:
-        pairs = list(read_pairs(test, data.src_lang, data.tgt_lang))
+    for source in tests:
+        pairs = list(read_pairs(source, data.src_lang, data.tgt_lang))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
@@ -85,8 +93,8 @@ def evaluate(
                 bootstrap=bootstrap,
                 progress=progress,
             )
-        title = name or Path(test.files[0]).name
-        directory = _write(opened, title, found, list(test.files), [str(path) for path in also or []])
+        title = name or Path(source.files[0]).name
+        directory = _write(opened, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
         warn_of_overlap(opened, sources, references)
 

@@ -50,12 +50,16 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="Page to write: one file, to be opened in a browser.")
     ] = None,
-    figure: Annotated[Picture, typer.Option(help="What the picture shows.")] = Picture.alignment,
+    figure: Annotated[
+        Picture, typer.Option(metavar="NAME", help=f"What the picture shows: {', '.join(Picture)}.")
+    ] = Picture.alignment,
     attention: Annotated[
         Looking | None, typer.Option(help="encoder, decoder or cross; cross by default.")
     ] = None,
-    layer: Annotated[int | None, typer.Option(min=1, help="From 1; by default what aligns best.")] = None,
-    head: Annotated[int | None, typer.Option(min=0, help="From 0; by default the mean of all.")] = None,
+    layer: Annotated[
+        int | None, typer.Option(min=1, help="From 1; by default the layer that aligns best.")
+    ] = None,
+    head: Annotated[int | None, typer.Option(min=1, help="From 1; by default the mean of all heads.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Merge pieces into words.")] = False,
     beam: Beam = None,
     n_best: Annotated[int | None, typer.Option(help="Translations that the page lists.")] = None,

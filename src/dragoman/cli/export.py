@@ -14,22 +14,24 @@ def export(
     to: Annotated[str, typer.Option(help="ctranslate2, or huggingface.")] = "ctranslate2",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Directory to write; by default RUN/NAME-OF-THE-ENGINE…"),
+        typer.Option(
+            "--out", "-o", help="Directory to write; by default RUN/ctranslate2-... or RUN/huggingface."
+        ),
     ] = None,
     quantize: Annotated[
-        str, typer.Option(help="Numbers of the weights: float32, int8, int8_float32 or int16.")
+        str, typer.Option(help="Number format of the weights: float32, int8, int8_float32 or int16.")
     ] = "float32",
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Learn from the training data what each piece can become.")
+        bool, typer.Option("--shortlist", help="Add a lexical shortlist from the training data: faster.")
     ] = False,
     positions: Annotated[
-        int, typer.Option(help="Tokens that a sentence may have, where positions are a table.")
+        int, typer.Option(help="Longest sentence in tokens, for models with a position table.")
     ] = 1024,
     checkpoint: Checkpoint = "best",
 ) -> None:
-    """Write a model that translates on a CPU without torch: dragoman translate OUT …
+    """Write a model for another engine: CTranslate2 (CPU, no torch) or Hugging Face.
 
-    With `--to huggingface`, one that the library transformers loads.
+    A CTranslate2 export can be used wherever a run can: dragoman translate OUT ...
     """
     if to == "huggingface":
         _to_huggingface(run, out, checkpoint, quantize != "float32" or shortlist)

@@ -14,24 +14,25 @@ def finetune(
         list[str],
         typer.Argument(
             metavar="[RUN] FILES... [field=value]...",
-            help="A pre-trained run to begin with; labelled examples (tsv, csv, jsonl, CoNLL, SQuAD's json, "
+            help="A pre-trained run; labelled examples (tsv, csv, jsonl, CoNLL, SQuAD's json, "
             "or for classify a file of lines a class); and fields to set, such as train.max_epochs=3.",
         ),
     ],
     task: Annotated[
-        str | None, typer.Option(help="classify, pair, similarity, tag, span or choice.", show_default=False)
+        str | None,
+        typer.Option(help="Task: classify, pair, similarity, tag, span or choice.", show_default=False),
     ] = None,
-    valid: Annotated[list[str] | None, typer.Option(help="File of examples to validate on.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files.", metavar="FILES")] = None,
     model: Annotated[
-        str | None, typer.Option(help="Without RUN: a preset to begin from scratch.  [default: bert-tiny]")
+        str | None, typer.Option(help="Preset to train from scratch, without RUN.  [default: bert-tiny]")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/TASK]")] = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    """Teach a network to say something about text: a label, a score, tags, an answer, a choice.
+    """Fine-tune a network for classification, tagging, similarity, question answering or choice.
 
-    What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` goes on.
+    What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
     from dragoman.runs.directory import Run
     from dragoman.training.api import plan_and_train

@@ -16,14 +16,14 @@ def import_model(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run directory to write.")],
     prefix: Annotated[
-        str, typer.Option(help="Text before every source, such as 'translate English to German: '.")
+        str, typer.Option(help="Text put before every source, such as 'translate English to German: '.")
     ] = "",
     src_lang: Annotated[str, typer.Option(help="Language of the source.")] = "src",
     tgt_lang: Annotated[str, typer.Option(help="Language of the target.")] = "tgt",
 ) -> None:
-    """Make a run of a published model: Marian, T5, BART, BERT, GPT or GPT-2.
+    """Turn a published model (Marian, T5, BART, BERT, GPT, GPT-2) into a run.
 
-    Nothing is downloaded; no code is run.
+    Nothing is downloaded and no code of the model is run.
     """
     from dragoman.checkpoint.huggingface.files import NOT_VERIFIED
     from dragoman.checkpoint.model import find_checkpoint
@@ -36,6 +36,6 @@ def import_model(
     if not state[VERIFIED]:
         typer.echo(f"{directory}: {NOT_VERIFIED}")
     for module in state[NEW]:
-        typer.echo(f"{module}: it has no weights there, and begins at random")
+        typer.echo(f"{module}: it has no weights there and is initialised at random")
     if next_step := learning_of(run.config).next_step:
         typer.echo(f"{next_step} {quote(str(run.directory))}")

@@ -25,8 +25,10 @@ from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.fill import fill
 from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
+from dragoman.cli.help import Command, Commands
 from dragoman.cli.import_model import import_model
 from dragoman.cli.predict import predict
 from dragoman.cli.pretrain import pretrain
@@ -41,16 +43,7 @@ from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
 from dragoman.cli.verify import verify
 from dragoman.errors import UserError, is_out_of_memory, missing_extra
-
-EXTRA_OF = {
-    "torch": "train",
-    "jaxtyping": "train",
-    "babel": "demo",
-    "pyarrow": "parquet",
-    "matplotlib": "plots",
-    "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
-}
+from dragoman.extras import EXTRA_OF
 
 _OUT_OF_MEMORY = (
     "out of memory: lower train.batch_tokens or --batch-tokens, take a smaller model, or free some memory"
@@ -58,21 +51,39 @@ _OUT_OF_MEMORY = (
 
 app = typer.Typer(
     name="dragoman",
+    cls=Commands,
     help="From parallel text to a translator you own.",
-    epilog="Start with:  dragoman demo",
+    epilog="Start with:    dragoman demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # what is not a UserError is a bug, and keeps its plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
-    *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
+    *(pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
     *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
-    app.command()(command)
-app.command("import")(import_model)
+    app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_model)
+
+
+@app.command("help", hidden=True)
+def help_command(
+    context: typer.Context,
+    command: Annotated[str | None, typer.Argument(help="Name of a command.")] = None,
+) -> None:
+    """Explain dragoman, or one of its commands."""
+    whole = context.parent
+    assert whole is not None
+    if command is None:
+        typer.echo(whole.get_help())
+        return
+    assert isinstance(whole.command, Commands)
+    _, found, _ = whole.command.resolve_command(whole, [command])
+    assert found is not None
+    with found.make_context(command, [], parent=whole, resilient_parsing=True) as inner:
+        typer.echo(found.get_help(inner))
 
 
 def _print_version(asked: bool) -> None:
@@ -84,7 +95,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", "-v", "-V", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """From parallel text to a translator you own."""

@@ -1,6 +1,7 @@
 """`dragoman predict`: what a fine-tuned run says about text."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,24 +22,24 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Run directory of a fine-tuned network.")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Files as for finetune, with labels or without; else lines of standard input."),
+        typer.Argument(help="Files as for finetune, with or without labels; standard input by default."),
     ] = None,
     output: OutputOrOut = None,
-    format: Annotated[str, typer.Option(help="tsv or jsonl.")] = "tsv",
+    format: Annotated[str, typer.Option(help="Output format: tsv or jsonl.")] = "tsv",
     fields: Annotated[
-        list[str] | None, typer.Option("--set", help="Where the texts stand, such as task.text=3.")
+        list[str] | None, typer.Option("--set", help="Set a column, such as task.text=3.")
     ] = None,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="The files have labels: say how good it is, and no more.")
+        bool, typer.Option("--metrics", help="Print metrics on labelled files instead of predictions.")
     ] = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Print a prediction for every example, in their order.
+    """Print predictions of a fine-tuned run, with probabilities; or its metrics.
 
-    tsv: label, probability, text; instead of a label the score, the tags of the words, or the answer and its
-    place in the context. jsonl: the same with all probabilities. From standard input: one text a
-    line, two texts with a tab between them, the words of a line for tag.
+    tsv: label, probability, text; for other tasks the score, the tags of the words, or the answer with its
+    place in the context. jsonl: also all probabilities. Standard input: one text a line; two texts with a
+    tab between them for pairs; words with spaces between them for tag.
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
@@ -86,15 +87,30 @@ def _from_stdin(task: "TaskConfig") -> Iterator["Example"]:
     from dragoman.data.labelled.example import Example
 
     needed = {"pair": 2, "similarity": 2, "span": 2}.get(task.kind, 1)
-    for number, line in enumerate(input_lines(None, None), start=1):
+    for number, line in enumerate(input_lines(None, None, _asked(task.kind)), start=1):
         where = f"standard input:{number}"
         texts = line.split() if task.kind == "tag" else [text.strip() for text in line.split("\t")]
         right = len(texts) >= 3 if task.kind == "choice" else task.kind == "tag" or len(texts) == needed
         if not right or not texts or not all(texts):
             wanted = {"choice": "a beginning and two or more choices", "tag": "words"}.get(task.kind)
             wanted = wanted or ("two texts" if needed == 2 else "a text")
-            raise UserError(f"{where}: expected {wanted}, tabs between them, found {line!r:.60}")
+            told = f"expected {wanted}, tabs between them, found {line!r:.60}"
+            if sys.stdin.isatty():  # somebody types, and can try again
+                print(told, file=sys.stderr)
+                continue
+            raise UserError(f"{where}: {told}")
         yield Example(tuple(texts), None, where)
+
+
+def _asked(kind: str) -> str:
+    wanted = {
+        "pair": "two texts with a tab between them",
+        "similarity": "two texts with a tab between them",
+        "span": "a question, a tab and the text with the answer",
+        "choice": "a beginning and its possible endings with tabs between them",
+        "tag": "a sentence, its words with spaces between them",
+    }.get(kind, "a text")
+    return f"Type {wanted}, and press Enter."
 
 
 def _print_metrics(examples: list["Example"], predictor: Any, output: Path | None) -> None:

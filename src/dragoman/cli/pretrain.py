@@ -18,17 +18,17 @@ def pretrain(
         ),
     ],
     model: Annotated[
-        str, typer.Option(help="A preset, such as bert-tiny, gpt-tiny, t5-tiny or bart-tiny.")
+        str, typer.Option(help="Preset, such as bert-tiny, gpt-tiny, t5-tiny or bart-tiny.")
     ] = "bert-tiny",
-    valid: Annotated[list[str] | None, typer.Option(help="Text to validate on.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files.", metavar="FILES")] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/OBJECTIVE]")] = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    """Pre-train a model on text: BERT guesses hidden pieces, GPT the next one, T5 spans, BART the whole.
+    """Pre-train a language model on plain text: BERT, GPT, T5, BART, ELMo and others.
 
-    Fine-tune it with `dragoman finetune RUN FILES --task KIND`. Ctrl-C saves and stops; `dragoman resume RUN`
-    goes on.
+    The objective is the one of the model. Fine-tune it with `dragoman finetune RUN FILES --task KIND`.
+    Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
     from dragoman.models.presets import usual_objective
     from dragoman.training.api import plan_and_train

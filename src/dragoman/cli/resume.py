@@ -15,7 +15,7 @@ def resume(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run from its newest checkpoint, as if it had never stopped."""
+    """Continue a run from its newest checkpoint, as if it had never stopped."""
     from dragoman.training.api import resume as resume_run
 
     outcome = resume_run(run, overrides or [], quiet).outcome

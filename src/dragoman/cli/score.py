@@ -14,15 +14,17 @@ def score(
     ],
     also: FurtherRuns = None,
     output: Output = None,
-    alpha: Annotated[float | None, typer.Option(help="Length normalisation of the score.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Length penalty of the score.")] = None,
     json_lines: Annotated[
         bool, typer.Option("--json", help="JSON lines with the score of every piece.")
     ] = False,
-    batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch.")] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch.")] = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Print log p(target | source) for every pair: score, log-probability, tokens."""
+    """Print how probable the model finds given translations.
+
+    One line for each pair: score, log p(target | source), number of tokens."""
     from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks

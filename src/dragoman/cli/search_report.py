@@ -26,20 +26,22 @@ def search_report(
     files: Annotated[list[str], typer.Argument(help="Test files: source and target, or one table of pairs.")],
     beams: Beams = "1,2,4,8,16",
     sentences: Annotated[
-        int, typer.Option(min=1, help="At most so many, at equal distances in the test set.")
+        int, typer.Option(min=1, help="Number of sentences, evenly spread over the test set.")
     ] = 200,
     max_nodes: Annotated[
-        int | None, typer.Option(help="Prefixes a sentence before the proof is given up.")
+        int | None, typer.Option(help="Prefixes to examine for each sentence before giving up the proof.")
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Length normalisation; 0 is none, and often prefers empty text.")
+        float | None, typer.Option(help="Length penalty; 0 is none, and often prefers empty text.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write; .png, .svg and .tsv are added.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Name of the files to write; .png, .svg and .tsv are added.")
+    ] = None,
     batch_tokens: BatchTokens = 2048,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Tell search errors from model errors, by exhaustive search."""
+    """Separate search errors from model errors, by exhaustive search."""
     if out is not None and find_spec("matplotlib") is None:  # before minutes of searching
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from rich.console import Console

@@ -16,32 +16,36 @@ if TYPE_CHECKING:
 
 
 def serve(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories, or what `export` wrote.")],
-    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine need keys.")] = (
-        "127.0.0.1"
-    ),
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, or directories written by `export`.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but this machine needs --key-file.")
+    ] = ("127.0.0.1"),
     port: Port = 5000,
-    key_file: Annotated[Path | None, typer.Option(help="File with the keys of clients, one a line.")] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File with the API keys of clients, one a line.")
+    ] = None,
     pivot: Annotated[
-        str | None, typer.Option(help="Language through which pairs without a run are translated.")
+        str | None, typer.Option(help="Language to translate through, for pairs without a run.")
     ] = None,
     memory: Annotated[
         list[Path] | None,
-        typer.Option(help="Translation memory: a file of pairs, or a run for what it was trained on."),
+        typer.Option(
+            help="Translation memory: a file of pairs, or a run for its training data (repeatable)."
+        ),
     ] = None,
     glossaries: Annotated[
-        Path | None, typer.Option(help="File that keeps the glossaries of clients; else they are forgotten.")
+        Path | None, typer.Option(help="File that keeps clients' glossaries across restarts.")
     ] = None,
-    characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = 5000,
-    texts: Annotated[int, typer.Option(help="Most texts of a request.", min=1)] = 64,
-    queue: Annotated[int, typer.Option(help="Most sentences that wait, for each run.", min=1)] = 1024,
+    characters: Annotated[int, typer.Option(help="Longest text in characters.", min=1)] = 5000,
+    texts: Annotated[int, typer.Option(help="Most texts in a request.", min=1)] = 64,
+    queue: Annotated[int, typer.Option(help="Most sentences waiting, for each run.", min=1)] = 1024,
     probe_compat: Annotated[
-        bool, typer.Option("--probe-compat", help="Answer the trial request of Weblate from en to de.")
+        bool, typer.Option("--probe-compat", help="Answer Weblate's trial request (en to de) with any pair.")
     ] = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Serve translations over HTTP: a page, and the APIs of LibreTranslate, DeepL, Apertium and tmserver."""
+    """Serve translations over HTTP: a web page and APIs like DeepL's and LibreTranslate's."""
     from dragoman.cli.translators import open_translator
     from dragoman.serve.app import Options
     from dragoman.serve.keys import Keys, exposed

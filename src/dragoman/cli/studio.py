@@ -11,14 +11,14 @@ from dragoman.errors import missing_extra
 
 
 def studio(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories; also one that is being trained.")],
-    text: Annotated[str, typer.Option(help="Sentence to begin with; else one of the validation set.")] = "",
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, also of runs in training.")],
+    text: Annotated[str, typer.Option(help="First sentence; by default one of the validation set.")] = "",
     port: Port = 5050,
-    browser: Annotated[bool, typer.Option("--browser", help="Open it in the browser.")] = False,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the page in the browser.")] = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Look into runs in a browser: translations, attention, beams, single heads, training over time."""
+    """Look inside runs in a browser: translations, attention, beams, heads, training."""
     for module in ("torch", "fastapi", "h11"):
         if find_spec(module) is None:
             raise missing_extra(module, "studio", "the studio")
@@ -28,6 +28,9 @@ def studio(
     from dragoman.studio.subject import Subjects
 
     subjects = Subjects(runs, checkpoint, device, text)
+
+    for name, reason in subjects.unreadable.items():
+        typer.echo(f"dragoman: {name} is left out: {reason}", err=True)
 
     def tell(address: str) -> None:
         typer.echo(

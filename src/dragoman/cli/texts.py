@@ -1,8 +1,10 @@
 """Sentences from the command line, a file or standard input, in pieces that fit into memory."""
 
+import contextlib
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +15,14 @@ CHUNK = 4096
 """Sentences that are sorted by length and translated together."""
 
 
-def input_lines(texts: list[str] | None, file: Path | None) -> Iterator[str]:
-    """The texts given as arguments, else the lines of the file, else of standard input."""
+def input_lines(
+    texts: list[str] | None,
+    file: Path | None,
+    wanted: str = "Type a sentence and press Enter.",
+    blank: bool = False,
+) -> Iterator[str]:
+    """The texts given as arguments, else the lines of the file, else of standard input. On a terminal there
+    is a prompt; `wanted` tells what to type, and empty lines are passed on only if they are `blank`."""
     if texts and file:
         raise UserError(f"--input {file}: give either a file or texts, not both")
     if texts:
@@ -23,7 +31,7 @@ def input_lines(texts: list[str] | None, file: Path | None) -> Iterator[str]:
         from dragoman.data.formats import read_lines
 
         return read_lines(file)
-    return _stdin_lines()
+    return _prompted_lines(wanted, blank) if sys.stdin.isatty() else _stdin_lines()
 
 
 def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
@@ -32,6 +40,36 @@ def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
     iterator = iter(lines)
     while chunk := list(itertools.islice(iterator, size)):
         yield chunk
+
+
+def _prompted_lines(wanted: str, blank: bool) -> Iterator[str]:
+    """What somebody types, with the keys of a shell where Python has them. The prompt is never a part of the
+    output: if that goes elsewhere, the prompt is on standard error."""
+    print(f"{wanted} Ctrl-D ends.", file=sys.stderr, flush=True)
+    if sys.stdout.isatty():
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401 (input() edits lines with it)
+        ask = partial(input, "> ")
+    else:
+        ask = _ask_on_stderr
+    with contextlib.suppress(EOFError):
+        while True:
+            try:
+                line = ask()
+            except UnicodeDecodeError:
+                print("this is not valid UTF-8; try again", file=sys.stderr)
+                continue
+            if blank or line.strip():
+                yield line
+    print(file=sys.stderr)
+
+
+def _ask_on_stderr() -> str:
+    print("> ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.removesuffix("\n")
 
 
 def _stdin_lines() -> Iterator[str]:

@@ -21,16 +21,14 @@ _LONGEST_TO_WATCH = 2000
 
 def tokenize(
     run: Annotated[Path, typer.Argument(help="Run directory, or the JSON file of a tokenizer.")],
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, standard input is read.")
-    ] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences; standard input by default.")] = None,
     steps: Annotated[bool, typer.Option("--steps", help="Show the merges one by one.")] = False,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
     side: Annotated[
-        Side, typer.Option(help="Which vocabulary, where source and target have one each.")
+        Side, typer.Option(help="Vocabulary to use, if source and target have one each.")
     ] = Side.src,
 ) -> None:
-    """Show how text becomes pieces and ids."""
+    """Show how text is split into pieces and ids."""
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import input_lines
     from dragoman.text.tokenizer import Tokenizer

@@ -20,7 +20,7 @@ def train(
     ],
     out: Annotated[Path | None, typer.Option(help="Run directory.  [default: runs/SRC-TGT]")] = None,
     valid: Annotated[
-        list[str] | None, typer.Option(help="Validation file; give it twice for source and target.")
+        list[str] | None, typer.Option(metavar="FILES", help="Validation files: dev.en dev.de, or a table.")
     ] = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,

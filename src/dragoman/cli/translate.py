@@ -79,7 +79,8 @@ def translate(
 ) -> None:
     """Translate sentences, a file of them, standard input, or a whole document."""
     from dragoman.cli.constraints import Wishes
-    from dragoman.cli.documents import document_among, translate_file
+    from dragoman.cli.documents import translate_files
+    from dragoman.cli.file_names import check_input, documents_among
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
     from dragoman.cli.translators import open_translator
@@ -87,7 +88,9 @@ def translate(
 
     if record and not json_lines:
         raise UserError("--record: only --json has a place for it; give both")
-    document = document_among(texts)
+    if input is not None:
+        check_input(input)
+    documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device, precision)
@@ -105,11 +108,11 @@ def translate(
         forbidden=wishes.forbidden,
         batch_tokens=size,
     )
-    if document is not None:
+    if documents:
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        translate_file(document, output, opened.languages, _best_texts(protected), refused)
+        translate_files(documents, opened.languages, _best_texts(protected), refused)
         return
     if stream:
         whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}

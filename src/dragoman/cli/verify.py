@@ -18,12 +18,12 @@ def verify(
         ),
     ],
     clean: Annotated[
-        bool, typer.Option("--clean", help="Remove what processes that died have left unfinished.")
+        bool, typer.Option("--clean", help="Remove unfinished files of processes that died.")
     ] = False,
 ) -> None:
-    """Check every file against its hash, and say what is wrong and what can be rebuilt.
+    """Check the files of a run, export or data directory against their hashes.
 
-    Exit status 0: all is whole; 1: something is not.
+    It says what is damaged and what can be rebuilt. Exit status 0: all is intact; 1: something is not.
     """
     from dragoman.training.leftovers import remove_leftovers
     from dragoman.training.verify import verify as check

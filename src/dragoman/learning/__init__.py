@@ -1,6 +1,6 @@
 """Every way of learning by its name. A new one is its own file and a line here."""
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, did_you_mean
 from dragoman.learning.base import Learning
 from dragoman.learning.bidirectional import Bidirectional
 from dragoman.learning.causal import Causal
@@ -29,7 +29,8 @@ LEARNING: dict[str, Learning] = {
 def named(name: object) -> Learning:
     """The way of learning that a configuration names."""
     if not isinstance(name, str) or name not in LEARNING:
-        raise UserError(f"objective.name: expected one of {', '.join(LEARNING)}, found {name!r}")
+        advice = did_you_mean(name, LEARNING) if isinstance(name, str) else ""
+        raise UserError(f"objective.name: expected one of {', '.join(LEARNING)}, found {name!r}{advice}")
     return LEARNING[name]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dragoman.config import from_dict, to_dict
-from dragoman.errors import UserError
+from dragoman.errors import UserError, did_you_mean
 from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.elmo import ElmoConfig
@@ -249,10 +249,15 @@ def usual_objective(name: str) -> str:
     return objective
 
 
+def unknown_preset(name: str, where: str) -> UserError:
+    advice = did_you_mean(name, PRESETS) or f"; presets are {', '.join(PRESETS)}"
+    return UserError(f"{where}: '{name}' is not known{advice}")
+
+
 def preset(name: str, where: str = "model") -> tuple[str, ModelConfig]:
     """The model's kind and its config."""
     if name not in PRESETS:
-        raise UserError(f"{where}.preset: '{name}' is not known; presets are {', '.join(PRESETS)}")
+        raise unknown_preset(name, f"{where}.preset")
     return PRESETS[name].kind, PRESETS[name].make()
 
 
@@ -275,5 +280,6 @@ def chosen_config(section: object, classes: Mapping[str, type], where: str = "mo
     if not isinstance(kind, str):
         raise UserError(f"{where}.kind: expected text, found {kind!r}")
     if kind not in classes:
-        raise UserError(f"{where}.kind: '{kind}' is not known here; choose one of {', '.join(classes)}")
+        advice = did_you_mean(kind, classes) or f"; choose one of {', '.join(classes)}"
+        raise UserError(f"{where}.kind: '{kind}' is not known here{advice}")
     return kind, from_dict(classes[kind], {**base, **fields}, where)

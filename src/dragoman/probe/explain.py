@@ -64,7 +64,7 @@ class Explained:
         return list(self.seen.src_ids[:-1]), list(self.seen.tgt_ids[:-1])
 
     def looking_at(self, kind: str | None, layer: int | None, head: int | None) -> "Explained":
-        """Another attention; None leaves what aligns best."""
+        """Another attention; None leaves what aligns best. Layers and heads are counted from 1."""
         chosen = self.chosen
         if kind is not None or layer is not None:
             own = [each for each in self.seen.attentions if each.kind == (kind or "cross")]
@@ -73,17 +73,17 @@ class Explained:
             if layer is not None and layer > len(own):
                 raise UserError(f"--layer {layer}: there are {len(own)}, numbered from 1")
             chosen = own[(layer or len(own)) - 1]
-        if head is not None and (chosen is None or head >= len(chosen.weights)):
-            there = 0 if chosen is None else len(chosen.weights)
-            raise UserError(f"--head {head}: this attention has {there}, numbered from 0")
-        return replace(
-            self, chosen=chosen, head=self.head if head is None and chosen is self.chosen else head
-        )
+        there = 0 if chosen is None else len(chosen.weights)
+        if head is not None and not 1 <= head <= there:
+            raise UserError(f"--head {head}: this attention has {there}, numbered from 1")
+        if head is None and chosen is self.chosen:
+            return self
+        return replace(self, chosen=chosen, head=None if head is None else head - 1)
 
     @property
     def when_read(self) -> bool | None:
-        """At which step the chosen attention is read; where it was not chosen for aligning, positions are
-        labelled by what they have read."""
+        """Whether the chosen attention aligns the piece that is read or, if False, the one that is written;
+        None where it was not chosen for aligning."""
         if self.look is None or self.chosen is None or self.chosen.module != self.look.module:
             return None
         return self.look.when_read
@@ -186,8 +186,7 @@ def draw(
 def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
     seen = explained.seen
     if figure == "alignment":
-        steps = {None: "", True: "weights when a piece is read", False: "weights when a piece is predicted"}
-        return explained.shown(words), steps[explained.when_read]
+        return explained.shown(words), _note(explained)
     if figure == "norms":
         chosen = explained.attention()
         model, device = explained.translator.model, explained.translator.device
@@ -197,7 +196,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
             raise UserError("--figure norms: this attention has no values whose size could be taken")
         tokenizers = explained.tokenizers(words)
         shown = view(seen, own, explained.head, explained.when_read, tokenizers)
-        return replace(shown, title=f"{shown.title}: size of what is written"), "‖weight × value‖"
+        return replace(shown, title=f"{shown.title}: norm of the weighted values"), "‖weight × value‖"
     if figure == "rollout":
         through = rollout(seen).source
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))
@@ -208,7 +207,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
     found = attribute(model, *explained.pair, method, device=device)
     own = Seen("", "cross", 1, _one_head(found.source))
     shown = view(seen, own, 0, False, explained.tokenizers(words))
-    title = {"gradient": "length of gradients", "integrated_gradients": "integrated gradients"}[method]
+    title = {"gradient": "gradient norm", "integrated_gradients": "integrated gradients"}[method]
     return replace(shown, title=title), "of log p of each target piece, by the source"
 
 
@@ -220,10 +219,21 @@ def _heads(explained: Explained, endings: Sequence[str], words: bool) -> dict[st
     kind = explained.attention().kind
     seen, tokenizers = explained.seen, explained.tokenizers(words)
     views = [
-        [view(seen, each, head, None, tokenizers) for head in range(len(each.weights))]
+        [view(seen, each, head, explained.when_read, tokenizers) for head in range(len(each.weights))]
         for each in seen.of(kind)
     ]
-    return draw_heads(views, endings)
+    return draw_heads(views, endings, "" if kind == "encoder" else _ROWS)
+
+
+_ROWS = "rows: piece read › piece written"
+
+
+def _note(explained: Explained) -> str:
+    """What the labels of the rows mean, and which of the two pieces this attention aligns."""
+    if explained.attention().kind == "encoder":
+        return ""
+    best = {None: "", True: "; it aligns the piece read", False: "; it aligns the piece written"}
+    return f"{_ROWS}{best[explained.when_read]}"
 
 
 def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes]:
@@ -234,7 +244,7 @@ def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes
     falls = np.array([falls + [0.0] * (most - len(falls)) for falls in found.values()])
     there = np.array([[head < len(falls) for head in range(most)] for falls in found.values()])
     names = tuple(f"{each.kind} {each.layer}" for name in found for each in [explained.seen.named(name)])
-    shown = View(falls, names, tuple(map(str, range(most))), ~there, "fall of log p without the head")
+    shown = View(falls, names, tuple(map(str, range(1, most + 1))), ~there, "drop of log p without the head")
     return draw_heatmap(shown, endings, "attention and layer", "head", signed=True)
 
 

@@ -108,8 +108,8 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
                 "kind": each.kind,
                 "layer": each.layer,
                 "heads": len(each.weights),
-                "rows": rows if each.kind not in ("cross", "joint") else _both(seen),
-                "read": rows,
+                "rows": rows,
+                "read": seen.src if each.kind == "encoder" else seen.read,
                 "columns": columns,
                 "masked": each.kind in ("decoder", "joint"),
                 "weights": _steps(each.weights),
@@ -118,11 +118,6 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _both(seen: Inside) -> list[str]:
-    """What a position has read, and what it writes: its weights may belong to either."""
-    return [f"{read} › {written}" for read, written in zip(seen.read, seen.written, strict=True)]
 
 
 def _vectors(own: Vectors, causal: bool) -> dict[str, Any]:

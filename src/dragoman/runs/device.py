@@ -18,10 +18,13 @@ def pick_device(name: str, local_rank: int | None = None) -> torch.device:
         name = f"cuda:{local_rank}"
     try:
         device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"device: '{name}' is not known; use auto, cpu, cuda, or cuda:1 and so on") from None
+    try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise UserError(f"train.device: '{name}' cannot be used here ({reason})") from None
+        raise UserError(f"device: '{name}' cannot be used here ({reason})") from None
     if device.type == "cuda":
         # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
         torch.backends.cuda.enable_cudnn_sdp(False)

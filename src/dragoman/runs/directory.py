@@ -39,7 +39,7 @@ from dragoman.decode.alignment.attention import Pair
 from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
-from dragoman.errors import UserError
+from dragoman.errors import UserError, no_such_file
 from dragoman.files import (
     explained,
     hash_file,
@@ -219,7 +219,7 @@ class Run:
         directory = Path(directory)
         with explained(directory, "read"):
             if not cls.exists(directory):
-                raise UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
+                raise _not_a_run(directory)
             manifest = _read_manifest(directory)
         for name, allowed in manifest["files"].items():
             path = directory / name
@@ -263,6 +263,12 @@ class Run:
 
     def forget_best(self) -> None:
         (self.directory / BEST).unlink(missing_ok=True)
+
+
+def _not_a_run(directory: Path) -> UserError:
+    if not directory.exists():
+        return no_such_file(directory, "run directory")
+    return UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
 
 
 def _write_manifest(directory: Path, fingerprint: str, config_hashes: list[str]) -> None:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, no_such_file
 from dragoman.text.normalize import nfc
 from dragoman.text.words import is_word_character
 
@@ -183,7 +183,7 @@ def _lines(path: Path) -> list[str]:
     try:
         data = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise no_such_file(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if data is None:

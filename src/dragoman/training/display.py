@@ -2,8 +2,9 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from rich.console import Console, Group
@@ -16,6 +17,15 @@ from dragoman.runs.records import Sample
 
 _OF_TASKS = ("f1", "precision", "recall", "macro_f1", "matthews", "pearson", "spearman", "exact_match")
 """Shares of 1, in the order in which they are shown."""
+_STAGES = {
+    "hash": "checking whether the data are prepared already",
+    "read": "reading the corpus",
+    "learn vocabulary": "learning the vocabulary",
+    "encode": "splitting the text into pieces",
+}
+"""What the stages of preparing the data are called on the screen."""
+_BETWEEN_STATUS = timedelta(seconds=5)
+_WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
 
 
 @dataclass(frozen=True)
@@ -72,13 +82,21 @@ class Quiet:
 
 
 class Plain(Quiet):
-    """One line an event, flushed at once: for pipes, files and logs of batch systems."""
+    """One line an event with its time, flushed at once: for pipes, files and logs of batch systems. The
+    numbers of updates come every few seconds; log.txt has all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] = datetime.now) -> None:
+        self._now = now
         self._stage = ""
+        self._last_status: datetime | None = None
+        self._samples_told = False
 
     def status(self, status: Status) -> None:
-        self.line(status_line(status))
+        now = self._now()
+        due = self._last_status is None or now - self._last_status >= _BETWEEN_STATUS
+        if due or status.update == status.total:
+            self._last_status = now
+            self.line(status_line(status))
 
     def validation(
         self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
@@ -86,21 +104,24 @@ class Plain(Quiet):
         self.line(validation_line(update, metrics, better))
         for sample in samples:
             for name, text in _sample_rows(sample):
-                self.line(f"    {name}  {text}")
+                print(f"    {name}  {text}", flush=True)
+        if samples and not self._samples_told:
+            self._samples_told = True
+            print(f"    ({_WITHOUT_SAMPLES})", flush=True)
 
     def line(self, text: str) -> None:
-        print(text, flush=True)
+        print(f"{self._now():%Y-%m-%d %H:%M:%S}  {text}", flush=True)
 
     def table(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
         width = max(len(name) for name, _ in rows)
-        self.line(title)
+        print(title)
         for name, value in rows:
-            self.line(f"  {name:<{width}}  {value}")
+            print(f"  {name:<{width}}  {value}", flush=True)
 
     def stage(self, stage: str, done: int, total: int | None) -> None:  # noqa: ARG002
         if stage != self._stage:
             self._stage = stage
-            self.line(f"{stage} …")
+            self.line(f"{_STAGES.get(stage, stage)} …")
 
 
 class Terminal:
@@ -127,7 +148,7 @@ class Terminal:
         self._numbers = Text.assemble(
             f"epoch {status.epoch}  loss ",
             (f"{status.loss:.3f}", "bold"),
-            f"{_perplexity(status)}  rate {status.rate:.1e}",
+            f"{_perplexity(status)}  lr {status.rate:.1e}",
             f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}",
         )
 
@@ -152,7 +173,7 @@ class Terminal:
 
     def stage(self, stage: str, done: int, total: int | None) -> None:
         of = f" of {total:,}" if total else ""
-        self._show(f"{stage}  {done:,}{of}", done, total)
+        self._show(f"{_STAGES.get(stage, stage)}  {done:,}{of}", done, total)
 
     def close(self) -> None:
         self._stop()
@@ -179,7 +200,7 @@ def status_line(status: Status) -> str:
     left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
     return (
         f"update {status.update}{of}  epoch {status.epoch}  loss {status.loss:.3f}"
-        f"{_perplexity(status)}  rate {status.rate:.2e}"
+        f"{_perplexity(status)}  lr {status.rate:.2e}"
         f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}"
     )
 

@@ -16,13 +16,14 @@ from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
-from dragoman.errors import UserError
+from dragoman.errors import UserError, no_such_file
 from dragoman.learning import learning_of, named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
+from dragoman.runs.given import check_given
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate
@@ -154,6 +155,7 @@ def make_config(
     if plain.get("task") is not None:
         return resolve(completed_task(given, plain, data, missing, _brings_model(assignments)), assignments)
     if missing:
+        check_given(plain)
         display.stage("reading the corpus", 0, None)
         train = plain.get("train")
         asked = train if isinstance(train, Mapping) else {}
@@ -235,7 +237,7 @@ def _as_file(source: Source) -> str:
     if isinstance(source, Mapping):
         raise UserError("a configuration given as a mapping has to be the only source")
     if not os.path.exists(source):  # noqa: PTH110 (a text that is too long for a name is no file either)
-        raise UserError(f"{source}: there is no such file")
+        raise no_such_file(source)
     return str(source)
 
 

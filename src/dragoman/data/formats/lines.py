@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, no_such_file
 
 MAX_LINE = 64 << 20
 """Bytes; a longer line is not a sentence, and reading it could fill the memory."""
@@ -111,7 +111,7 @@ def _open(path: str | Path) -> BufferedReader:
     try:
         return Path(path).open("rb")
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise no_such_file(path) from None
     except IsADirectoryError:
         raise UserError(f"{path}: this is a directory, expected a file") from None
     except OSError as error:

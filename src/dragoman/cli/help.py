@@ -1,0 +1,140 @@
+"""How commands present themselves: groups, whole summaries, names of values in plain words, examples, and
+options that are spelt alike everywhere."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from dragoman.cli.examples import EXAMPLES
+from dragoman.cli.file_options import gather_files
+
+GROUPS = {
+    "Train": (
+        *("demo", "train", "resume", "pretrain", "finetune", "distill", "back-translate"),
+        *("average", "tune"),
+    ),
+    "Use": ("translate", "generate", "fill", "predict", "embed", "score", "align"),
+    "Evaluate": ("evaluate", "compare", "search-report"),
+    "Look inside": ("explain", "studio", "tokenize"),
+    "Serve and exchange": ("serve", "export", "import", "verify"),
+    "Data": ("corpus", "align-corpus"),
+    "This installation": ("doctor",),
+}
+"""Which commands `dragoman --help` lists together, in which order."""
+
+_VALUES = {"str": "TEXT", "Path": "PATH", "path": "PATH", "int": "N", "int range": "N", "float": "X"}
+_VALUES |= {"float range": "X", "file": "PATH", "directory": "PATH", "TEXT": "TEXT", "INTEGER": "N"}
+_VALUES |= {"PATH": "PATH", "FLOAT": "X", "INTEGER RANGE": "N", "FLOAT RANGE": "X"}
+
+
+class Command(TyperCommand):
+    """A command whose help has examples, and no names of Python types."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _add_usual_spellings(self.params)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, gather_files(self.name or "", args, self.params))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                pieces.append(_in_usage(parameter))
+        return pieces
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            if parameter.param_type_name == "argument":
+                rows["Arguments"].append((_argument_name(parameter), _with_plain_ranges(record[1])))
+            else:
+                rows["Options"].append((_with_plain_values(record[0]), _with_plain_ranges(record[1])))
+        for title, listed in rows.items():
+            if listed:
+                with formatter.section(title):
+                    formatter.write_dl(listed)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        super().format_epilog(ctx, formatter)
+        examples = EXAMPLES.get(self.name or "", ())
+        if examples:
+            with formatter.section("Examples" if len(examples) > 1 else "Example"):
+                for example in examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+class Commands(TyperGroup):
+    """The list of commands in groups, each with its whole summary."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        shown = {name: command for name, command in known.items() if command and not command.hidden}
+        width = max((len(name) for name in shown), default=0)
+        for title, names in _groups(list(shown)):
+            rows = [(name.ljust(width), summary(shown[name].help or "")) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        super().format_epilog(ctx, formatter)
+        formatter.write("  Explain one:   dragoman help COMMAND\n")
+
+
+def summary(text: str) -> str:
+    """The first sentence of a help text, on one line."""
+    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
+    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]
+
+
+def _groups(names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    placed = {name for group in GROUPS.values() for name in group}
+    for title, group in GROUPS.items():
+        if listed := [name for name in group if name in names]:
+            yield title, listed
+    if others := [name for name in names if name not in placed]:
+        yield "Other", others
+
+
+def _add_usual_spellings(parameters: list[Any]) -> None:
+    """Whatever is written with --out is also written with -o and --output."""
+    taken = {spelling for parameter in parameters for spelling in parameter.opts}
+    for parameter in parameters:
+        if "--out" in parameter.opts or "--output" in parameter.opts:
+            usual = [*(("-o",) if "-o" not in taken or "-o" in parameter.opts else ()), "--out", "--output"]
+            parameter.opts = [*usual, *(one for one in parameter.opts if one not in usual)]
+
+
+def _argument_name(parameter: Any) -> str:
+    if parameter.metavar is not None:
+        return parameter.metavar
+    return parameter.name.upper() + ("..." if parameter.nargs != 1 else "")
+
+
+def _in_usage(parameter: Any) -> str:
+    name = _argument_name(parameter)
+    return name if parameter.required or name.startswith("[") else f"[{name}]"
+
+
+def _with_plain_ranges(text: str) -> str:
+    """`[x>=1]` as `[at least 1]`."""
+    text = re.sub(r"\b(\d+)<=x<=(\d+)", r"\1 to \2", text)
+    return re.sub(r"\bx>=(\d+)", r"at least \1", text)
+
+
+def _with_plain_values(names: str) -> str:
+    """`--with <list[Path]>` as `--with PATH`; choices stay as they are."""
+
+    def plain(found: re.Match[str]) -> str:
+        inner = found[1].removeprefix("list[").removesuffix("]")
+        return _VALUES.get(inner, inner)
+
+    names = re.sub(r"<([^<>]+)>", plain, names)
+    # --output is the same as --out, and one of them is enough to read.
+    return names.replace("--out, --output", "--out")

@@ -3,6 +3,8 @@
 import errno
 import reprlib
 
+from dragoman.extras import install_command
+
 
 class UserError(ValueError):
     """Bad input, told in one sentence that names the file, line or field and the value.
@@ -25,9 +27,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def missing_extra(module: str, extra: str, purpose: str) -> UserError:
     """The error to raise where an optional dependency is not installed."""
-    return UserError(
-        f"{purpose} needs the package '{module}': install it with  pip install 'dragoman[{extra}]'"
-    )
+    return UserError(f"{purpose} needs the package '{module}': install it with  {install_command(extra)}")
 
 
 def shown(value: object, width: int = 60) -> str:

@@ -142,4 +142,4 @@ def test_without_matplotlib_nothing_is_translated(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(command, "find_spec", lambda _name: None)
     result = compare("no/run")
     assert isinstance(result.exception, UserError)
-    assert "dragoman[plots]" in str(result.exception)
+    assert "[plots]" in str(result.exception)

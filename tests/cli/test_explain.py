@@ -174,7 +174,7 @@ def test_without_matplotlib_there_are_text_and_page_and_no_picture(
     monkeypatch.setattr(command, "find_spec", lambda _name: None)
     assert explain(run, SENTENCE, "--html", tmp_path / "page.html").exit_code == 0
     result = explain(run, SENTENCE, "--out", tmp_path / "x.svg")
-    assert isinstance(result.exception, UserError) and "dragoman[plots]" in str(result.exception)
+    assert isinstance(result.exception, UserError) and "[plots]" in str(result.exception)
 
 
 def test_the_same_hypothesis_has_the_same_weights_however_it_was_found(translator: Translator) -> None:

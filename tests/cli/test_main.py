@@ -10,6 +10,7 @@ import dragoman
 from dragoman.cli import main as command
 from dragoman.cli.output import beside
 from dragoman.errors import UserError
+from dragoman.extras import install_command
 
 COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
 
@@ -95,7 +96,7 @@ def test_a_missing_extra(
     with pytest.raises(SystemExit) as end:
         main_that_raises(monkeypatch, ModuleNotFoundError(f"No module named '{module}'", name=module))
     assert end.value.code == 2
-    assert f"pip install 'dragoman[{extra}]'" in capsys.readouterr().err
+    assert f"install it with  {install_command(extra)}" in capsys.readouterr().err
 
 
 def test_a_missing_module_of_our_own_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +140,8 @@ def test_without_torch_the_message_says_what_to_install(name: str, tmp_path: Pat
     )
     assert done.returncode == 2, done.stderr
     needs, extra = ("the demo", "demo") if name == "demo" else ("this command", "train")
-    assert done.stderr == (
-        f"dragoman: {needs} needs the package 'torch': install it with  pip install 'dragoman[{extra}]'\n"
-    )
+    told = f"dragoman: {needs} needs the package 'torch': install it with  pip install '"
+    assert done.stderr.startswith(told) and done.stderr.endswith(f"[{extra}]'\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en"]
 
 

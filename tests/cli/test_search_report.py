@@ -80,7 +80,7 @@ def test_without_matplotlib_there_are_tables_and_no_picture(
     assert result.exit_code == 0, result.output
     result = dragoman_command("search-report", run, folder / "pairs.tsv", "--out", tmp_path / "report")
     assert isinstance(result.exception, UserError)
-    assert "dragoman[plots]" in str(result.exception)
+    assert "[plots]" in str(result.exception)
 
 
 def test_exhaustive_translation_says_whether_it_is_proven(run: Path) -> None:

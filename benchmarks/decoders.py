@@ -14,9 +14,8 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import Quantization, export_ctranslate2
-from dragoman.models.base import matrices
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.int8 import quantize
+from dragoman.nn.linear import quantize
 from dragoman.runs.directory import Run
 from peers import published_like
 
@@ -37,7 +36,7 @@ class Model:
         self.loaded: LoadedModel = load_model(run)
         self.loaded.model.requires_grad_(False)  # as in a translator: what is frozen is packed
         self.small: LoadedModel = load_model(run)
-        quantize(matrices(self.small.model.requires_grad_(False)))
+        quantize(self.small.model.requires_grad_(False))
         self.config = from_dict(TransformerConfig, self.loaded.state["model"]["config"])
         self.marian = published_like(self.loaded.model, self.config).eval()
         self.marian_directory = directory / "marian"

@@ -7,7 +7,7 @@ from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.write import config_fields, published_tensors
 from dragoman.models import Network
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.position import sinusoids
+from dragoman.nn.positions import sinusoids
 
 
 def published_like(ours: Network, config: object, kind: str = "transformer") -> transformers.PreTrainedModel:

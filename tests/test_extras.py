@@ -44,4 +44,4 @@ def test_otherwise_from_a_checkout_and_never_by_name(
 
 def test_every_extra_exists() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
-    assert set(extras.EXTRA_OF.values()) <= set(project["project"]["optional-dependencies"])
+    assert set(extras.EXTRAS) <= set(project["project"]["optional-dependencies"])

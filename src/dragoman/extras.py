@@ -1,18 +1,42 @@
-"""The optional parts of dragoman, and the command that installs each: the one place that knows it."""
+"""The optional parts of dragoman: what each is for, which packages it needs, and how to install it."""
 
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
-EXTRA_OF = {
-    "torch": "train",
-    "jaxtyping": "train",
-    "babel": "demo",
-    "pyarrow": "parquet",
-    "matplotlib": "plots",
-    "tensorboard": "tensorboard",
-    "ctranslate2": "fast",
-    **dict.fromkeys(("fastapi", "starlette", "h11", "pydantic", "multipart"), "serve"),
+
+@dataclass(frozen=True)
+class Extra:
+    purpose: str
+    modules: tuple[str, ...]
+    """What is imported of the packages that it installs."""
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that are not installed. Nothing is imported."""
+        return [module for module in self.modules if find_spec(module) is None]
+
+
+EXTRAS = {
+    "train": Extra("train, and translate with PyTorch", ("torch", "jaxtyping")),
+    "fast": Extra("translate with CTranslate2, without PyTorch", ("ctranslate2",)),
+    "serve": Extra(
+        "translate over HTTP",
+        ("ctranslate2", "fastapi", "starlette", "h11", "pydantic", "multipart", "rapidfuzz"),
+    ),
+    "studio": Extra(
+        "look into runs in a browser", ("torch", "jaxtyping", "fastapi", "starlette", "h11", "pydantic")
+    ),
+    "demo": Extra("the demo", ("torch", "jaxtyping", "fastapi", "starlette", "h11", "pydantic", "babel")),
+    "parquet": Extra("read and write Parquet", ("pyarrow",)),
+    "plots": Extra("draw pictures", ("matplotlib",)),
+    "tensorboard": Extra("log to TensorBoard", ("tensorboard",)),
 }
-"""Which extra brings a module."""
+
+
+def extra_of(module: str) -> str | None:
+    """The extra that installs a module, the smallest first."""
+    return next((name for name, extra in EXTRAS.items() if module in extra.modules), None)
 
 
 def install_command(extra: str) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Sequence
 
 from dragoman.text.protect import carried, protect, restore
-from dragoman.text.spans import DEFAULT_KINDS, Kind
+from dragoman.text.spans import DEFAULT_KINDS, SpanKind
 
 
 def with_spans_restored(
-    translate: Callable[[list[str]], Sequence[str]], kinds: Collection[Kind]
+    translate: Callable[[list[str]], Sequence[str]], kinds: Collection[SpanKind]
 ) -> Callable[[list[str]], list[str]]:
     """A stand-in for a translator: spans go where the order of words puts them."""
 

@@ -18,7 +18,7 @@ from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.text.automaton import automaton
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import has_phrase
+from dragoman.text.word_boundaries import has_phrase
 
 SEVERAL = torch.randint(3, 12, (5, 4), generator=torch.Generator().manual_seed(0))
 MASK = torch.ones(5, 4, dtype=torch.bool)

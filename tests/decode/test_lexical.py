@@ -15,7 +15,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search
 from dragoman.models.base import EncoderDecoder
-from dragoman.text.words import has_phrase, places_of
+from dragoman.text.word_boundaries import has_phrase, places_of
 
 SOURCE = torch.tensor([[3, 4, 5, 3]]), torch.ones(1, 4, dtype=torch.bool)
 

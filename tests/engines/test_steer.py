@@ -18,7 +18,7 @@ from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
 from dragoman.text.protect import carried, protect
 from dragoman.text.spans import ALL_KINDS
-from dragoman.text.words import has_phrase
+from dragoman.text.word_boundaries import has_phrase
 from engines.conftest import WORDS, MakeModel
 
 GREEDY = SearchConfig(beam=1, max_extra=6)

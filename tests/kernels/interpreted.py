@@ -13,10 +13,9 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search, set_up
 from dragoman.kernels import usable
-from dragoman.kernels.attention import attend_memory, attend_past
-from dragoman.kernels.embed import embed
-from dragoman.kernels.norm import add_norm
-from dragoman.kernels.pieces import best_pieces
+from dragoman.kernels.add_norm import add_norm
+from dragoman.kernels.best_pieces import best_pieces
+from dragoman.kernels.slots import attend_memory, attend_past, embed
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig

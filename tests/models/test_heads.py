@@ -15,7 +15,7 @@ from dragoman.learning.loss import Loss
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
-from dragoman.models.heads import HEADS, HeadConfig, TaskNetwork, pool
+from dragoman.models.task_heads import HEADS, HeadConfig, TaskNetwork, pool
 
 VOCAB = Vocab(23, 23, shared=True)
 NETWORKS = ("transformer", "transformer-t5", "lstm-bahdanau", "convs2s", "gpt-2", "bert")

@@ -2,7 +2,7 @@
 
 import torch
 
-from dragoman.models.heads import Head, HeadConfig
+from dragoman.models.task_heads import Head, HeadConfig
 
 
 def test_a_recurrent_head_sees_what_comes_after() -> None:

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from dragoman.nn.average import AverageAttention, RunningSum
+from dragoman.nn.average_attention import AverageAttention, RunningSum
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.mask import CAUSAL
-from dragoman.nn.relative import UNRELATED
+from dragoman.nn.relative_positions import UNRELATED
 from dragoman.nn.state import Moves
 
 

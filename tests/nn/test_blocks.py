@@ -11,7 +11,7 @@ from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.norm import Residual
-from dragoman.nn.position import LearnedPositions, SinusoidalPositions, sinusoids
+from dragoman.nn.positions import LearnedPositions, SinusoidalPositions, sinusoids
 
 
 def test_the_worked_example_of_sinusoids() -> None:

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from dragoman.nn.convolution import ConvolutionBlock
 from dragoman.nn.init import normal_linear
-from dragoman.nn.position import LearnedPositions
-from dragoman.nn.state import Window
+from dragoman.nn.positions import LearnedPositions
+from dragoman.nn.state import InputWindow
 
 SHAPES = [(1, 1), (2, 1), (3, 1), (4, 1), (2, 4), (3, 2), (5, 3)]  # kernel width, dilation
 
@@ -66,7 +66,7 @@ def test_a_window_goes_on_where_the_whole_goes(kernel_width: int, dilation: int)
 
 
 def test_a_window_is_a_ring_whose_rows_can_be_moved() -> None:
-    window = Window.empty(2, 4, 1, like=torch.zeros(1))
+    window = InputWindow.empty(2, 4, 1, like=torch.zeros(1))
     for position in range(6):
         window = window.put(torch.tensor([[[10.0 + position]], [[20.0 + position]]]), position)
     assert [x.flatten().tolist() for x in window.every(2, position=6)] == [[12.0, 22.0], [14.0, 24.0]]

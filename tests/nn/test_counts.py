@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from dragoman.nn import counts
-from dragoman.nn.counts import Table, Tally, make_room
+from dragoman.nn.counts import CountTable, Tally, make_room
 
 SIZE = 7
 
 
-def random_table(rows: int = 20, seed: int = 0) -> tuple[Table, torch.Tensor]:
+def random_table(rows: int = 20, seed: int = 0) -> tuple[CountTable, torch.Tensor]:
     """A table with some of the keys 0, 3, 6, …, and the same counts as a dense matrix by key."""
     generator = torch.Generator().manual_seed(seed)
     dense = (
@@ -20,7 +20,7 @@ def random_table(rows: int = 20, seed: int = 0) -> tuple[Table, torch.Tensor]:
     )
     dense[6] = 0  # a context that was never seen
     entries = dense.flatten().nonzero()[:, 0]
-    table = Table(SIZE)
+    table = CountTable(SIZE)
     table.fill(entries, dense.flatten()[entries])
     return table, dense
 
@@ -78,7 +78,7 @@ def test_keys_are_found_and_trusted_by_what_was_seen() -> None:
 
 
 def test_an_empty_table_has_no_rows() -> None:
-    table, into = Table(SIZE), torch.ones(2, SIZE)
+    table, into = CountTable(SIZE), torch.ones(2, SIZE)
     rows = table.find(torch.tensor([[0, 5]]))
     assert rows.tolist() == [[-1, -1]]
     assert table.trust(rows, 1.0, torch.float32).tolist() == [[0.0, 0.0]]
@@ -88,7 +88,7 @@ def test_an_empty_table_has_no_rows() -> None:
 
 def test_room_is_made_for_tables_alone() -> None:
     table, _ = random_table()
-    model = torch.nn.ModuleDict({"table": Table(SIZE), "linear": torch.nn.Linear(2, 3)})
+    model = torch.nn.ModuleDict({"table": CountTable(SIZE), "linear": torch.nn.Linear(2, 3)})
     found = {f"table.{name}": tensor for name, tensor in table.state_dict().items()}
     make_room(model, {**found, "linear.weight": torch.zeros(9, 9), "table.unknown": torch.zeros(3)})
     assert {name: t.shape for name, t in model["table"].state_dict().items()} == {

@@ -6,8 +6,8 @@ from torch import nn
 
 from battery.models import make, random_batch
 from dragoman.errors import UserError
+from dragoman.nn.linear import Linear
 from dragoman.nn.lora import LoraLinear, add_pairs, fold, folded_tensors, pair_names
-from dragoman.nn.packed import Linear
 
 TARGETS = ("query_key_value", "query", "key_value", "widen")
 

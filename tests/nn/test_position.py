@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dragoman.nn.position import SinusoidLayout, sinusoids
+from dragoman.nn.positions import SinusoidLayout, sinusoids
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])

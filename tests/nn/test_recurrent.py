@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.nn.cell import Past, kernel, loop
 from dragoman.nn.dropout import StackMasks
 from dragoman.nn.recurrent import CELLS, RecurrentStack, RecurrentState
+from dragoman.nn.recurrent_layer import LayerPast, kernel, loop
 
 ROWS, LENGTH, IN, WIDTH = 4, 6, 5, 3
 LENGTHS = [6, 3, 1, 5]
@@ -19,7 +19,7 @@ def layer_of(cell: str, bidirectional: bool = False) -> nn.RNNBase:
     return CELLS[cell](IN, WIDTH, batch_first=True, bidirectional=bidirectional).double()
 
 
-def random_past(cell: str, directions: int = 1) -> Past:
+def random_past(cell: str, directions: int = 1) -> LayerPast:
     hidden, inner = torch.randn(2, directions, ROWS, WIDTH, dtype=torch.float64).unbind()
     return hidden, inner if cell == "lstm" else None
 

@@ -6,7 +6,7 @@ import torch
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.elmo import Elmo, ElmoConfig
-from dragoman.nn.mix import ScalarMix
+from dragoman.models.task_heads import ScalarMix
 
 WORDS = [b"", b"", b"", b"a", b"ab", b" the", "é".encode(), b"longer"]
 CONFIG = ElmoConfig(2, 4, 6, character_dim=3, max_characters=6, filters=((1, 3), (2, 4)), num_highway=2)

@@ -13,7 +13,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import Kind, find
+from dragoman.text.spans import SpanKind, find
 
 ADDRESS = "http://127.0.0.1"
 MEMORY = Memory([
@@ -44,7 +44,7 @@ class Shouter:
         *,
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         del search, batch_tokens, wanted
@@ -60,7 +60,7 @@ class Shouter:
         *,
         search: SearchConfig | None = None,
         glossary: Glossary | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
         wanted: Sequence[Wanted] | None = None,
@@ -76,7 +76,7 @@ class Shouter:
             rows.append([Hypothesis(w, -1.0, -1.0, (), (), (), "stop", alignment=links) for w in ways])
         return rows
 
-    def _shout(self, text: str, kinds: Collection[Kind]) -> str:
+    def _shout(self, text: str, kinds: Collection[SpanKind]) -> str:
         parts, at = [], 0
         for span in find(text, kinds):
             parts += [text[at : span.start].upper(), span.text]

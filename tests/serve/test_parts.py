@@ -10,9 +10,9 @@ from dragoman.errors import UserError
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
-from dragoman.serve.memory import Memory, distance, open_memories, similarity
+from dragoman.serve.memory import Memory, open_memories, similarity
 from dragoman.serve.service import Served, Service
-from dragoman.text.glossary import Entry, Glossary
+from dragoman.text.glossary import Glossary, GlossaryEntry
 from serve.standin import Shouter, service_of
 
 
@@ -25,11 +25,16 @@ def table_distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def test_the_distance_is_that_of_the_table() -> None:
+def test_similarity_is_that_of_the_table_of_distances() -> None:
+    """Also for characters outside the Basic Multilingual Plane, combining marks and empty texts."""
     chance = random.Random(3)
     for _ in range(300):
-        one, other = ("".join(chance.choices("abc ", k=chance.randint(0, 90))) for _ in range(2))
-        assert distance(one, other) == table_distance(one, other)
+        one, other = ("".join(chance.choices("abcé\u0301𝄞", k=chance.randint(0, 90))) for _ in range(2))
+        longer = max(len(one), len(other))
+        if one == other or min(len(one), len(other)) * 3 < longer:
+            continue
+        expected = min(99.0, round(100 * (1 - table_distance(one, other) / longer), 1))
+        assert similarity(one, other) == expected
 
 
 def test_a_memory_ranks_by_similarity() -> None:
@@ -75,7 +80,7 @@ def test_codes_of_languages() -> None:
 
 
 def test_masks() -> None:
-    glossary = Glossary([Entry("heart attack", ("Herzinfarkt",)), Entry("x", ("y",))])
+    glossary = Glossary([GlossaryEntry("heart attack", ("Herzinfarkt",)), GlossaryEntry("x", ("y",))])
     masked = mask("A heart attack <x>heart attack</x> {k1} https://x.example/x", glossary, ["X"])
     assert masked.text == "A {kk1} {kk2} {k1} https://x.example/x"
     assert masked.unmask("{kk2} B {kk1} {k1}") == "<x>heart attack</x> B Herzinfarkt {k1}"

@@ -19,7 +19,7 @@ from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
 from dragoman.decode.search.config import SearchConfig
 from dragoman.models import MODELS, READERS
-from dragoman.models.guide import AlignmentGuide
+from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.presets import PRESETS
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.objective import ObjectiveConfig

@@ -93,7 +93,7 @@ def test_files_that_are_no_tokenizers_are_refused_by_name(tmp_path: Path, monkey
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"tokenizer\.json: not a"):
             Tokenizer.load(path)
-    monkeypatch.setattr("dragoman.text.vocabulary.LARGEST_FILE", 100)
+    monkeypatch.setattr("dragoman.text.tokenizer_file.LARGEST_FILE", 100)
     path.write_bytes(b" " * 101)
     with pytest.raises(UserError, match=r"tokenizer\.json: too large: 101 bytes"):
         Tokenizer.load(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.glossary import Entry, Glossary
-from dragoman.text.words import has_phrase, is_word_character
+from dragoman.text.glossary import Glossary, GlossaryEntry
+from dragoman.text.word_boundaries import has_phrase, is_word_character
 
 FILE = """\ufeff# source\ttarget\tcase\tnotes
 heart attack\tHerzinfarkt|Myokardinfarkt\t\tmedicine
@@ -42,7 +42,7 @@ def test_longest_whole_words_from_left_to_right(terms: Glossary) -> None:
 def test_a_term_in_lower_case_may_begin_a_text_with_a_capital(terms: Glossary) -> None:
     assert found(terms, "«Attack now») ") == [("Attack", ("Angriff",))]
     assert found(terms, "The Attack") == []
-    assert Glossary([Entry("cat", ("kat",))]).matches("Cat")[0].targets == ("kat", "Kat")
+    assert Glossary([GlossaryEntry("cat", ("kat",))]).matches("Cat")[0].targets == ("kat", "Kat")
 
 
 def test_case_rules(terms: Glossary) -> None:
@@ -55,7 +55,7 @@ def test_a_term_without_target_stays_as_it_is(terms: Glossary) -> None:
 
 
 def test_scripts_without_spaces_have_boundaries_everywhere() -> None:
-    assert found(Glossary([Entry("最新", ("newest",))]), "我的最新的船") == [("最新", ("newest",))]
+    assert found(Glossary([GlossaryEntry("最新", ("newest",))]), "我的最新的船") == [("最新", ("newest",))]
     assert not is_word_character("船") and is_word_character("ß") and is_word_character("\u0301")
     assert has_phrase("我的猫在", "猫") and not has_phrase("который", "кот")
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_equal_to_a_search_with_regular_expressions() -> None:
     """Terms over a small alphabet, so that they share beginnings: a pattern with the longest first agrees."""
     terms = ["a", "a b", "a b c", "b", "c a", "c, a", "bb", "b-b"]
-    glossary = Glossary([Entry(term, ("x",), "exact") for term in terms])
+    glossary = Glossary([GlossaryEntry(term, ("x",), "exact") for term in terms])
     longest = "|".join(re.escape(term).replace(r"\ ", " +") for term in sorted(terms, key=len, reverse=True))
     pattern = re.compile(rf"(?<!\w)(?:{longest})(?!\w)")
     units = ["a", "b", "c", " ", " ", ",", "-", "bb"]

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from dragoman.text.incremental import IncrementalDecoder, offsets
-from dragoman.text.options import Kind, MarkPlace
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.text.words import units, words
+from dragoman.text.tokenizer_config import MarkPlace, TokenizerKind
+from dragoman.text.word_boundaries import units, words
 
 TEXTS = [
     "the cat sat on the mat, the cat!",
@@ -22,7 +22,7 @@ TEXTS = [
     params=[("bpe", "start"), ("bpe", "end"), ("word", "start"), ("char", "start"), ("byte", "end")],
 )
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    kind: Kind
+    kind: TokenizerKind
     mark: MarkPlace
     kind, mark = request.param
     return Tokenizer.train(TEXTS, TokenizerConfig(kind=kind, vocab_size=320, word_mark=mark))

@@ -87,12 +87,12 @@ def test_char_takes_the_most_frequent_characters(train):
 def test_texts_may_be_an_iterator_of_any_length(train, corpus, monkeypatch):
     expected = train(corpus, vocab_size=500).sha256
     assert train(iter(corpus), vocab_size=500).sha256 == expected
-    monkeypatch.setattr("dragoman.text.learn._CHUNK_CHARACTERS", 100)  # many chunks, on disk
-    monkeypatch.setattr("dragoman.text.learn._SPOOL_BYTES", 10)
+    monkeypatch.setattr("dragoman.text.learn_vocabulary._CHUNK_CHARACTERS", 100)  # many chunks, on disk
+    monkeypatch.setattr("dragoman.text.learn_vocabulary._SPOOL_BYTES", 10)
     assert train(iter(corpus), vocab_size=500).sha256 == expected
     for kind in ("word", "char"):
         many = train(iter(corpus), vocab_size=500, kind=kind)
-        monkeypatch.setattr("dragoman.text.learn._CHUNK_CHARACTERS", 1 << 16)
+        monkeypatch.setattr("dragoman.text.learn_vocabulary._CHUNK_CHARACTERS", 1 << 16)
         assert many.sha256 == train(corpus, vocab_size=500, kind=kind).sha256
 
 
@@ -178,6 +178,6 @@ def test_a_full_temporary_folder_is_told(train, monkeypatch):
         def write(self, _: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dragoman.text.learn.tempfile.SpooledTemporaryFile", Full)
+    monkeypatch.setattr("dragoman.text.learn_vocabulary.tempfile.SpooledTemporaryFile", Full)
     with pytest.raises(UserError, match=r"No space left on device.*set TMPDIR"):
         train(["some text"])

@@ -27,7 +27,7 @@ def grown(function: Callable[[str], object], piece: str, before: str = "") -> fl
 def functions(load: Load) -> dict[str, Callable[[str], object]]:
     spans, protect = load("dragoman.text.spans"), load("dragoman.text.protect")
     glossary, masks = load("dragoman.text.glossary"), load("dragoman.serve.masks")
-    segment, options = load("dragoman.text.segment"), load("dragoman.text.options")
+    segment, options = load("dragoman.text.segment"), load("dragoman.text.tokenizer_config")
     terms = glossary.Glossary(
         [glossary.Entry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )
@@ -47,7 +47,7 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
         "sentences": load("dragoman.text.sentences").split_sentences,
         "protection": protected,
         "masks": masked,
-        "units": load("dragoman.text.words").units,
+        "units": load("dragoman.text.word_boundaries").units,
         "language": lambda text: identify(text, ["en", "fr", "zh", "ja"]),
         "segments": lambda text: counted_call(segments, text),
     }

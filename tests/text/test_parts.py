@@ -11,11 +11,11 @@ from tokenizers import normalizers
 
 from dragoman.errors import UserError
 from dragoman.text.charsmap import check_charsmap
-from dragoman.text.parts import check_library
-from dragoman.text.published import Published, PublishedTokenizer, serialise
-from dragoman.text.renumber import renumbered
+from dragoman.text.published_tokenizer import Published, PublishedTokenizer, serialise
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.vocabulary import sealed
+from dragoman.text.tokenizer_file import sealed
+from dragoman.text.tokenizer_json import renumbered
+from dragoman.text.tokenizer_json_checks import check_library
 from limited import within
 from mutations import HOSTILE, damaged, doubled, never_waiting, nodes, not_files, removed, replaced
 from text.charsmaps import charsmap

@@ -9,7 +9,7 @@ import pytest
 from dragoman.text.markup import partners, well_formed
 from dragoman.text.protect import carried, protect, restore
 from dragoman.text.spans import ALL_KINDS, find
-from dragoman.text.words import units
+from dragoman.text.word_boundaries import units
 
 WORDS = ["one", "two,", "three.", "naïve", "(", ")", "–", "五", "e\u0301t", "don't"]
 SPANS = [

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.published import Published, PublishedTokenizer
-from dragoman.text.renumber import renumbered
-from dragoman.text.sentencepiece import library_of, marian_library, read_pieces
+from dragoman.text.published_tokenizer import Published, PublishedTokenizer
+from dragoman.text.sentencepiece import marian_library, read_pieces, sentencepiece_json
+from dragoman.text.tokenizer_json import renumbered
 from limited import within
 from mutations import damaged, never_waiting, not_files
 from text.charsmaps import charsmap
@@ -58,7 +58,7 @@ def test_t5(tmp_path: Path) -> None:
     path.write_bytes(spm(["<pad>", "</s>", "<unk>"], SCORES))
     rows = 3 + len(SCORES) + 100 + 5
     order = [0, 0, 1, *range(2, rows)]
-    tokenizer = PublishedTokenizer(Published(renumbered(library_of(path), order), len(order)))
+    tokenizer = PublishedTokenizer(Published(renumbered(sentencepiece_json(path), order), len(order)))
     for text in ("abc ab", "c  cab bcbc", "a"):
         assert tokenizer.pieces(tokenizer.encode(text)) == best_path(text)
         assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
@@ -113,7 +113,7 @@ WHOLE = spm(["<pad>", "</s>", "<unk>"], SCORES) + field(3, field(2, MAP))
 def outcome(path: Path) -> list[int] | None:
     """The ids of a text; None where the file is refused in one sentence."""
     try:
-        made = renumbered(library_of(path), [0, 0, 1, *range(2, 3 + len(SCORES) + 100)])
+        made = renumbered(sentencepiece_json(path), [0, 0, 1, *range(2, 3 + len(SCORES) + 100)])
         tokenizer = PublishedTokenizer(Published(made, 3 + len(SCORES) + 101))
         return tokenizer.encode("abc ﬁ\tca")
     except UserError as error:

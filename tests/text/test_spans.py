@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS, Kind, find
+from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS, SpanKind, find
 
-CASES: list[tuple[Kind, str, list[str]]] = [
+CASES: list[tuple[SpanKind, str, list[str]]] = [
     ("url", "See (https://a.b/c_(d)?x=1). Or www.foo.de, ok.", ["https://a.b/c_(d)?x=1", "www.foo.de"]),
     ("url", "[text](http://x.de/a) and <http://y.de>", ["http://x.de/a", "http://y.de"]),
     ("url", "http:// and www. and :// are none", []),
@@ -30,7 +30,7 @@ CASES: list[tuple[Kind, str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "expected"), CASES)
-def test_spans_of_one_kind(kind: Kind, text: str, expected: list[str]) -> None:
+def test_spans_of_one_kind(kind: SpanKind, text: str, expected: list[str]) -> None:
     spans = find(text, [kind])
     assert [span.text for span in spans] == expected
     assert all(text[span.start : span.end] == span.text and span.kind == kind for span in spans)

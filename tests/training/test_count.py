@@ -103,7 +103,7 @@ def test_a_run_that_died_starts_again_and_ends_with_the_same_bytes(
 
     with monkeypatch.context() as patch:
         if moment == "table":
-            patch.setattr("dragoman.nn.skips.MaskedTable.fill", crash)
+            patch.setattr("dragoman.nn.skip_votes.MaskedTable.fill", crash)
         elif moment == "save":
             patch.setattr(keeper.checkpoint, "save", crash)
         else:
@@ -119,7 +119,7 @@ def test_kill_9_in_the_middle(new_run: Callable[..., Run]) -> None:
     train_run(whole, Quiet())
     script = (
         "import os, signal, sys\n"
-        "from dragoman.nn.skips import MaskedTable\n"
+        "from dragoman.nn.skip_votes import MaskedTable\n"
         "from dragoman.training.api import resume\n"
         "MaskedTable.fill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "resume(sys.argv[1], quiet=True)\n"

@@ -15,10 +15,10 @@ from dragoman.checkpoint.model import load_into, load_model, model_tensors
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
+from dragoman.kernels import int8
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn import int8
 from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run

@@ -36,7 +36,7 @@ class Wishes:
 
     def applied(self, source: str, text: str) -> list[dict[str, Any]] | None:
         """The glossary's terms in a source, each with the variant that the translation has."""
-        from dragoman.text.words import has_phrase
+        from dragoman.text.word_boundaries import has_phrase
 
         if self.glossary is None:
             return None

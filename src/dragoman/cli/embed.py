@@ -34,7 +34,7 @@ def embed(
     from dragoman.checkpoint.model import load_network
     from dragoman.learning import learning_of
     from dragoman.models import Network
-    from dragoman.models.heads import TaskNetwork
+    from dragoman.models.task_heads import TaskNetwork
     from dragoman.probe.embed import Embedder
     from dragoman.probe.vector_files import write_vectors
     from dragoman.runs.device import pick_device

@@ -21,6 +21,7 @@ from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
 from dragoman.cli.distill import distill
+from dragoman.cli.doctor import doctor
 from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
@@ -43,7 +44,7 @@ from dragoman.cli.translate import translate
 from dragoman.cli.tune import tune
 from dragoman.cli.verify import verify
 from dragoman.errors import UserError, is_out_of_memory, missing_extra
-from dragoman.extras import EXTRA_OF
+from dragoman.extras import extra_of
 
 _OUT_OF_MEMORY = (
     "out of memory: lower train.batch_tokens or --batch-tokens, take a smaller model, or free some memory"
@@ -62,7 +63,7 @@ app = typer.Typer(
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
     *(pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, verify, serve, corpus, align_corpus, tokenize),
+    *(export, verify, serve, corpus, align_corpus, tokenize, doctor),
 ):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_model)
@@ -115,7 +116,7 @@ def main() -> None:
     except UserError as error:
         _fail(error)
     except ModuleNotFoundError as error:
-        extra = EXTRA_OF.get((error.name or "").partition(".")[0])
+        extra = extra_of((error.name or "").partition(".")[0])
         if extra is None:
             raise
         _fail(missing_extra(str(error.name), extra, "this command"))

@@ -11,7 +11,7 @@ from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.layout import NOWHERE, Item
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 

@@ -33,7 +33,7 @@ from dragoman.engines.runtime import Ids
 from dragoman.engines.search import refuse_unsupported
 from dragoman.engines.weights import read_shapes
 from dragoman.errors import UserError
-from dragoman.text.spans import Kind
+from dragoman.text.spans import SpanKind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 _INT8_TOKENS, _LISTED_TOKENS, _FLOAT_TOKENS = 1024, 1536, 3072
@@ -100,7 +100,7 @@ class Translator(Surface):
         *,
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         """The best translation of each text. Quicker than `hypotheses`: no token is scored on its own."""

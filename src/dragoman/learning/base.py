@@ -20,7 +20,7 @@ from dragoman.errors import UserError
 from dragoman.learning.loss import Objective
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities
-from dragoman.models.heads import HeadConfig, TaskNetwork
+from dragoman.models.task_heads import HeadConfig, TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.runs.optim import TransferConfig
 

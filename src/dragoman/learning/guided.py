@@ -4,8 +4,8 @@ import torch
 
 from dragoman.data.batch import PairBatch, PieceLinks
 from dragoman.learning.loss import Loss, Objective
+from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.guide import AlignmentGuide
 from dragoman.nn.tap import open_tap
 from dragoman.shapes import Float, Tensor
 

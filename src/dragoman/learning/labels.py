@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from dragoman.data.batch import TaskBatch, VectorBatch
 from dragoman.learning.loss import Loss, Objective
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.models.vit import Vit
 from dragoman.shapes import Float, Tensor
 

@@ -26,7 +26,7 @@ from dragoman.learning.loss import Answers, Loss, Objective
 from dragoman.learning.text import maskable_pieces, special_id
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.loss import projected_cross_entropy
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer

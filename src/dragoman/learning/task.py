@@ -17,7 +17,7 @@ from dragoman.learning.labels import TaskLoss
 from dragoman.learning.loss import Objective
 from dragoman.learning.task_validation import TaskValidator
 from dragoman.models.abilities import Abilities
-from dragoman.models.heads import HeadConfig
+from dragoman.models.task_heads import HeadConfig
 from dragoman.runs.config import Purpose, RunConfig
 
 METRICS: dict[str, tuple[str, ...]] = {

@@ -18,9 +18,9 @@ from dragoman.learning.validation import DecoderValidator
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
-from dragoman.text.published import PublishedTokenizer
+from dragoman.text.published_tokenizer import PublishedTokenizer
 from dragoman.text.tokenizer import Tokenizer
 
 _METRICS = ("loss", "perplexity", "accuracy")

@@ -18,7 +18,7 @@ from dragoman.learning.validation import DecoderValidator
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.tokenizer import Tokenizer
 

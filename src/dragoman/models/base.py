@@ -193,12 +193,6 @@ def source_attentions(model: nn.Module) -> dict[str, nn.Module]:
     return {name: m for name, m in model.named_modules() if getattr(m, "looks_at_memory", False)}
 
 
-def matrices(model: nn.Module) -> list[Tensor]:
-    """The weights that inputs are multiplied with, each once: of the linear layers and of the projection."""
-    found = (m.weight for m in model.modules() if isinstance(m, (nn.Linear, Projection)))
-    return list({id(weight): weight for weight in found}.values())
-
-
 class HalfConfig(Protocol):
     """What every half of a model has to say about its embedding."""
 

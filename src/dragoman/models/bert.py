@@ -17,15 +17,15 @@ from torch import nn
 
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
-from dragoman.models.stack import StackConfig, stack
+from dragoman.models.layer_stack import StackConfig, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
 from dragoman.nn.layer import EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import Packing, packed, padding
-from dragoman.nn.norm import make_norm, stream
-from dragoman.nn.position import LearnedPositions
-from dragoman.nn.relative import UNRELATED
+from dragoman.nn.norm import make_norm, residual_stream
+from dragoman.nn.positions import LearnedPositions
+from dragoman.nn.relative_positions import UNRELATED
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _SEGMENTS = 2
@@ -92,7 +92,7 @@ class Bert(nn.Module):
 
     def _begun(self, placed: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         x = self.embedding_norm(placed + F.embedding(segments, self.segments))
-        return stream(F.dropout(x, self.dropout, self.training), "post")
+        return residual_stream(F.dropout(x, self.dropout, self.training), "post")
 
     def before_projection(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         return self.transform_norm(self.activation(self.transform(hidden)))

@@ -36,9 +36,9 @@ from dragoman.nn.convolution import ConvolutionBlock
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import normal_linear
 from dragoman.nn.mask import lengths
-from dragoman.nn.position import LearnedPositions
+from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score
-from dragoman.nn.state import Window, rows_of
+from dragoman.nn.state import InputWindow, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _LONGEST_DILATION = 1024
@@ -148,9 +148,9 @@ class ConvDecoderLayer(nn.Module):
         x: Float[Tensor, "N 1 C"],
         embedded: Float[Tensor, "N 1 D"],
         memory: PreparedMemory,
-        window: Window,
+        window: InputWindow,
         position: int,
-    ) -> tuple[Float[Tensor, "N 1 C"], Window]:
+    ) -> tuple[Float[Tensor, "N 1 C"], InputWindow]:
         h, window = self.convolution.step(x, window, position)
         return self._look(h, embedded, memory), window
 
@@ -220,7 +220,7 @@ class ConvDecoder(nn.Module):
 class ConvState:
     """The memory has a row a sentence, whose beams share it; the windows have a row a beam."""
 
-    windows: tuple[Window, ...]  # one a layer
+    windows: tuple[InputWindow, ...]  # one a layer
     memory: tuple[PreparedMemory, ...]  # one a layer
     beams: int
     position: int

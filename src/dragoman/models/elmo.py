@@ -7,9 +7,9 @@
               └─────────┘
 
 Every LSTM has a wide cell and a narrow output, by a projection that also goes back into it (Sak et al. 2014).
-The vector of a piece in layer j is [forward_j ; backward_j], and [x ; x] in layer 0; a task mixes them
-(`nn/mix.py`). Forward has read the pieces up to and with its own, backward those from its own on: neither has
-seen what it has to say.
+The vector of a piece in layer j is [forward_j ; backward_j], and [x ; x] in layer 0. A task mixes the layers
+(`models/task_heads.py`). The forward model has read all pieces up to this one, the backward model all pieces
+from this one on. Neither has seen the piece that it predicts.
 """
 
 import warnings

@@ -22,15 +22,15 @@ from torch import nn
 
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
-from dragoman.models.stack import StackConfig, stack
+from dragoman.models.layer_stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation
 from dragoman.nn.init import gpt_weights
 from dragoman.nn.layer import EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
-from dragoman.nn.norm import NormPlace, make_norm, stream
-from dragoman.nn.position import LearnedPositions
-from dragoman.nn.relative import UNRELATED
+from dragoman.nn.norm import NormPlace, make_norm, residual_stream
+from dragoman.nn.positions import LearnedPositions
+from dragoman.nn.relative_positions import UNRELATED
 from dragoman.nn.state import KeyValueCache, Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -94,18 +94,18 @@ class GptDecoder(nn.Module):
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         src, width = memory.hidden.size(1), tgt_in.size(1)
         x = torch.cat([memory.hidden, self.embedding(tgt_in)], dim=1)  # B S+T D
-        places = None if _unpadded(memory.mask) else places_of(memory, width)
-        x = stream(self._placed(x, places), self.norm_place)
+        places = None if _unpadded(memory.mask) else positions_of_tokens(memory, width)
+        x = residual_stream(self._placed(x, places), self.norm_place)
         mask = _looking_back(memory.mask, width)
         return read_through(self.layers, x, mask, UNRELATED, self.final_norm)[:, src:]  # B T D
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
         """Every layer's vectors of a source with nothing after it."""
-        x, mask = self._placed(memory.hidden, places_of(memory, 0)), _looking_back(memory.mask, 0)
+        x, mask = self._placed(memory.hidden, positions_of_tokens(memory, 0)), _looking_back(memory.mask, 0)
         return all_layers(self.layers, x, mask, UNRELATED, self.final_norm)
 
     def start(self, memory: Memory) -> "GptState":
-        x, mask = self._placed(memory.hidden, places_of(memory, 0)), _looking_back(memory.mask, 0)
+        x, mask = self._placed(memory.hidden, positions_of_tokens(memory, 0)), _looking_back(memory.mask, 0)
         return GptState.after(self.layers, x, mask, memory)
 
     def step(self, last_ids: Int[Tensor, "N"], state: "GptState") -> tuple[Float[Tensor, "N D"], "GptState"]:
@@ -186,7 +186,7 @@ def step_through(
     return x, tuple(longer)
 
 
-def places_of(memory: Memory, width: int) -> Int[Tensor, "B J"]:
+def positions_of_tokens(memory: Memory, width: int) -> Int[Tensor, "B J"]:
     """The source from 0 on, and `width` places of the target where the source of its own row ends."""
     places = torch.arange(memory.mask.size(1) + width, device=memory.mask.device)
     source, target = places[: memory.mask.size(1)], places[:width]

@@ -48,8 +48,8 @@ from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab
-from dragoman.nn.counts import Table, Tally
-from dragoman.nn.skips import Skips
+from dragoman.nn.counts import CountTable, Tally
+from dragoman.nn.skip_votes import Skips
 from dragoman.nn.state import rows_of
 from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -115,7 +115,7 @@ class MarkovDecoder(nn.Module):
     def __init__(self, config: MarkovConfig, vocab: Vocab) -> None:
         super().__init__()
         self.config, self.vocab, self.order = config, vocab, config.order
-        self.tables = nn.ModuleList(Table(vocab.tgt_size) for _ in range(config.order + 1))
+        self.tables = nn.ModuleList(CountTable(vocab.tgt_size) for _ in range(config.order + 1))
         threshold = config.mask_threshold if config.mask == "selective" else None
         self.skips = (
             Skips(vocab.src_size, vocab.tgt_size, config.smoothing, threshold) if config.skips else None
@@ -170,7 +170,7 @@ class MarkovDecoder(nn.Module):
     def _shortest(self, dtype: torch.dtype) -> Float[Tensor, "1 V"]:
         """Without any context: what is frequent, over the uniform distribution."""
         table = self.tables[0]
-        assert isinstance(table, Table)
+        assert isinstance(table, CountTable)
         probs = torch.ones(1, self.vocab.tgt_size, dtype=dtype, device=table.keys.device)
         probs[:, [self.vocab.pad_id, self.vocab.bos_id]] = 0.0
         probs /= probs.sum()
@@ -184,38 +184,38 @@ class MarkovDecoder(nn.Module):
         return probs
 
     def _mix_in(
-        self, table: Table, probs: Float[Tensor, "C V"], rows: Int[Tensor, "C"]
+        self, table: CountTable, probs: Float[Tensor, "C V"], rows: Int[Tensor, "C"]
     ) -> Float[Tensor, "C V"]:
         trust = table.trust(rows, self.config.smoothing, probs.dtype)
         probs *= 1 - trust[:, None]
         table.add_rows(probs, torch.arange(len(rows), device=rows.device), rows, trust)
         return probs
 
-    def _rows(self, contexts: Int[Tensor, "C N"], upto: int) -> list[tuple[Table, Int[Tensor, "C"]]]:
+    def _rows(self, contexts: Int[Tensor, "C N"], upto: int) -> list[tuple[CountTable, Int[Tensor, "C"]]]:
         """The rows of the contexts of length 1, 2, … A context is found through the one that is shorter by
         its oldest piece: its key is row × size + piece. What has no row has no longer one either."""
         found, rows = [], torch.zeros_like(contexts[:, 0])
         for k in range(1, upto + 1):
             table = self.tables[k]
-            assert isinstance(table, Table)
+            assert isinstance(table, CountTable)
             rows = table.find(rows * self.vocab.tgt_size + contexts[:, -k])
             found.append((table, rows))
         return found
 
     def count(self, batches: Iterable[PairBatch]) -> None:
         for k, table in enumerate(self.tables):
-            assert isinstance(table, Table)
+            assert isinstance(table, CountTable)
             least = self.config.min_count if k > 1 else 1
             self._fill(table, batches, lambda batch, k=k: self._contexts(batch, k), least)
         if self.skips is not None:
             self._fill(self.skips.table, batches, self._features, self.config.min_count)
             lasts = self.tables[1]
-            assert isinstance(lasts, Table)
+            assert isinstance(lasts, CountTable)
             self.skips.learn_mask(lasts, self._shortest(torch.float64)[0])
 
     def _fill(
         self,
-        table: Table,
+        table: CountTable,
         batches: Iterable[PairBatch],
         read: Callable[[PairBatch], tuple[Tensor, Tensor]],
         min_count: int,

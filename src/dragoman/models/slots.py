@@ -20,10 +20,11 @@ import torch
 from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.transformer import TransformerDecoder
-from dragoman.nn.attention import CrossAttention, SelfAttention, attend, join_heads, split_heads
+from dragoman.nn.attention import CrossAttention, SelfAttention, attend
+from dragoman.nn.attention_kernels import join_heads, split_heads
 from dragoman.nn.layer import DecoderLayer
 from dragoman.nn.mask import lengths
-from dragoman.nn.relative import NoRelation
+from dragoman.nn.relative_positions import NoRelation
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 
@@ -47,7 +48,7 @@ def past_bytes(model: EncoderDecoder) -> int:
 
 
 @dataclass
-class View:
+class StepView:
     """What every layer of a step is told: where it writes, and what may be seen."""
 
     position: Int[Tensor, "B"]
@@ -75,7 +76,7 @@ class LayerSlots:
     def admit(self, rows: Int[Tensor, "R"], memory: Float[Tensor, "R S D"]) -> None:
         self.memory[:, : memory.size(1)].index_copy_(0, rows, self.cross.key_value(memory))
 
-    def step(self, x: Float[Tensor, "B K D"], view: View) -> Float[Tensor, "B K D"]:
+    def step(self, x: Float[Tensor, "B K D"], view: StepView) -> Float[Tensor, "B K D"]:
         layer = self.layer
         asked = self.own.query_key_value(layer.self_residual.before(x))
         x = layer.self_residual.after(x, self.own.out(self._look_back(asked, view)))
@@ -83,10 +84,10 @@ class LayerSlots:
         x = layer.cross_residual.after(x, self.cross.out(self._look_at_memory(asked, view)))
         return layer.ff_residual.after(x, layer.feedforward(layer.ff_residual.before(x)))
 
-    def _look_back(self, asked: Float[Tensor, "B K J"], view: View) -> Float[Tensor, "B K W"]:
+    def _look_back(self, asked: Float[Tensor, "B K J"], view: StepView) -> Float[Tensor, "B K W"]:
         own = self.own
         if view.past is None:
-            from dragoman.kernels.attention import attend_past
+            from dragoman.kernels.slots import attend_past
 
             flat = asked.flatten(0, 1)
             found = attend_past(flat, self.past, view.ancestors, view.position, *self._sizes(own))
@@ -96,9 +97,9 @@ class LayerSlots:
         slots = self.past[:, : view.past.size(3) // self.beams].flatten(1, 2)  # B M G, as it lies in memory
         return self._attend(own, query, slots, view.past)
 
-    def _look_at_memory(self, asked: Float[Tensor, "B K J"], view: View) -> Float[Tensor, "B K W"]:
+    def _look_at_memory(self, asked: Float[Tensor, "B K J"], view: StepView) -> Float[Tensor, "B K W"]:
         if view.memory is None:
-            from dragoman.kernels.attention import attend_memory
+            from dragoman.kernels.slots import attend_memory
 
             flat = asked.flatten(0, 1)
             found = attend_memory(flat, self.memory, view.lengths, self.beams, *self._sizes(self.cross))
@@ -154,10 +155,10 @@ class TransformerSlots:
         used: int,
     ) -> Float[Tensor, "B K D"]:
         """One further position for every beam; no sentence has more than `used` of them with this one."""
-        view = View(position, ancestors, self.lengths)
+        view = StepView(position, ancestors, self.lengths)
         embedding = self.decoder.embedding
         if self.by_kernels:
-            from dragoman.kernels.embed import embed
+            from dragoman.kernels.slots import embed
 
             x = embed(last, position, embedding.weight, self.places, embedding.scale, embedding.pad_id)
         else:

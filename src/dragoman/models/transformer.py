@@ -4,8 +4,8 @@
                                                                                 │
     target ─ embed·√D ─ + positions ─ [ masked self-attention ─ cross-attention ─ feed-forward ]×L ─▶ hidden
 
-Positions are added once (`nn/position.py`), or act inside every self-attention (`nn/relative.py`). The
-defaults are the paper's; `nn/layer.py` has the layers.
+Positions are added once (`nn/positions.py`), or act inside every self-attention
+(`nn/relative_positions.py`). The defaults are the paper's. `nn/layer.py` has the layers.
 """
 
 import math
@@ -21,14 +21,14 @@ from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.average import AverageAttention
+from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState, all_layers, read_through
 from dragoman.nn.mask import Mask, Packing, packed, padding
-from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, stream
-from dragoman.nn.position import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
-from dragoman.nn.relative import (
+from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, residual_stream
+from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
+from dragoman.nn.relative_positions import (
     UNRELATED,
     BucketedBias,
     ClippedDistances,
@@ -166,7 +166,7 @@ class TransformerEncoder(nn.Module):
     def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
         """The same for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
-        x = stream(F.dropout(x, self.dropout, self.training), self.norm_place)
+        x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         return self._read(x, packed(packing, packing), UNRELATED)
 
     def _embedded(self, src_ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
@@ -207,7 +207,7 @@ class TransformerDecoder(nn.Module):
     ) -> Float[Tensor, "1 N D"]:
         """`forward` for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
-        x = stream(F.dropout(x, self.dropout, self.training), self.norm_place)
+        x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
         for layer in self.layers:
             x = layer(x, memory, mask, UNRELATED, self_mask)

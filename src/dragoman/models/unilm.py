@@ -27,16 +27,16 @@ from torch import nn
 
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
-from dragoman.models.gpt import GptReader, GptState, places_of, step_through
-from dragoman.models.stack import StackConfig, stack
+from dragoman.models.gpt import GptReader, GptState, positions_of_tokens, step_through
+from dragoman.models.layer_stack import StackConfig, stack
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import ACTIVATIONS
 from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
 from dragoman.nn.layer import EncoderLayer, all_layers
 from dragoman.nn.mask import Mask, padding
 from dragoman.nn.norm import make_norm
-from dragoman.nn.position import LearnedPositions
-from dragoman.nn.relative import UNRELATED
+from dragoman.nn.positions import LearnedPositions
+from dragoman.nn.relative_positions import UNRELATED
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 BOTH_SIDES, LEFT_TO_RIGHT, SOURCE, TARGET = range(4)
@@ -105,14 +105,14 @@ class UnilmDecoder(nn.Module):
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
         """Every layer's vectors of a source, read from both sides."""
-        x = self._placed(memory.hidden, places_of(memory, 0), _all(BOTH_SIDES, memory.hidden))
+        x = self._placed(memory.hidden, positions_of_tokens(memory, 0), _all(BOTH_SIDES, memory.hidden))
         return self._through(x, padding(memory.mask))
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         src, width = memory.hidden.size(1), tgt_in.size(1)
         pieces = self.embedding(tgt_in)
         x = torch.cat([memory.hidden, pieces, self.blank.expand_as(pieces)], dim=1)  # B S+2T D
-        places = places_of(memory, width)  # B S+T
+        places = positions_of_tokens(memory, width)  # B S+T
         places = torch.cat([places, places[:, src:] + 1], dim=1)
         segments = _all(TARGET, x)
         segments[:, :src] = SOURCE
@@ -120,7 +120,7 @@ class UnilmDecoder(nn.Module):
         return self.to_say(x[:, src + width :])
 
     def start(self, memory: Memory) -> GptState:
-        x = self._placed(memory.hidden, places_of(memory, 0), _all(SOURCE, memory.hidden))
+        x = self._placed(memory.hidden, positions_of_tokens(memory, 0), _all(SOURCE, memory.hidden))
         return GptState.after(self.layers, x, padding(memory.mask), memory)
 
     def step(self, last_ids: Int[Tensor, "N"], state: GptState) -> tuple[Float[Tensor, "N D"], GptState]:

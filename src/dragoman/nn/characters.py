@@ -1,12 +1,12 @@
-"""A piece as it is spelt: its vector comes from its characters alone (Kim et al. 2016; Peters et al. 2018).
+"""Vectors of pieces from their characters alone (Kim et al. 2016; Peters et al. 2018).
 
     characters ─ embed ─┬ convolution of width 1 ─ max ┬ relu ─ [ highway ] ─ projection ─▶ vector
                         ├ convolution of width 2 ─ max ┤
                         └ …                            ┘
 
-Characters are the bytes of UTF-8. How the pieces of a vocabulary are spelt is a table, which is handed in as
-data and kept with the weights: the network never sees a tokenizer. A piece without spelling, such as `<s>`,
-is written as its number behind a character of its own, which no text has.
+Characters are UTF-8 bytes. A table says how the pieces of a vocabulary are spelt. It is given as data and
+saved with the weights, so the network never sees a tokenizer. A piece without a spelling, such as `<s>`, is
+written as its number after a symbol that no text contains.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ SYMBOLS = _FIRST_BYTE + 256
 
 
 def spelling_table(spellings: Sequence[bytes], width: int) -> Int[Tensor, "V C"]:
-    """Every piece as `begin … end`, padded; of one that is too long, the beginning."""
+    """Every piece as `begin … end`, padded. Pieces that are too long are cut."""
     table = torch.full((len(spellings), width), _PAD)
     for number, spelling in enumerate(spellings):
         inner = [_FIRST_BYTE + byte for byte in spelling or str(number).encode()]
@@ -35,8 +35,8 @@ def spelling_table(spellings: Sequence[bytes], width: int) -> Int[Tensor, "V C"]
 
 
 class Highway(nn.Module):
-    """y = g ⊙ relu(W x + b) + (1 − g) ⊙ x, where g = σ(V x + c) (Srivastava et al. 2015, equation 3); what is
-    carried has the upper hand in the beginning."""
+    """y = g ⊙ relu(W x + b) + (1 − g) ⊙ x, where g = σ(V x + c) (Srivastava et al. 2015, equation 3). c
+    begins at −1, so that x dominates at first."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Highway(nn.Module):
 
 
 class CharacterEmbedding(nn.Module):
-    """Ids to vectors by way of their spelling. A piece is worked out once for all its places in a batch."""
+    """Ids to vectors through their spelling. Every distinct piece of a batch is computed once."""
 
     table: Tensor
 
@@ -75,7 +75,7 @@ class CharacterEmbedding(nn.Module):
         self.register_buffer("table", spelling_table([b""] * vocab_size, max_characters))
 
     def spell(self, spellings: Sequence[bytes]) -> None:
-        """Tell how the pieces of the vocabulary are spelt."""
+        """Set the spelling of every piece of the vocabulary."""
         self.table.copy_(spelling_table(spellings, self.table.size(1)))
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:

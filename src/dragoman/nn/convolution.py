@@ -5,11 +5,11 @@
 
     GLU([A; B]) = A ⊙ σ(B)                        Dauphin et al. 2017
 
-A causal block sees a position and those before it; the other kind sees equally far to both sides. With
-dilation r the inputs stand r positions apart (Kalchbrenner et al. 2016, ByteNet). Beyond the ends of a
+A causal block sees a position and those before it. A block that is not causal sees equally far to both sides.
+With dilation r the inputs are r positions apart (Kalchbrenner et al. 2016, ByteNet). Beyond the ends of a
 sequence there are zeros.
 
-The convolution is one matrix product over gathered inputs, so that one position and many take the same path.
+The convolution is one matrix product over gathered inputs, so one position and many use the same code.
 """
 
 import math
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import normal_linear
-from dragoman.nn.state import Window
+from dragoman.nn.state import InputWindow
 from dragoman.shapes import Float, Tensor
 
 HALVE_VARIANCE = math.sqrt(0.5)  # of a sum of two terms (Gehring et al. 2017, section 3.4)
@@ -39,18 +39,18 @@ class ConvolutionBlock(nn.Module):
         self.gates = normal_linear(kernel_width * dim, 2 * dim, gain=4 * (1 - dropout))
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """All positions. Where sequences are padded, the caller puts zeros under the padding."""
+        """All positions. The caller sets padding to zero."""
         length = x.size(1)
         padded = F.pad(self._drop(x), (0, 0, self.left, self.reach - self.left))
         inputs = [padded[:, i * self.dilation :][:, :length] for i in range(self.kernel_width)]
         return self._gate(x, torch.cat(inputs, dim=-1))
 
-    def start(self, rows: int, like: Tensor) -> Window:
-        return Window.empty(rows, self.reach, self.dim, like)
+    def start(self, rows: int, like: Tensor) -> InputWindow:
+        return InputWindow.empty(rows, self.reach, self.dim, like)
 
     def step(
-        self, x: Float[Tensor, "N 1 D"], window: Window, position: int
-    ) -> tuple[Float[Tensor, "N 1 D"], Window]:
+        self, x: Float[Tensor, "N 1 D"], window: InputWindow, position: int
+    ) -> tuple[Float[Tensor, "N 1 D"], InputWindow]:
         """One further position of a causal block; `position` counts from 0."""
         kept = self._drop(x)
         inputs = torch.cat([*window.every(self.dilation, position), kept], dim=-1)  # N 1 kD

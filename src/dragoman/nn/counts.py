@@ -1,4 +1,4 @@
-"""Counts of what followed what: one sparse row for every context that was seen.
+"""Counts of which piece followed which context: one sparse row for every context that was seen.
 
     keys      the context of each row as one number, ascending              R
     offsets   where each row's entries begin, and where the last one ends   R + 1
@@ -6,8 +6,8 @@
     pieces    what followed it, ascending inside a row                      entries
     counts    how often                                                     entries
 
-A row is a distribution, count / total. Rows are looked up by bisection and added as ragged blocks, many at
-once; nothing loops over them.
+A row is a distribution, count / total. Rows are found by bisection and added in ragged blocks, without a
+Python loop over rows.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ _ENTRIES_AT_ONCE = 1 << 21
 _WAITING = 1 << 22
 
 
-class Table(nn.Module):
-    """Rows over a vocabulary of `size` pieces. Its tensors are as long as what was counted."""
+class CountTable(nn.Module):
+    """Rows over a vocabulary of `size` pieces. The length of its tensors depends on the data."""
 
     keys: Tensor
     offsets: Tensor
@@ -44,7 +44,7 @@ class Table(nn.Module):
         return len(self.keys)
 
     def fill(self, entries: Int[Tensor, "E"], counts: Int[Tensor, "E"]) -> None:
-        """Take what was counted. An entry is key × size + piece; entries are distinct and ascending."""
+        """Set the contents. An entry is key × size + piece; entries are distinct and ascending."""
         keys, lengths = torch.unique_consecutive(entries // self.size, return_counts=True)
         self.keys, self.counts = keys, counts
         self.offsets = F.pad(lengths.cumsum(0), (1, 0))
@@ -52,7 +52,7 @@ class Table(nn.Module):
         self.totals = torch.zeros_like(keys).index_add_(0, self.rows_of_entries(), counts)
 
     def is_sound(self) -> bool:
-        """Whether these can be counts: rows one after the other, keys that ascend, pieces that exist."""
+        """Whether this is a valid table: contiguous rows, ascending keys, pieces of the vocabulary."""
         lengths = [len(self.totals), len(self.offsets) - 1, len(self.pieces)]
         if lengths != [len(self.keys), len(self.keys), len(self.counts)] or int(self.offsets[0]):
             return False
@@ -62,12 +62,12 @@ class Table(nn.Module):
         return rows_fit and pieces_fit and counted and bool((self.keys.diff() > 0).all())
 
     def rows_of_entries(self) -> Int[Tensor, "E"]:
-        """For each entry the row that it is in."""
+        """The row of each entry."""
         rows = torch.arange(len(self.keys), device=self.keys.device)
         return rows.repeat_interleave(self.offsets.diff(), output_size=len(self.counts))
 
     def find(self, keys: Int[Tensor, "*P"]) -> Int[Tensor, "*P"]:
-        """The row of each key; −1 where it has none."""
+        """The row of each key, or −1."""
         if not len(self.keys):
             return torch.full_like(keys, -1)
         place = torch.searchsorted(self.keys, keys.contiguous()).clamp(max=len(self.keys) - 1)
@@ -99,7 +99,7 @@ class Table(nn.Module):
         ends = lengths.cumsum(0)
         flat, first, done = into.view(-1), 0, 0
         while first < len(rows):
-            # as many whole rows as fit, and one at least
+            # as many whole rows as fit, at least one
             last = max(first + 1, int(torch.searchsorted(ends, done + _ENTRIES_AT_ONCE, right=True)))
             part, count = slice(first, last), int(ends[last - 1]) - done
             sizes = lengths[part]
@@ -112,18 +112,18 @@ class Table(nn.Module):
 
 
 def make_room(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Give the tables of a model the sizes of the tensors that are about to be copied into it."""
+    """Resize the tables of a model to the tensors that will be copied into it."""
     for prefix, module in model.named_modules():
-        if isinstance(module, Table):
+        if isinstance(module, CountTable):
             for name, buffer in module.named_buffers(prefix, recurse=False):
                 if name in tensors and tensors[name].dim() == 1:
                     setattr(module, name.rpartition(".")[2], buffer.new_empty(tensors[name].shape))
 
 
 def refuse_damaged_tables(model: nn.Module, source: object) -> None:
-    """Offsets are lengths of rows, and memory is taken for them: those of a file have to fit its tables."""
+    """Check tables that came from a file: wrong offsets would allocate memory without limit."""
     for name, module in model.named_modules():
-        if isinstance(module, Table) and not module.keys.is_meta and not module.is_sound():
+        if isinstance(module, CountTable) and not module.keys.is_meta and not module.is_sound():
             raise UserError(f"{source}: '{name}' is not a table of counts: its rows contradict each other")
 
 

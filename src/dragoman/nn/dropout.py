@@ -1,11 +1,11 @@
-"""Dropout that is drawn once for a whole sequence, as values that travel with it.
+"""Dropout whose masks are drawn once for a whole sequence.
 
-    units      the same units are left out at every position             Gal & Ghahramani 2016
-    words      the same words are left out wherever they occur           Gal & Ghahramani 2016
-    weights    single connections are left out (DropConnect)             Merity et al. 2018, section 2
+    units      the same units are dropped at every position             Gal & Ghahramani 2016
+    words      the same words are dropped wherever they occur           Gal & Ghahramani 2016
+    weights    single connections are dropped (DropConnect)             Merity et al. 2018, section 2
 
-What stays is divided by 1 − rate, so that the expectation is that of a pass without dropout. A mask is drawn
-when a sequence begins and handed on with its state; no module keeps one. Outside training there are none.
+What is kept is divided by 1 − rate, so the expectation does not change. A mask is drawn when a sequence
+begins and travels with its state; modules keep none. Outside training there are no masks.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ def draw_mask(rate: float, *shape: int, like: Tensor) -> Float[Tensor, "..."]:
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on the vectors of a sequence: anew at every position or, `held`, one mask for all of them."""
+    """Dropout on the vectors of a sequence: a new mask at every position or, if `held`, one for all
+    positions."""
 
     def __init__(self, rate: float, held: bool) -> None:
         super().__init__()
@@ -39,7 +40,7 @@ class SequenceDropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Words of the vocabulary that a whole batch goes without: rows of the embedding that are zero for it."""
+    """Drops words of the vocabulary for a whole batch: their embeddings are zero."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -56,14 +57,14 @@ class WordDropout(nn.Module):
 
 @dataclass(frozen=True)
 class StackMasks:
-    """What a pass through recurrent layers goes without; the default is nothing."""
+    """The dropout masks of recurrent layers; none by default."""
 
     between: Float[Tensor, "J N D"] | None = None
     """On the input of every layer but the first."""
     past: Float[Tensor, "P N W"] | None = None
-    """On the state on its way back into the cell; for every layer, and every direction of it."""
+    """On the recurrent input of every layer and direction."""
     weights: tuple[Float[Tensor, "G W"], ...] | None = None
-    """Instead of the weights that the state meets there; one for all rows."""
+    """Recurrent weights after DropConnect, the same for all rows."""
 
     def rows(self, rows: Int[Tensor, "R"]) -> "StackMasks":
         between, past = (

@@ -1,4 +1,4 @@
-"""Ids to vectors, and vectors back to scores over the vocabulary."""
+"""Token embeddings, and the projection back to logits over the vocabulary."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.nn import packed
 from dragoman.nn.init import embedding_weight
+from dragoman.nn.linear import Multiplies, SelectedRows, linear
 from dragoman.shapes import Float, Int, Tensor
 
 SILENCE = -1e4
-"""Added to a score: nothing of it is left in a softmax, and every number type can hold it."""
+"""Added to a logit: its probability becomes 0. Every float type can represent it."""
 
 
 class TokenEmbedding(nn.Module):
@@ -31,11 +31,11 @@ class TokenEmbedding(nn.Module):
         return vectors.masked_fill((ids == self.pad_id)[..., None], 0.0)
 
 
-class Projection(nn.Module):
-    """Scores for every piece of the vocabulary; the matrix may be an embedding's (Press & Wolf 2017).
+class Projection(Multiplies):
+    """Logits over the vocabulary. The weight may be shared with an embedding (Press & Wolf 2017).
 
-    On a GPU, half-precision weights give float32 scores outside training: rounded to 8 bits, the best pieces
-    of a step would be hard to tell apart. `silent` pieces are never said, and have no part in a softmax."""
+    On a GPU, half-precision weights give float32 logits outside training: in 8 bits, the best pieces of a
+    step could not be told apart. `silent` pieces have probability 0."""
 
     bias: Tensor | None
 
@@ -54,11 +54,11 @@ class Projection(nn.Module):
         if weight.is_cuda and hidden.dim() == 2 and not torch.is_grad_enabled() and _is_half(hidden, weight):
             scores = torch.mm(hidden, weight.t(), out_dtype=torch.float32)
             return scores if self.bias is None else scores + self.bias
-        return packed.linear(hidden, weight, self.bias)
+        return linear(hidden, weight, self.bias, self)
 
-    def among(self, pieces: Int[Tensor, "C"]) -> packed.Fixed:
-        """The scores of some pieces alone; their rows are taken out once."""
-        return packed.Fixed(self.weight, self.bias, pieces)
+    def among(self, pieces: Int[Tensor, "C"]) -> SelectedRows:
+        """The logits of some pieces alone; their rows are copied once."""
+        return SelectedRows(self, self.bias, pieces)
 
 
 def _is_half(hidden: Tensor, weight: Tensor) -> bool:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import xavier_linear
-from dragoman.nn.packed import learns_in_half
+from dragoman.nn.kernel_choice import FEEDFORWARD, choose
 from dragoman.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid"]
@@ -26,11 +26,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
 }
-_BY_KERNEL = ("relu", "gelu", "gelu_tanh")
+_FUSABLE = ("relu", "gelu", "gelu_tanh")
 
 
 class FeedForward(nn.Module):
-    """`widen` makes W₁ and, where there is a gate, V after it in one matrix product."""
+    """`widen` computes W₁ and, if gated, V in one matrix product."""
 
     def __init__(
         self,
@@ -46,14 +46,13 @@ class FeedForward(nn.Module):
         self.narrow = xavier_linear(ff_dim, [model_dim], bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout, self.gated = dropout, gated
-        self.by_kernel = activation if bias and not gated and activation in _BY_KERNEL else None
+        self.fusable = activation if bias and not gated and activation in _FUSABLE else None
+        """The activation, where one kernel can compute both layers."""
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        widen, narrow = self.widen, self.narrow
-        if self.by_kernel and learns_in_half(x, widen.weight) and not (self.dropout and self.training):
-            from dragoman.kernels.linear import half_feedforward
+        return choose(FEEDFORWARD, self, x).run(self, x)
 
-            return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias, self.by_kernel)
+    def two_layers(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         inner = self.widen(x)  # *B F, or 2F with a gate
         if self.gated:
             opened, passed = inner.chunk(2, dim=-1)

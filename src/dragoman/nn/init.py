@@ -1,15 +1,15 @@
-"""Every initialiser, in one place."""
+"""All initialisers."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import nn
 
-from dragoman.nn.packed import Linear
+from dragoman.nn.linear import Linear
 
 
 def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0) -> Linear:
-    """One linear layer that holds several side by side, each one initialised as if it stood alone.
+    """One linear layer that holds several side by side, each initialised as if it were alone.
 
     Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010), the first one times `first_gain`; biases are zero.
     """
@@ -25,7 +25,7 @@ def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True, first
 def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> Linear:
     """Normal with variance gain / in; biases are zero (Gehring et al. 2017, section 3.5).
 
-    What goes into a GLU has gain 4, everything else 1, each times the share that dropout leaves of the input.
+    The gain is 4 before a GLU and 1 elsewhere, each times the share of the input that dropout keeps.
     """
     linear = Linear(in_dim, out_dim)
     nn.init.normal_(linear.weight, std=(gain / in_dim) ** 0.5)
@@ -34,13 +34,13 @@ def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> Linear:
 
 
 def embedding_weight(size: int, dim: int) -> nn.Parameter:
-    """Normal with variance 1/D: scaled by √D, an embedding has unit variance; tied, so have the logits."""
+    """Normal with variance 1/D: embeddings scaled by √D have unit variance, and so have tied logits."""
     return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))
 
 
 def gpt_weights(model: nn.Module, num_layers: int | None = None) -> None:
     """Normal with standard deviation 0.02 throughout (Radford et al. 2018, section 4.1; Devlin et al. 2019).
-    With `num_layers`, what is added to the residual stream, 2·L times in all, begins with 1/√(2·L) of it
+    With `num_layers` L, the 2·L projections that add to the residual stream begin with 1/√(2·L) of it
     (Radford et al. 2019, section 2.3). Biases are zero, norms begin at 1."""
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
@@ -55,7 +55,7 @@ def position_weight(size: int, dim: int) -> nn.Parameter:
 
 
 def xavier_table(rows: int, dim: int) -> nn.Parameter:
-    """Rows that are added to keys or values: uniform as a linear layer of this shape."""
+    """Rows that are added to keys or values: as a linear layer of this shape."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, dim)))
 
 
@@ -65,9 +65,9 @@ def bias_table(rows: int, num_heads: int, model_dim: int) -> nn.Parameter:
 
 
 def recurrent_weights(layer: nn.RNNBase) -> None:
-    """Gate by gate: Xavier for what comes from the input, orthogonal for the past (Saxe et al. 2014).
+    """Gate by gate: Xavier for input weights, orthogonal for recurrent weights (Saxe et al. 2014).
 
-    Biases are zero, but an LSTM's forget gate starts at 1, open (Jozefowicz et al. 2015).
+    Biases are zero, but that of an LSTM's forget gate is 1 (Jozefowicz et al. 2015).
     """
     with torch.no_grad():
         for name, parameter in layer.named_parameters():

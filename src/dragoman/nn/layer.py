@@ -1,9 +1,9 @@
-"""The layers of a Transformer (Vaswani et al. 2017, figure 1), made of sublayers that are given.
+"""The layers of a Transformer (Vaswani et al. 2017, figure 1), assembled from given sublayers.
 
-    x ─ self-attention ─ feed-forward ─▶                          encoder, or with a mask a language model
+    x ─ self-attention ─ feed-forward ─▶                          encoder, or with a causal mask a decoder
     x ─ masked self-attention ─ cross-attention ─ feed-forward ─▶  decoder
 
-Every sublayer stands in a residual connection with its norm (`nn/norm.py` draws both orders).
+Every sublayer is in a residual connection with a norm; `nn/norm.py` draws both orders.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.mask import CAUSAL, Mask
 from dragoman.nn.norm import Residual, in_half
-from dragoman.nn.relative import Relation
+from dragoman.nn.relative_positions import Relation
 from dragoman.nn.state import KeyValueCache, Moves
 from dragoman.shapes import Float, Int, Tensor
 
 
-class Past(Protocol):
-    """What a self-attention carries on: its keys and values (`nn/state.py`), or a sum (`nn/average.py`)."""
+class AttentionPast(Protocol):
+    """What a self-attention carries to the next position: keys and values, or a running sum."""
 
     def expand(self, k: int) -> Self: ...
     def move(self, moves: Moves) -> Self: ...
@@ -30,15 +30,15 @@ class Past(Protocol):
 
 
 class LooksBack(Protocol):
-    """Self-attention, or what stands in its place in a decoder."""
+    """Self-attention of a decoder, or a replacement for it."""
 
     def __call__(
         self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation
     ) -> Float[Tensor, "B T D"]: ...
-    def start(self, rows: int, like: Tensor) -> Past: ...
+    def start(self, rows: int, like: Tensor) -> AttentionPast: ...
     def step(
         self, x: Float[Tensor, "N 1 D"], past: Any, relation: Relation
-    ) -> tuple[Float[Tensor, "N 1 D"], Past]: ...
+    ) -> tuple[Float[Tensor, "N 1 D"], AttentionPast]: ...
 
 
 class EncoderLayer(nn.Module):
@@ -59,7 +59,7 @@ class EncoderLayer(nn.Module):
         x = self.self_residual.after(x, self.self_attention(self.self_residual.before(x), mask, relation))
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
 
-    def onward(
+    def forward_fused(
         self,
         x: Float[Tensor, "B S D"],
         normed: Float[Tensor, "B S D"],
@@ -67,16 +67,16 @@ class EncoderLayer(nn.Module):
         relation: Relation,
         following: nn.Module,
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S D"]]:
-        """`forward` of a pre-norm layer that is handed what its first norm gives, and hands on what the
-        `following` norm gives."""
+        """`forward` of a pre-norm layer whose first norm has been applied already. It applies the norm of the
+        next layer."""
         attended = self.self_attention(normed, mask, relation)
-        x, normed = self.self_residual.onward(x, attended, self.ff_residual.norm)
-        return self.ff_residual.onward(x, self.feedforward(normed), following)
+        x, normed = self.self_residual.after_and_norm(x, attended, self.ff_residual.norm)
+        return self.ff_residual.after_and_norm(x, self.feedforward(normed), following)
 
     def step(
         self, x: Float[Tensor, "N Q D"], past: KeyValueCache, mask: Mask, relation: Relation
     ) -> tuple[Float[Tensor, "N Q D"], KeyValueCache]:
-        """Further positions of a layer that looks back: a decoder without a memory."""
+        """Further positions of a decoder without a memory."""
         attended, past = self.self_attention.step(self.self_residual.before(x), past, relation, mask)
         x = self.self_residual.after(x, attended)
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x))), past
@@ -89,21 +89,21 @@ def read_through(
     relation: Relation,
     final_norm: nn.Module,
 ) -> Float[Tensor, "B S D"]:
-    """One layer after another, and the norm at the end. With pre-norm, kernels add up and normalise in one
-    pass, across the borders of layers:
+    """One layer after another, and the final norm. With pre-norm on a GPU, one kernel adds a sublayer and
+    applies the next norm, across the borders of layers:
 
         x ─ norm ─ attention ─ [ + ─ norm ] ─ feed-forward ─ [ + ─ norm of the next layer ] ─ attention ─ …
     """
     layers = list(layers)
     first = layers[0].self_residual
-    if not first.hands_on(x):
+    if not first.fuses_next_norm(x):
         for layer in layers:
             x = layer(x, mask, relation)
         return final_norm(x)
     normed = in_half(first.norm(x))
     norms = [*(layer.self_residual.norm for layer in layers[1:]), final_norm]
     for layer, following in zip(layers, norms, strict=True):
-        x, normed = layer.onward(x, normed, mask, relation, following)
+        x, normed = layer.forward_fused(x, normed, mask, relation, following)
     return normed
 
 
@@ -114,7 +114,7 @@ def all_layers(
     relation: Relation,
     final_norm: nn.Module | None = None,
 ) -> list[Float[Tensor, "B S D"]]:
-    """What goes into the first layer, and what each one gives; the norm at the end is that of the last."""
+    """The input of the first layer and the output of every layer; the last one after the final norm."""
     found = [x]
     for layer in layers:
         found.append(layer(found[-1], mask, relation))
@@ -123,11 +123,11 @@ def all_layers(
 
 @dataclass(frozen=True)
 class LayerState:
-    """One layer: the projected memory, which all beams of a sentence share, and the part that grows."""
+    """Of one layer: the projected memory, shared by all beams of a sentence, and the past."""
 
     memory_key: Float[Tensor, "B H S E"]
     memory_value: Float[Tensor, "B H S W"]
-    past: Past
+    past: AttentionPast
 
     def expand(self, k: int) -> "LayerState":
         return replace(self, past=self.past.expand(k))
@@ -181,7 +181,7 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Float[Tensor, "N 1 D"], LayerState]:
         attended, past = self.self_attention.step(self.self_residual.before(x), state.past, relation)
         x = self.self_residual.after(x, attended)
-        # The beams of a sentence ask its one memory as if they were so many positions: B K D, not N 1 D.
+        # The beams of a sentence are queries to its one memory: B K D, not N 1 D.
         query = self.cross_residual.before(x).view(-1, beams, x.size(-1))
         cross = self.cross_attention(query, state.memory_key, state.memory_value, memory_mask)
         x = self.cross_residual.after(x, cross.reshape(x.shape))

@@ -1,10 +1,10 @@
-"""LoRA (Hu et al. 2022, section 4.1): a frozen matrix, and beside it two thin ones that learn.
+"""LoRA (Hu et al. 2022, section 4.1): a frozen matrix, and beside it two low-rank matrices that are trained.
 
     x ─┬─ W ──────────────── + ─▶      h = W x + (α / r) · B A x
        └─ A (r × in) ─ B (out × r) ─┘
 
-B begins at zero, so nothing is changed at first. Afterwards W + (α / r) · B A is one matrix again, and a
-model without pairs says the same.
+B begins at zero, so the model is unchanged at first. After training the pair is folded into the matrix,
+W + (α / r) · B A.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.nn.packed import Linear
+from dragoman.nn.linear import Linear
 from dragoman.shapes import Float, Tensor
 
 _LOW, _HIGH = "low", "high"
 
 
 class LoraLinear(Linear):
-    """A linear layer with a pair beside it; it takes over the weights of the one that it replaces."""
+    """A linear layer with a low-rank pair. It takes the weights of the layer that it replaces."""
 
     def __init__(self, plain: Linear, rank: int, alpha: float) -> None:
         nn.Module.__init__(self)
@@ -36,7 +36,7 @@ class LoraLinear(Linear):
         return super().forward(input) + F.linear(F.linear(input, self.low), self.high) * self.scale
 
     def folded(self) -> Linear:
-        """One matrix again."""
+        """The pair folded into the matrix."""
         plain = Linear(self.in_features, self.out_features, self.bias is not None, device="meta")
         plain.weight, plain.bias = self.weight, self.bias
         with torch.no_grad():
@@ -45,7 +45,7 @@ class LoraLinear(Linear):
 
 
 def add_pairs(model: nn.Module, rank: int, alpha: float, targets: Sequence[str]) -> None:
-    """Pairs beside all linear layers of these names."""
+    """Add pairs to all linear layers of these names."""
     linears = {name: module for name, module in model.named_modules() if isinstance(module, Linear)}
     known = dict.fromkeys(name.rpartition(".")[2] for name in linears)
     for target in targets:
@@ -59,14 +59,14 @@ def add_pairs(model: nn.Module, rank: int, alpha: float, targets: Sequence[str])
 
 
 def fold(model: nn.Module) -> None:
-    """Every pair becomes a part of its matrix."""
+    """Fold every pair into its matrix."""
     pairs = {name: module for name, module in model.named_modules() if isinstance(module, LoraLinear)}
     for name, module in pairs.items():
         _replace(model, name, module.folded())
 
 
 def folded_tensors(tensors: Mapping[str, Tensor], rank: int, alpha: float) -> dict[str, Tensor]:
-    """The same with the weights of a checkpoint."""
+    """The same for the weights of a checkpoint."""
     names = [name.removesuffix(f".{_LOW}") for name in tensors if name.endswith(f".{_LOW}")]
     for name in names:
         _refuse_other_shapes(tensors, name, rank)
@@ -80,7 +80,7 @@ def folded_tensors(tensors: Mapping[str, Tensor], rank: int, alpha: float) -> di
 
 
 def _refuse_other_shapes(tensors: Mapping[str, Tensor], name: str, rank: int) -> None:
-    """A pair has the rank that is told and, multiplied, the shape of its matrix."""
+    """A pair has this rank, and its product the shape of the matrix."""
     found = [tensors.get(f"{name}.{part}") for part in (_LOW, _HIGH, "weight")]
     shapes = [() if part is None else tuple(part.shape) for part in found]
     if len(shapes[2]) != 2 or shapes[:2] != [(rank, shapes[2][1]), (shapes[2][0], rank)]:

@@ -1,8 +1,8 @@
-"""Cross-entropy of a projection over the vocabulary, without ever holding all logits at once.
+"""Cross-entropy of a projection over the vocabulary, without holding all logits at once.
 
-The logits of B·T positions over V pieces are by far the largest tensor of training. Here they come into
-being a few rows at a time: each chunk gives its loss and, while it is still warm in the cache, its gradients;
-then it is dropped. The backward pass only scales what the forward pass has found.
+The logits of B·T positions over V pieces are by far the largest tensor of training. They are computed a few
+rows at a time. Each chunk gives its loss and, while it is in the cache, its gradients, and is dropped. The
+backward pass only scales the gradients of the forward pass.
 
 With label smoothing ε (Szegedy et al. 2016) the target distribution is q = (1 − ε)·one-hot + ε/V, so that
 
@@ -31,9 +31,9 @@ def projected_cross_entropy(
     ignore_id: int,
     smoothing: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The summed (smoothed) loss, and the summed negative log-likelihood beside it without a gradient.
+    """The summed (smoothed) loss, and the summed negative log-likelihood, which has no gradient.
 
-    Rows whose target is `ignore_id` count for nothing.
+    Rows whose target is `ignore_id` are ignored.
     """
     hidden = in_autocast_type(hidden)
     loss, nll = _ProjectedCrossEntropy.apply(hidden, weight, bias, target, ignore_id, smoothing)  # type: ignore[misc]
@@ -80,7 +80,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         if grad_weight is not None:
             grad_weight = grad_weight[:size]
         elif wanted:
-            grad_weight = torch.zeros_like(weight)  # there was no row
+            grad_weight = torch.zeros_like(weight)  # no rows
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.mark_non_differentiable(nll)
         return loss, nll
@@ -94,21 +94,21 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def in_autocast_type(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-    """What autocast makes of an input: a function with its own gradient has to ask."""
+    """The input as autocast would convert it; custom autograd functions have to do this themselves."""
     device = x.device.type
     return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
 
 def scaled(gradients: Iterable[Tensor | None], grad_loss: Float[Tensor, ""]) -> list[Tensor | None]:
-    """Gradients that the forward pass has found, by the slope of what became of its loss."""
+    """Gradients of the forward pass times the gradient of its loss."""
     return [None if found is None else found * grad_loss.to(found.dtype) for found in gradients]
 
 
 def _for_products(weight: Float[Tensor, "V D"], hidden: Float[Tensor, "R D"]) -> Float[Tensor, "F D"]:
-    """In the type of what it is multiplied with: a copy in bf16 under autocast, itself otherwise.
+    """The weight in the type of the hidden vectors: a copy in bfloat16 under autocast, else itself.
 
-    For kernels it is filled up with zeros where need be: a GPU multiplies with logits at full speed only
-    where each row of them begins at a multiple of 16 bytes, and GPT-2 has 50,257 pieces."""
+    For kernels it is padded with zeros: a GPU multiplies at full speed only if each row of logits begins at a
+    multiple of 16 bytes, and GPT-2 has 50,257 pieces."""
     size = len(weight)
     if size % _ALIGNED == 0 or not usable(hidden):
         return weight.to(hidden.dtype)
@@ -118,7 +118,7 @@ def _for_products(weight: Float[Tensor, "V D"], hidden: Float[Tensor, "R D"]) ->
 
 
 def _rows_of_a_chunk(rows: int, size: int, device: str) -> int:
-    """Chunks of like lengths: a short last one would leave a card half idle."""
+    """Chunks of equal size: a short last chunk would leave a GPU half idle."""
     most = max(1, _CHUNK_ELEMENTS.get(device, 1 << 24) // size)
     chunks = max(1, -(-rows // most))
     even = -(-rows // chunks)
@@ -131,7 +131,7 @@ def add_product(
     part: Float[Tensor, "R D"],
     kind: torch.dtype,
 ) -> Float[Tensor, "F D"]:
-    """`total` and slopeᵀ part; on a GPU summed to the end in the type of the weight."""
+    """total + slopeᵀ · part; on a GPU accumulated in the type of the weight."""
     if total is not None and total.dtype == slope.dtype:
         return total.addmm_(slope.t(), part)
     if slope.is_cuda and slope.dtype != kind:
@@ -144,7 +144,7 @@ def add_product(
 def cross_entropy(
     logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same two sums of logits that are there already."""
+    """The same two sums for given logits."""
     counted = target != ignore_id
     lse = logits.logsumexp(dim=1)
     nll = (lse - logits.gather(1, target[:, None])[:, 0]).where(counted, 0)
@@ -163,8 +163,8 @@ def _sums(
     wanted: bool,
     size: int,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, "R F"] | None]:
-    """Both sums and, where it is wanted, the slope of the loss, for which the logits are given up. Only a
-    kernel is given more columns than the `size` of the vocabulary."""
+    """Both sums and, if `wanted`, the gradient of the loss, which overwrites the logits. Only a kernel gets
+    more columns than the `size` of the vocabulary."""
     if usable(logits):
         from dragoman.kernels.loss import smoothed_cross_entropy
 

@@ -1,7 +1,7 @@
-"""Which positions may be looked at. True = may look.
+"""Attention masks: which positions a query sees. True: visible.
 
-A batch is padded at its end, or packed: all its sequences one after another in one row, with nothing between
-them. This is the one place that knows the two from each other.
+A batch is padded, or packed: all its sequences in one row without padding. Only this module knows the
+difference.
 
     padded   a b c .      packed   a b c d e        starts  0 3 5
              d e . .               0 1 2 0 1  places
@@ -17,22 +17,22 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the sequences of a packed row are."""
+    """The sequences of a packed row."""
 
     starts: Int[Tensor, "C"]
-    """Of every sequence, and where the last one ends; int32, as kernels want it."""
+    """The start of every sequence, and the end of the last one; int32 for kernels."""
     places: Int[Tensor, "1 N"]
-    """Of every token in its own sequence."""
+    """The position of every token in its sequence."""
     rows: Int[Tensor, "1 N"]
-    """Which sequence a token belongs to."""
+    """The sequence of every token."""
     longest: int
     even: bool = False
-    """All sequences are of that length."""
+    """Whether all sequences have that length."""
 
     @classmethod
     def of(cls, lengths: Int[Tensor, "B"], longest: int | None = None) -> "Packing":
-        """Of sequences of these lengths, in the host's memory. Some may be empty; `longest` may be more than
-        the longest of them has."""
+        """For sequences of these lengths, in host memory. Sequences may be empty. `longest` may be greater
+        than the longest of them."""
         longest = longest or int(lengths.max())
         starts = torch.zeros(len(lengths) + 1, dtype=torch.int32)
         starts[1:] = lengths.cumsum(0)
@@ -42,14 +42,14 @@ class Packing:
 
     @property
     def form(self) -> tuple[int, int, bool]:
-        """What a device has to know of it beside the numbers."""
+        """What determines the shapes of all tensors and kernels."""
         return len(self.starts), self.longest, self.even
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Packing":
         return replace(self, starts=move(self.starts), places=move(self.places), rows=move(self.rows))
 
     def padded(self, x: Float[Tensor, "1 H N E"]) -> Float[Tensor, "B H T E"]:
-        """Every sequence in a row of its own."""
+        """One padded row for every sequence."""
         if self.even:
             return x[0].unflatten(1, (-1, self.longest)).transpose(0, 1)
         wide = x.new_zeros(len(self.starts) - 1, self.longest, x.size(1), x.size(3))
@@ -61,8 +61,8 @@ class Packing:
         return x.transpose(1, 2)[self.rows[0], self.places[0]].transpose(0, 1)[None]
 
     def visible(self) -> Bool[Tensor, "B 1 1 T"] | None:
-        """What is no padding in such rows, None where nothing is; an empty one shows one zero, since a
-        softmax over nothing is not a number."""
+        """The tokens of padded rows; None if there is no padding. Of an empty sequence one position is
+        visible, since a softmax over nothing is NaN."""
         if self.even:
             return None
         places = torch.arange(self.longest, device=self.starts.device)
@@ -71,19 +71,19 @@ class Packing:
 
 @dataclass(frozen=True)
 class Mask:
-    """`visible` is broadcast over heads and queries; `causal` hides what lies ahead of each query.
+    """`visible` is broadcast over heads and queries. `causal` hides the positions after each query.
 
-    The causal part stays a flag, because fused kernels skip the hidden half where a tensor makes them
-    compute it. With a tensor of memory positions longer than the queries, the queries are the last ones.
+    Causality is a flag because fused kernels then skip the hidden half. If there are more memory positions
+    than queries, the queries are the last positions.
     """
 
     visible: Bool[Tensor, "B 1 #Q M"] | None = None
     causal: bool = False
     packing: tuple[Packing, Packing] | None = None
-    """Of queries and memory: sequences look at their own positions alone. Then `visible` is None."""
+    """Of queries and memory: every sequence sees only its own memory. Then `visible` is None."""
 
     def dense(self, queries: int, memory: int, device: torch.device) -> Bool[Tensor, "#B 1 #Q M"] | None:
-        """The same mask as one tensor, or None where everything may be seen."""
+        """The mask as one tensor; None if everything is visible."""
         if not self.causal:
             return self.visible
         ahead = memory - queries
@@ -97,19 +97,16 @@ CAUSAL = Mask(causal=True)
 
 def padding(mask: Bool[Tensor, "B M"]) -> Mask:
     """Hide the padded positions of a memory."""
-    if mask.device.type == "cpu" and bool(mask.all()):  # asking a GPU would make the host wait for it
+    if mask.device.type == "cpu" and bool(mask.all()):  # on a GPU this would synchronise
         return EVERYTHING
     return Mask(mask[:, None, None, :])
 
 
 def packed(queries: Packing, memory: Packing, causal: bool = False) -> Mask:
-    """Every sequence of queries looks at its own sequence of the memory."""
+    """Every sequence of queries sees its own sequence of the memory."""
     return Mask(causal=causal, packing=(queries, memory))
 
 
 def lengths(mask: Bool[Tensor, "B M"]) -> Int[Tensor, "B"]:
-    """How many positions of each row hold tokens; the last of them stands at this number less one.
-
-    A row without any counts as one position, since sequence kernels know no empty sequence.
-    """
+    """The number of tokens in each row; at least 1, since sequence kernels take no empty sequences."""
     return mask.sum(dim=1).clamp(min=1)

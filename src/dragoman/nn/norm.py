@@ -1,4 +1,4 @@
-"""Residual connections, and where their norm stands.
+"""Residual connections with a norm before or after the sublayer.
 
 post (the paper):  x ─┬─ sublayer ─ dropout ─ + ─ norm ─▶      LayerNorm(x + Sublayer(x))
                       └───────────────────────┘
@@ -16,24 +16,24 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.kernels import usable
+from dragoman.nn.kernel_choice import POST_NORM, PRE_NORM, choose, pre_norm_refusal
 from dragoman.shapes import Float, Tensor
 
 NormPlace = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
-_WIDEST_FOR_KERNEL = 8192
 
 
 def in_half(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-    """In the type of matrix products under autocast, where kernels go on with it."""
+    """In the type of matrix products under autocast, where Triton kernels go on with it."""
     device = x.device.type
     if usable(x) and torch.is_autocast_enabled(device):
         return x.to(torch.get_autocast_dtype(device))
     return x
 
 
-def stream(x: Float[Tensor, "*B D"], place: NormPlace) -> Float[Tensor, "*B D"]:
-    """What goes through the layers. Where every sublayer ends with a norm, no error can grow on the way, and
-    the numbers need be no wider than those of the matrix products."""
+def residual_stream(x: Float[Tensor, "*B D"], place: NormPlace) -> Float[Tensor, "*B D"]:
+    """The input of the first layer. With post-norm every sublayer ends with a norm, so rounding errors cannot
+    grow, and the stream may have the type of matrix products."""
     return in_half(x) if place == "post" else x
 
 
@@ -51,53 +51,26 @@ class Residual(nn.Module):
         self.norm = make_norm(dim, kind, eps)
         self.dropout, self.place = dropout, place
 
+    @property
+    def rate(self) -> float:
+        """Of dropout at the moment."""
+        return self.dropout if self.training else 0.0
+
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         return self.norm(x) if self.place == "pre" else x
 
     def after(self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        norm = self.norm
-        if isinstance(norm, nn.LayerNorm) and self._by_kernel(x, sublayer, norm.weight):
-            if torch.is_grad_enabled():
-                from dragoman.kernels.residual import drop_add_norm
+        if self.place == "pre":
+            return x + F.dropout(sublayer, self.dropout, self.training)
+        return choose(POST_NORM, x, sublayer, self.norm, self.rate).run(x, sublayer, self.norm, self.rate)
 
-                rate = self.dropout if self.training else 0.0
-                return drop_add_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
-            from dragoman.kernels.norm import add_norm
+    def fuses_next_norm(self, x: Float[Tensor, "B T D"]) -> bool:
+        """Whether `after_and_norm` is one pass: pre-norm, while it is trained on a GPU. The norms of a model
+        that is sharded (FSDP) exist only inside their own layer."""
+        return self.place == "pre" and self.training and pre_norm_refusal(x, self.norm) is None
 
-            return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
-        joined = x + F.dropout(sublayer, self.dropout, self.training)
-        return norm(joined) if self.place == "post" else joined
-
-    def hands_on(self, x: Float[Tensor, "B T D"]) -> bool:
-        """Whether `onward` is one pass: pre-norm, while it learns on a GPU. A norm that is cut into parts, as
-        large models have it, cannot be reached from the sublayer before it."""
-        norm = self.norm
-        return (
-            self.place == "pre"
-            and self.training
-            and torch.is_grad_enabled()
-            and isinstance(norm, nn.LayerNorm)
-            and x.size(-1) <= _WIDEST_FOR_KERNEL
-            and usable(x)
-            and not hasattr(norm.weight, "full_tensor")
-        )
-
-    def onward(
+    def after_and_norm(
         self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"], norm: nn.Module
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-        """`after`, and what the next norm makes of it; where it `hands_on`."""
-        from dragoman.kernels.residual import drop_add_then_norm
-
-        assert isinstance(norm, nn.LayerNorm), "all norms of a model are of one kind"
-        rate = self.dropout if self.training else 0.0
-        return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
-
-    def _by_kernel(self, x: Tensor, sublayer: Tensor, weight: Tensor) -> bool:
-        """One pass in place of some, for LayerNorm on a GPU."""
-        return (
-            self.place == "post"
-            and (torch.is_grad_enabled() or not self.training or not self.dropout)
-            and x.dtype == sublayer.dtype
-            and x.size(-1) <= _WIDEST_FOR_KERNEL
-            and usable(x, sublayer, weight)
-        )
+        """`after` of a pre-norm sublayer, and `norm`, that of the next sublayer, of it."""
+        return choose(PRE_NORM, x, sublayer, norm, self.rate).run(x, sublayer, norm, self.rate)

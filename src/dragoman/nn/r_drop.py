@@ -1,16 +1,16 @@
-"""R-Drop (Liang et al. 2021): two passes with different dropout shall say the same.
+"""R-Drop (Liang et al. 2021): two passes with different dropout should predict the same distributions.
 
 With the distributions p and q of the two passes at one position, and their cross-entropies h_p and h_q with
-the target (smoothed, where asked for), the paper's loss (equation 4) is
+the target (optionally smoothed), the paper's loss (equation 4) is
 
     h_p + h_q + w · (KL(p‖q) + KL(q‖p)) / 2
 
-Here it is halved, so that without dropout it is the cross-entropy itself, and figures and clipping stay
-comparable. Σ_v (p_v − q_v)(log p_v − log q_v) is both divergences together.
+Here it is halved, so that without dropout it equals the cross-entropy, and losses and clipping stay
+comparable. Σ_v (p_v − q_v)(log p_v − log q_v) is the sum of both divergences.
 
-The logits of both passes over all positions would be twice the largest tensor of training. They come into
-being a few rows at a time, are dropped, and are computed again in the backward pass; on a GPU a kernel turns
-them into their gradients at once, as for plain cross-entropy (`nn/loss.py`).
+The logits of both passes would be twice the largest tensor of training. They are computed a few rows at a
+time, dropped, and computed again in the backward pass. On a GPU a kernel replaces them by their gradients at
+once, as for plain cross-entropy (`nn/loss.py`).
 """
 
 from collections.abc import Callable
@@ -38,9 +38,9 @@ def r_drop(
     smoothing: float,
     weight: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The summed loss of two passes, and their mean negative log-likelihood, summed, without a gradient.
+    """The summed loss of two passes, and the sum of their mean negative log-likelihood, without a gradient.
 
-    `project` makes logits of hidden rows. Rows whose target is `ignore_id` count for nothing.
+    `project` maps hidden vectors to logits. Rows whose target is `ignore_id` are ignored.
     """
 
     def of_chunk(a: Tensor, b: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,7 +52,7 @@ def r_drop(
 
     rows = max(1, _LOGITS_AT_ONCE.get(first.device.type, 1 << 24) // vocab_size)
     chunks = zip(first.split(rows), second.split(rows), target.split(rows), strict=True)
-    # Nothing in a chunk is random, so no generator's state has to be kept for the second time.
+    # Nothing in a chunk is random, so no generator state has to be kept.
     found = [checkpoint(of_chunk, *c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
     total, nll = (torch.stack(sums).sum() for sums in zip(*found, strict=True))
     return total, nll
@@ -67,7 +67,7 @@ def projected_r_drop(
     smoothing: float,
     r_drop_weight: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same two sums of what is projected, by a kernel, for tensors that one can take."""
+    """The same two sums by a Triton kernel."""
     passes = in_autocast_type(passes)
     options = (target, ignore_id, smoothing, r_drop_weight)
     total, nll = _ProjectedRDrop.apply(passes, weight, bias, *options)  # type: ignore[misc]
@@ -86,7 +86,7 @@ class _ProjectedRDrop(torch.autograd.Function):
         smoothing: float,
         r_drop_weight: float,
     ) -> tuple[Tensor, Tensor]:
-        from dragoman.kernels.r_drop import r_drop_sums
+        from dragoman.kernels.loss import r_drop_sums
 
         wanted = any(ctx.needs_input_grad[:3])
         compute_weight = weight.to(passes.dtype)  # a copy in bf16 under autocast, itself otherwise
@@ -103,7 +103,7 @@ class _ProjectedRDrop(torch.autograd.Function):
                 sums += torch.stack(r_drop_sums(logits, bias, target[chunk], *options))
                 if not wanted:
                     continue
-                grad_passes[:, chunk] = logits @ compute_weight  # the logits are slopes by now
+                grad_passes[:, chunk] = logits @ compute_weight  # the logits are gradients now
                 add_product(grad_weight, logits.flatten(0, 1), part.flatten(0, 1), weight.dtype)
                 if grad_bias is not None:
                     grad_bias += logits.sum((0, 1), dtype=torch.float32)
@@ -121,7 +121,7 @@ class _ProjectedRDrop(torch.autograd.Function):
 
 
 def symmetric_divergence(a: Float[Tensor, "R V"], b: Float[Tensor, "R V"]) -> Float[Tensor, "R"]:
-    """KL(p‖q) + KL(q‖p) of the distributions that two rows of logits stand for."""
+    """KL(p‖q) + KL(q‖p) of the distributions of two rows of logits."""
     log_p, log_q = a.log_softmax(dim=1), b.log_softmax(dim=1)
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(dim=1)
 

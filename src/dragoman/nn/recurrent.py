@@ -1,4 +1,4 @@
-"""Recurrent layers: one stack reads whole sequences by the fused kernels, or goes on step by step.
+"""A stack of recurrent layers, for whole sequences by fused kernels, or step by step.
 
 rnn     h = tanh(W x + U h' + b)                                            Elman 1990
 gru     update and reset gates                                              Cho et al. 2014
@@ -7,9 +7,9 @@ lstm    input, forget and output gates around a cell                        Hoch
 x ─ layer 1 ─┬─ dropout ─ layer 2 ─ + ─┬─ dropout ─ layer 3 ─ + ─▶          residuals: Wu et al. 2016
              └──────────────────────┘  └──────────────────────┘
 
-`weight_dropout` leaves out single weights of the past for a whole pass, and the kernels stay fused (Merity et
-al. 2018). `recurrent_dropout` leaves out units of the past, each sequence its own (Gal & Ghahramani 2016); no
-fused kernel can do that, so that training then goes position by position.
+`weight_dropout` drops single recurrent weights for a whole pass, and kernels stay fused (Merity et al. 2018).
+`recurrent_dropout` drops units of the state, different ones for every sequence (Gal & Ghahramani 2016). No
+fused kernel supports that, so training then goes position by position.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from dragoman.nn.cell import Past, advance, kernel, loop, settle
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
 from dragoman.nn.init import recurrent_weights
+from dragoman.nn.linear import linear
 from dragoman.nn.mask import lengths
-from dragoman.nn.packed import linear
+from dragoman.nn.recurrent_layer import LayerPast, advance, kernel, loop, settle
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -38,7 +38,7 @@ CELLS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """The past of every layer in one vector a row; an LSTM has its cell beside it."""
+    """The hidden state of every layer, and the cell of an LSTM."""
 
     hidden: Float[Tensor, "L N D"]
     cell: Float[Tensor, "L N D"] | None = None
@@ -48,16 +48,16 @@ class RecurrentState:
         return RecurrentState(self.hidden.index_select(1, rows), cell)
 
     def cut(self) -> "RecurrentState":
-        """What is carried on where no gradient goes back. A row that is not finite begins anew: the update
-        that made it so is not taken."""
+        """The state for the next block, without gradients. Values that are not finite become 0: the update
+        that produced them is skipped."""
         parts = [self.hidden] if self.cell is None else [self.hidden, self.cell]
         return RecurrentState(*(part.detach().nan_to_num(0.0, 0.0, 0.0) for part in parts))
 
 
 class RecurrentStack(nn.Module):
-    """Layers of width `dim`. Where they read in both directions, each direction has half of it.
+    """Layers of width `dim`; of a bidirectional layer each direction has half of it.
 
-    `variational`: the dropout between layers leaves out the same units at every position of a sequence.
+    `variational`: dropout between layers drops the same units at every position of a sequence.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class RecurrentStack(nn.Module):
         self.recurrent_dropout, self.weight_dropout = recurrent_dropout, weight_dropout
 
     def draw(self, rows: int) -> StackMasks:
-        """What the next sequences go without, from their first position to their last."""
+        """Dropout masks for whole sequences."""
         if not self.training:
             return NOTHING
         like, count = self.layers[0].all_weights[0][0], len(self.layers)
@@ -104,18 +104,18 @@ class RecurrentStack(nn.Module):
         return StackMasks(between, past, weights)
 
     def read(self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """Whole padded sequences from a zero state. Padding is never read, and comes out as zeros."""
+        """Whole padded sequences from a zero state. Padding is not read, and its output is zero."""
         return self.read_through(x, mask, self.draw(len(x)))[0]
 
     def read_through(
         self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
-        """The same with masks that were drawn before, and the state after the last token of every row."""
+        """The same with given masks, and the state after the last token of every row."""
         if masks.past is not None:
             return self._read_by_position(x, mask, masks)
         packed = pack_padded_sequence(x, lengths(mask).cpu(), batch_first=True, enforce_sorted=False)
         data, between = packed.data, masks.between  # tokens I: the padding is gone
-        ends: list[Past] = []
+        ends: list[LayerPast] = []
         if between is not None:
             rows = torch.cat([torch.arange(size) for size in packed.batch_sizes.tolist()]).to(x.device)
             between = between[:, cast(Tensor, packed.sorted_indices)[rows]]  # J tokens D
@@ -133,7 +133,7 @@ class RecurrentStack(nn.Module):
     def _read_by_position(
         self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks
     ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
-        ends: list[Past] = []
+        ends: list[LayerPast] = []
         for i, layer in enumerate(self.layers):
             fed = self._between(i, x, _for_all_positions(masks.between))
             start = fed.new_zeros(self.directions, len(x), self.width)
@@ -146,9 +146,9 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x: Float[Tensor, "N T I"], state: RecurrentState, masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "N T D"], RecurrentState]:
-        """Go on from a state by many positions at once; for layers of one direction. `masks` are those that
-        were drawn when these sequences began."""
-        ends: list[Past] = []
+        """Many positions at once from a given state, for layers of one direction. `masks` were drawn when
+        these sequences began."""
+        ends: list[LayerPast] = []
         for i, layer in enumerate(self.layers):
             fed = self._between(i, x, _for_all_positions(masks.between))
             past = state.hidden[i : i + 1], None if state.cell is None else state.cell[i : i + 1]
@@ -161,15 +161,16 @@ class RecurrentStack(nn.Module):
         return x, _all_layers(ends)
 
     def ahead(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B G"]:
-        """What the gates of the first layer make of the beginning of their input. It waits for nothing, so
-        all positions can have it at once; `advance` adds the rest."""
+        """The contribution of the first part of the input to the gates of the first layer. It does not depend
+        on outputs, so all positions are computed at once; `advance` adds the rest."""
         from_input, _, input_bias, bias = self.layers[0].all_weights[0]
         both = input_bias if self.layers[0].mode == "GRU" else input_bias + bias
         return F.linear(x, from_input[:, : x.size(-1)], both)
 
     def for_rest(self, dim: int, masks: StackMasks = NOTHING) -> Float[Tensor, "G J"]:
-        """The weights of the first layer for what `advance` adds: the last `dim` inputs and, where both only
-        add up, the past beside them. Taken once a pass, they have one gradient to gather, not one a step."""
+        """The weights of the first layer for what `advance` adds: of the last `dim` inputs and, except in a
+        GRU, of the past state beside them. Taken once a pass, they accumulate one gradient, not one a
+        step."""
         from_input = self.layers[0].all_weights[0][0]
         rest = from_input[:, from_input.size(1) - dim :]
         if self.layers[0].mode == "GRU":  # a gate stands between the past and the input
@@ -184,8 +185,8 @@ class RecurrentStack(nn.Module):
         state: RecurrentState,
         masks: StackMasks = NOTHING,
     ) -> tuple[Float[Tensor, "N D"], RecurrentState]:
-        """Go on by one position: `seen` is what `ahead` made of its input, `rest` the end of that input, and
-        `weight` what `for_rest` gave when the sequences began."""
+        """One position: `seen` is the result of `ahead` for its input, `rest` the end of that input, and
+        `weight` the result of `for_rest` when the sequences began."""
         hidden, cell, x = [], [], seen
         for i, layer in enumerate(self.layers):
             from_input, _, input_bias, bias = layer.all_weights[0]
@@ -217,18 +218,18 @@ class RecurrentStack(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
     def _weights(self, layer: int, masks: StackMasks = NOTHING) -> Sequence[Float[Tensor, "G W"]]:
-        """What the past is multiplied by, for every direction of a layer."""
+        """The recurrent weights of every direction of a layer."""
         if masks.weights is None:
             return [weights[1] for weights in self.layers[layer].all_weights]
         return masks.weights[layer * self.directions : (layer + 1) * self.directions]
 
     def _past(self, layer: int, masks: StackMasks) -> Float[Tensor, "P N W"]:
-        assert masks.past is not None, "only the loop over positions asks"
+        assert masks.past is not None, "only the loop over positions has masks on the state"
         return masks.past[layer * self.directions : (layer + 1) * self.directions]
 
 
-def _all_layers(ends: Sequence[Past]) -> RecurrentState:
-    """Where every layer, and every direction of it, has come to."""
+def _all_layers(ends: Sequence[LayerPast]) -> RecurrentState:
+    """The final states of all layers and directions as one."""
     cells = [cell for _, cell in ends if cell is not None]
     return RecurrentState(torch.cat([hidden for hidden, _ in ends]), torch.cat(cells) if cells else None)
 

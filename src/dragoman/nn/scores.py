@@ -12,9 +12,9 @@
     memory ─ prepare ─ keys ─┐
     query ───────────────── score ─ softmax over visible positions ─ Σ weights · memory ─▶ context
 
-`prepare` runs once per sentence and holds all that does not depend on the query. No score has a bias that is
-the same for every position: a softmax would not see it. `concat` and `additive` are one function of q and h;
-they differ in how their weights begin.
+`prepare` runs once per sentence and computes everything that does not depend on the query. No score has a
+bias that is the same for every position: a softmax cancels it. `concat` and `additive` are the same function
+of q and h; they differ in their initial weights.
 """
 
 import math
@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.nn.attention import weigh
+from dragoman.nn.attention_kernels import weigh
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import padding
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -34,7 +34,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 class Score(Protocol):
     takes: ClassVar[tuple[str, ...]]
-    """The sizes that its constructor wants, of those that `make_score` knows."""
+    """The arguments of its constructor, of those that `make_score` knows."""
 
     def prepare(self, memory: Float[Tensor, "B M G"]) -> Float[Tensor, "B M E"]: ...
     def __call__(
@@ -137,7 +137,7 @@ class AdditiveScore(nn.Module):
 
 
 class CosineScore(nn.Module):
-    """β begins at √d, where random vectors of unit variance score as with the scaled dot product."""
+    """β begins at √d: random vectors of unit variance then have the scores of the scaled dot product."""
 
     takes = ("query_dim", "memory_dim")
 
@@ -154,8 +154,8 @@ class CosineScore(nn.Module):
 
 
 class LocationScore(nn.Module):
-    """One learnt row for each of `max_positions` places. A longer memory is no error: places beyond get the
-    least finite score, so that nobody looks there as long as an earlier one is visible."""
+    """One learnt row for each of `max_positions` positions. Positions beyond them get the lowest finite
+    score, so they have weight 0 as long as an earlier one is visible."""
 
     takes = ("query_dim", "max_positions")
 
@@ -164,7 +164,7 @@ class LocationScore(nn.Module):
         self.places = xavier_linear(query_dim, [max_positions], bias=False)
 
     def prepare(self, memory: Float[Tensor, "B M G"]) -> Float[Tensor, "B M 0"]:
-        return memory[:, :, :0]  # how many places there are is all that counts
+        return memory[:, :, :0]  # only the number of positions counts
 
     def forward(self, query: Float[Tensor, "B Q D"], keys: Float[Tensor, "B M 0"]) -> Float[Tensor, "B Q M"]:
         known = F.linear(query, self.places.weight[: keys.size(1)])
@@ -184,7 +184,7 @@ SCORES: dict[str, Any] = {
 
 
 def check_score(name: str, attention_dim: int | None, others: tuple[str, ...] = ()) -> None:
-    """A known score or one of the `others`, and a width only for scores that have one."""
+    """Check the name of a score, or of one of the `others`, and that it has a width if one is given."""
     known = (*others, *SCORES)
     if name not in known:
         raise UserError(f"attention: expected one of {', '.join(known)}, found '{name}'")
@@ -196,7 +196,7 @@ def check_score(name: str, attention_dim: int | None, others: tuple[str, ...] = 
 
 
 def make_score(name: str, query_dim: int, memory_dim: int, inner_dim: int, max_positions: int) -> Score:
-    """A score by its name; each takes of the sizes what it needs."""
+    """A score by name, with the sizes that it needs."""
     sizes = {
         "query_dim": query_dim,
         "memory_dim": memory_dim,
@@ -208,7 +208,7 @@ def make_score(name: str, query_dim: int, memory_dim: int, inner_dim: int, max_p
 
 @dataclass(frozen=True)
 class PreparedMemory:
-    """What the queries of a sentence look at: one row a sentence, shared by all its beams."""
+    """Keys and values of the source: one row a sentence, shared by all its beams."""
 
     keys: Float[Tensor, "B M E"]
     values: Float[Tensor, "B M G"]
@@ -219,8 +219,8 @@ class PreparedMemory:
 
 
 class ScoredAttention(nn.Module):
-    """Any score, a softmax over the visible positions, and the weighted sum of the memory itself, or of other
-    values that stand at its positions."""
+    """Any score, a softmax over the visible positions, and the weighted sum of the memory or of other values
+    at its positions."""
 
     looks_at_memory = True
 

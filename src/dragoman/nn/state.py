@@ -1,11 +1,11 @@
-"""What a decoder carries from one position to the next.
+"""The state of a decoder between two positions.
 
-A state is a value: it is passed in and returned, and whoever passes it in has given it away, so that an
-implementation may write into its own buffers. A search uses three moves:
+A state is a value that is passed in and returned. The caller gives it away: an implementation may write into
+its buffers. A search uses three operations:
 
     expand(k)        every sentence gets k rows (beams)
-    select(order)    rows are exchanged inside their own sentence; what beams share stays where it is
-    keep(sentences)  only these sentences go on; the rows of the others are dropped
+    select(order)    rows are reordered inside their sentence; what beams share is not moved
+    keep(sentences)  only the rows of these sentences are kept
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class State(Protocol):
 
 @dataclass(frozen=True)
 class Moves:
-    """The part of a reordering that changes something: row `target[i]` becomes what `source[i]` was."""
+    """The rows that a reordering changes: row `target[i]` becomes what row `source[i]` was."""
 
     source: Int[Tensor, "R"]
     target: Int[Tensor, "R"]
@@ -41,7 +41,7 @@ class Moves:
 class KeyValueCache:
     """Keys and values of the positions so far, in buffers that double when they are full.
 
-    Positions come before heads, so that the past of a row is one block of memory and moves as one.
+    Positions come before heads, so that a row is one block of memory.
     """
 
     keys: Float[Tensor, "N C H E"]
@@ -76,14 +76,14 @@ class KeyValueCache:
         return self.keep_rows(rows.repeat_interleave(k))
 
     def move(self, moves: Moves) -> "KeyValueCache":
-        """Overwrite rows with other rows, as far as positions are in use."""
+        """Overwrite rows with other rows; only positions in use are copied."""
         for buffer in (self.keys, self.values):
             used = buffer[:, : self.length]
             used.index_copy_(0, moves.target, used.index_select(0, moves.source))
         return self
 
     def keep_rows(self, rows: Int[Tensor, "R"]) -> "KeyValueCache":
-        """New buffers with these rows; positions that are not in use are not copied."""
+        """New buffers with these rows; only positions in use are copied."""
         keys, values = (buffer.new_empty(len(rows), *buffer.shape[1:]) for buffer in (self.keys, self.values))
         for new, old in ((keys, self.keys), (values, self.values)):
             new[:, : self.length] = old[:, : self.length].index_select(0, rows)
@@ -91,16 +91,16 @@ class KeyValueCache:
 
 
 @dataclass(frozen=True)
-class Window:
-    """The last C inputs of a causal convolution, in a ring: position t takes slot t mod C from t − C.
+class InputWindow:
+    """The last C inputs of a causal convolution in a ring buffer: position t overwrites slot t mod C.
 
-    Before the first position there are zeros, as in front of a whole sequence.
+    Inputs before the first position are zero.
     """
 
     inputs: Float[Tensor, "N C D"]
 
     @classmethod
-    def empty(cls, rows: int, length: int, dim: int, like: Tensor) -> "Window":
+    def empty(cls, rows: int, length: int, dim: int, like: Tensor) -> "InputWindow":
         return cls(like.new_zeros(rows, length, dim))
 
     def every(self, dilation: int, position: int) -> list[Float[Tensor, "N 1 D"]]:
@@ -109,16 +109,16 @@ class Window:
         slots = [(position + offset) % length for offset in range(0, length, dilation)]
         return [self.inputs[:, slot : slot + 1] for slot in slots]
 
-    def put(self, x: Float[Tensor, "N 1 D"], position: int) -> "Window":
+    def put(self, x: Float[Tensor, "N 1 D"], position: int) -> "InputWindow":
         if self.inputs.size(1):
             self.inputs[:, position % self.inputs.size(1)] = x[:, 0]
         return self
 
-    def rows(self, rows: Int[Tensor, "R"]) -> "Window":
-        return Window(self.inputs.index_select(0, rows))
+    def rows(self, rows: Int[Tensor, "R"]) -> "InputWindow":
+        return InputWindow(self.inputs.index_select(0, rows))
 
 
 def rows_of(sentences: Int[Tensor, "A"], beams: int) -> Int[Tensor, "R"]:
-    """The rows that belong to the given sentences, where every sentence has `beams` rows in a block."""
+    """The rows of the given sentences; every sentence has `beams` consecutive rows."""
     offsets = torch.arange(beams, device=sentences.device)
     return (sentences[:, None] * beams + offsets).flatten()

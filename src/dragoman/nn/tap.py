@@ -1,7 +1,7 @@
-"""Who looks at attention weights while they are computed.
+"""Taps: callbacks that see attention weights while they are computed.
 
-With no tap open the fused kernels run, and no weights exist; with one open they come into being, and it is
-shown them. Nothing that is returned changes.
+While no tap is open, fused kernels run and no weights exist. While one is open, weights are computed and
+shown to it. Results do not change.
 """
 
 import threading
@@ -16,7 +16,7 @@ Tap = Callable[[nn.Module, Float[Tensor, "B H Q M"]], None]
 
 
 class _Taps(threading.local):
-    """Of each thread its own: what others compute meanwhile is none of its business."""
+    """One list for each thread."""
 
     def __init__(self) -> None:
         self.open: list[tuple[Tap, nn.Module | None]] = []
@@ -28,7 +28,7 @@ _taps = _Taps()
 @contextmanager
 def open_tap(tap: Tap, only: nn.Module | None = None) -> Iterator[None]:
     """Call `tap(module, weights)` for every attention that this thread computes inside the `with` block, or
-    for that of one module: then the others keep the fused kernel."""
+    only for that of one module; the others then keep the fused kernel."""
     _taps.open.append((tap, only))
     try:
         yield
@@ -37,10 +37,10 @@ def open_tap(tap: Tap, only: nn.Module | None = None) -> Iterator[None]:
 
 
 def tap_is_open() -> bool:
-    """Whether anybody looks: then weights have to come into being."""
+    """Whether any tap is open in this thread."""
     return bool(_taps.open)
 
 
 def taps_on(owner: nn.Module) -> list[Tap]:
-    """Those that want to see the weights of this module."""
+    """The taps that see the weights of this module."""
     return [tap for tap, only in _taps.open if only is None or only is owner]

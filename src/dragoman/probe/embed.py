@@ -23,7 +23,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.shapes import Bool, Float, Int, Tensor
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
-from dragoman.text.words import units
+from dragoman.text.word_boundaries import units
 
 Pool = Literal["mean", "first", "last", "none"]
 Unit = Literal["piece", "word"]

@@ -17,8 +17,8 @@ import torch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.position import LearnedPositions, SinusoidalPositions
-from dragoman.nn.relative import BucketedBias, Rotary
+from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
+from dragoman.nn.relative_positions import BucketedBias, Rotary
 from dragoman.shapes import Float, Tensor
 
 Half = Literal["encoder", "decoder"]

@@ -12,9 +12,10 @@ from torch import nn
 
 from dragoman.data.batch import Device
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.attention import CrossAttention, SelfAttention, split_heads
+from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.attention_kernels import split_heads
 from dragoman.nn.mask import Mask
-from dragoman.nn.relative import UNRELATED, Relation
+from dragoman.nn.relative_positions import UNRELATED, Relation
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.hooks import read_pair, standing
 from dragoman.shapes import Bool, Float, Tensor

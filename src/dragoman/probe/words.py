@@ -14,7 +14,7 @@ from dragoman.decode.alignment.aligner import members, words_by_words
 from dragoman.probe.inside import Inside, Seen
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import units
+from dragoman.text.word_boundaries import units
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
 from dragoman.errors import UserError
-from dragoman.models.base import matrices
-from dragoman.models.heads import TaskNetwork
-from dragoman.nn.int8 import quantize
+from dragoman.models.task_heads import TaskNetwork
+from dragoman.nn.linear import quantize
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 """Of the weights while translating. With bfloat16 half as many bytes are read, and scores have about three
-digits; of int8 it is what is not multiplied (`nn/int8.py`)."""
+digits; of int8 it is what is not multiplied (`kernels/int8.py`)."""
 
 
 def open_translator(
@@ -49,7 +48,7 @@ def open_translator(
     models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
     if precision == "int8":
         for model in models:
-            quantize(matrices(model))
+            quantize(model)
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
     translator.aligner.examples = runs[0].validation_examples
     guide = runs[0].config.objective.guided_alignment

@@ -25,7 +25,7 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
 from dragoman.serve.turns import Turns
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import DEFAULT_KINDS, Kind
+from dragoman.text.spans import DEFAULT_KINDS, SpanKind
 
 T = TypeVar("T")
 _LONGEST_REMEMBERED = 1000
@@ -46,7 +46,7 @@ class Translates(Protocol):
         *,
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         wanted: Sequence[Wanted] | None = None,
     ) -> list[str]: ...
 
@@ -56,7 +56,7 @@ class Translates(Protocol):
         *,
         search: SearchConfig | None = None,
         glossary: Glossary | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
         wanted: Sequence[Wanted] | None = None,

@@ -10,7 +10,7 @@ from dragoman.serve.fields import Fields
 from dragoman.serve.languages import base
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
-from dragoman.text.glossary import Entry, Glossary
+from dragoman.text.glossary import Glossary, GlossaryEntry
 
 LONGEST_TERM = 256
 """Characters of a term, and of its name. A short text may have a term two thousand times."""
@@ -61,7 +61,7 @@ def glossary_of(entries: Mapping[str, str]) -> Glossary:
     if any(len(text) > LONGEST_TERM for entry in entries.items() for text in entry):
         raise Refusal(400, f"Bad request: a term or its name has more than {LONGEST_TERM} characters")
     try:
-        return Glossary([Entry(term, (name,) if name else ()) for term, name in entries.items()])
+        return Glossary([GlossaryEntry(term, (name,) if name else ()) for term, name in entries.items()])
     except UserError:  # what it says holds the term
         raise Refusal(400, "Bad request: a source term is empty or comes twice") from None
 

@@ -1,7 +1,7 @@
 """A translation memory in which similar sentences are found, with how similar they are.
 
-Candidates share rare words with the text (an inverted index over normalised words);
-their edit distance in characters decides, counted bit-parallel (Myers 1999, in the form of Hyyrö 2003).
+Candidates share rare words with the text (an inverted index over normalised words). Their edit distance to it
+in characters decides.
 """
 
 from array import array
@@ -78,6 +78,9 @@ class Memory:
 
 
 def similarity(one: str, other: str) -> float:
+    """100 for equal texts, at most 99 for others, 0 where one is three times as long as the other."""
+    from rapidfuzz.distance import Levenshtein  # the studio imports this module, and has no memory
+
     other = " ".join(other.split())
     if one == other:
         return 100.0
@@ -85,27 +88,7 @@ def similarity(one: str, other: str) -> float:
     shorter = min(len(one), len(other))
     if shorter * 3 < longer:
         return 0.0
-    return min(99.0, round(100 * (1 - distance(one, other) / longer), 1))
-
-
-def distance(one: str, other: str) -> int:
-    """How many characters to insert, delete or replace. All rows of a column are the bits of one number."""
-    if not one or not other:
-        return len(one) + len(other)
-    every, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
-    where: dict[str, int] = {}
-    for place, char in enumerate(one):
-        where[char] = where.get(char, 0) | 1 << place
-    up, down, result = every, 0, len(one)
-    for char in other:
-        equal = where.get(char, 0)
-        vertical = equal | down
-        diagonal = (((equal & up) + up) ^ up) | equal
-        more, less = down | ~(diagonal | up) & every, up & diagonal
-        result += bool(more & last) - bool(less & last)
-        more, less = (more << 1 | 1) & every, (less << 1) & every
-        up, down = less | ~(vertical | more) & every, more & vertical
-    return result
+    return min(99.0, round(100 * (1 - Levenshtein.distance(one, other) / longer), 1))
 
 
 def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, Memory]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.errors import UserError
 from dragoman.text.spelling import Spelling, symbols_of
-from dragoman.text.words import is_word_character
+from dragoman.text.word_boundaries import is_word_character
 
 _START, _IN_WORD = 0, 1  # no match has begun; a word character came last, so that none can begin now
 _SYMBOLS = 512

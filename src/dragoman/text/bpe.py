@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-Rules = Mapping[tuple[int, int], tuple[int, int]]
+MergeRules = Mapping[tuple[int, int], tuple[int, int]]
 """(left id, right id) -> (rank, id of the merged piece); the lowest rank is merged first."""
 
 WALL = -1
@@ -23,7 +23,7 @@ _POOL_WORDS = 50_000
 
 
 def merging(
-    symbols: list[int], rules: Rules, rate: float = 0.0, random: Random | None = None
+    symbols: list[int], rules: MergeRules, rate: float = 0.0, random: Random | None = None
 ) -> Iterator[int]:
     """Merge `symbols` in place and yield the rank of each merge as it is made.
 
@@ -86,7 +86,7 @@ class Speller:
         return symbols
 
 
-class Dropout:
+class BpeDropout:
     """BPE-dropout as a pure function of (text, rate, key).
 
     A word has eight segmentations under one `key[:-1]` (a seed and an epoch, say); the whole key and the
@@ -94,7 +94,7 @@ class Dropout:
     times an epoch instead of once an occurrence.
     """
 
-    def __init__(self, segments: re.Pattern[str], spell: Speller, rules: Rules) -> None:
+    def __init__(self, segments: re.Pattern[str], spell: Speller, rules: MergeRules) -> None:
         self._segments = segments
         self._spell = spell
         self._rules = rules

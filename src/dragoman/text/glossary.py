@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from dragoman.errors import UserError, no_such_file
 from dragoman.text.normalize import nfc
-from dragoman.text.words import is_word_character
+from dragoman.text.word_boundaries import is_word_character
 
 Case = Literal["smart", "exact", "ignore"]
 """`smart`: as written, and a term all in lower case also with a capital at the beginning of the text."""
@@ -26,7 +26,7 @@ _BETWEEN = "\0"  # two units, so that no others make the same text
 
 
 @dataclass(frozen=True)
-class Entry:
+class GlossaryEntry:
     source: str
     targets: tuple[str, ...] = ()
     """Variants, of which one is used; none: the term is not translated."""
@@ -38,7 +38,7 @@ class Entry:
 class Match:
     """A term at `text[start:end]`, and what it may be called there."""
 
-    entry: Entry
+    entry: GlossaryEntry
     start: int
     end: int
     targets: tuple[str, ...]
@@ -48,11 +48,11 @@ class Glossary:
     """Terms, ready to be found in texts. The index holds each of them once, in folded case; and for what a
     term can begin with, how many units such terms have."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[GlossaryEntry]) -> None:
         self.entries = tuple(entries)
-        self._terms: dict[str, list[Entry]] = {}
+        self._terms: dict[str, list[GlossaryEntry]] = {}
         lengths: dict[str, set[int]] = {}
-        seen: dict[tuple[str, Case], Entry] = {}
+        seen: dict[tuple[str, Case], GlossaryEntry] = {}
         for entry in self.entries:
             units = _units(nfc(entry.source))
             if not units:
@@ -136,7 +136,7 @@ def _units(text: str) -> list[tuple[int, int, str]]:
     return units[1:] if units and units[0][2] == " " else units
 
 
-def _targets(entry: Entry, surface: str, at_beginning: bool) -> tuple[str, ...] | None:
+def _targets(entry: GlossaryEntry, surface: str, at_beginning: bool) -> tuple[str, ...] | None:
     """What the term may be called where it is written as `surface`; None where the case does not agree."""
     term = " ".join(nfc(entry.source).split())
     written = " ".join(surface.split())
@@ -152,7 +152,7 @@ def _targets(entry: Entry, surface: str, at_beginning: bool) -> tuple[str, ...] 
     return tuple(dict.fromkeys([*entry.targets, *raised]))
 
 
-def _entry(fields: list[str], where: str) -> Entry:
+def _entry(fields: list[str], where: str) -> GlossaryEntry:
     source, target, case = [*(value.strip() for value in fields), "", ""][:3]
     if not source:
         raise UserError(f"{where}: the source term is empty; write it in the first column")
@@ -162,7 +162,7 @@ def _entry(fields: list[str], where: str) -> Entry:
     if not all(variants):
         raise UserError(f"{where}: {target!r} has an empty variant; write something on both sides of each |")
     rule: Case = "exact" if case == "exact" else "ignore" if case == "ignore" else "smart"
-    return Entry(source, variants, rule, where)
+    return GlossaryEntry(source, variants, rule, where)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dragoman.text.markup import partners, role
 from dragoman.text.spans import Span
-from dragoman.text.words import Place
+from dragoman.text.word_boundaries import Place
 
 _CLOSING = frozenset(".,;:!?)]}»”’…。，！？")
 

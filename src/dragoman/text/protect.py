@@ -21,8 +21,8 @@ import numpy as np
 from dragoman.text.markup import role, well_formed
 from dragoman.text.normalize import nfc
 from dragoman.text.placement import Mark, arrange, write
-from dragoman.text.spans import DEFAULT_KINDS, Kind, Span, find
-from dragoman.text.words import Place, units, words
+from dragoman.text.spans import DEFAULT_KINDS, Span, SpanKind, find
+from dragoman.text.word_boundaries import Place, units, words
 
 Protection = Literal["copied", "placed", "appended"]
 """`copied`: the model carried everything over by itself; `placed`: it was put where the attention says;
@@ -42,14 +42,14 @@ class Protected:
     source: str
     text: str
     marks: tuple[Mark, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[SpanKind, ...]
 
     @property
     def spans(self) -> list[Span]:
         return [mark.span for mark in self.marks]
 
 
-def protect(source: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> Protected:
+def protect(source: str, kinds: Collection[SpanKind] = DEFAULT_KINDS) -> Protected:
     """Cut the spans out. What is left reads as if they had never been there."""
     marks: list[Mark] = []
     left = _Left()
@@ -152,7 +152,7 @@ def _same_order(targets: int, sources: int) -> np.ndarray:
     return np.exp(-np.abs(target / max(targets, 1) - source / max(sources, 1)) * max(targets, sources, 1))
 
 
-def _without_spans(text: str, kinds: Collection[Kind]) -> str:
+def _without_spans(text: str, kinds: Collection[SpanKind]) -> str:
     for _ in range(3):  # what is left and right of a span may make another one
         spans = find(text, kinds)
         if not spans:
@@ -163,7 +163,7 @@ def _without_spans(text: str, kinds: Collection[Kind]) -> str:
     return text.translate(_TRIGGERS)
 
 
-def words_without_spans(text: str, bare: str, kinds: Collection[Kind]) -> list[Place] | None:
+def words_without_spans(text: str, bare: str, kinds: Collection[SpanKind]) -> list[Place] | None:
     """Where the words of `text` stand in `bare`, which is the same but for spans and white space; a word that
     is all span stands there without length. None if the two differ in more than that."""
     text = nfc(text)

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from dragoman.text.options import MarkPlace, TokenizerConfig
+from dragoman.text.tokenizer_config import MarkPlace, TokenizerConfig
 
 MARK = "▁"
 """How a space is shown in a piece. Inside, a space stays a space: a literal ▁ is spelt in bytes."""

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from dragoman.errors import UserError
 from dragoman.files import read_regular
-from dragoman.text.options import LARGEST_VOCABULARY
-from dragoman.text.published import HIDDEN
+from dragoman.text.published_tokenizer import HIDDEN
 from dragoman.text.segment import MARK
+from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
 _UNKNOWN, _CONTROL, _BYTE = 2, 3, 6
 _UNIGRAM = 1
@@ -31,7 +31,7 @@ T = TypeVar("T")
 Piece = tuple[str, float, int]
 
 
-def library_of(path: Path) -> dict[str, Any]:
+def sentencepiece_json(path: Path) -> dict[str, Any]:
     """A model of its own, with T5's hundred sentinels after its pieces, the last one first."""
     pieces, charsmap = read_pieces(path)
     vocab = [[text, score] for text, score, _ in pieces]

@@ -12,9 +12,9 @@ from typing import Literal, get_args
 
 from dragoman.errors import UserError
 
-Kind = Literal["url", "email", "number", "placeholder", "printf", "variable", "tag", "entity"]
-ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
-DEFAULT_KINDS: tuple[Kind, ...] = tuple(kind for kind in ALL_KINDS if kind != "number")
+SpanKind = Literal["url", "email", "number", "placeholder", "printf", "variable", "tag", "entity"]
+ALL_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
+DEFAULT_KINDS: tuple[SpanKind, ...] = tuple(kind for kind in ALL_KINDS if kind != "number")
 """Numbers are left out: a translation may have to write them in another way (1,234.5 and 1.234,5)."""
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -41,7 +41,7 @@ _LONG_INTEGER = 5  # digits from which a number without separators counts as one
 
 @dataclass(frozen=True)
 class Span:
-    kind: Kind
+    kind: SpanKind
     text: str
     start: int
 
@@ -56,14 +56,14 @@ def check_kinds(kinds: Collection[str]) -> None:
             raise UserError(f"protect: expected some of {', '.join(ALL_KINDS)}, found {kind!r}")
 
 
-def find(text: str, kinds: Collection[Kind] = DEFAULT_KINDS) -> list[Span]:
+def find(text: str, kinds: Collection[SpanKind] = DEFAULT_KINDS) -> list[Span]:
     """The spans of `text` from left to right; none overlaps another."""
     check_kinds(kinds)
     spans: list[Span] = []
     comments = _Comments(text)
     at = looked = 0
     while at < len(text):
-        kind: Kind | None = None
+        kind: SpanKind | None = None
         end = at
         if at >= looked and text[at] in _NAME and not (at and text[at - 1] in _NAME):
             looked, kind, end = _address(text, at, kinds)
@@ -88,7 +88,9 @@ class _Comments:
         return self._end + 3 if 0 <= self._end <= at + 16 * _LONGEST - 3 else None
 
 
-def _first_found(text: str, at: int, kinds: Collection[Kind], comments: _Comments) -> tuple[Kind | None, int]:
+def _first_found(
+    text: str, at: int, kinds: Collection[SpanKind], comments: _Comments
+) -> tuple[SpanKind | None, int]:
     if text.startswith("<!--", at):
         end = comments.end(at) if "tag" in kinds else None
         return (None, at) if end is None else ("tag", end)
@@ -108,7 +110,7 @@ def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
-def _address(text: str, at: int, kinds: Collection[Kind]) -> tuple[int, Kind | None, int]:
+def _address(text: str, at: int, kinds: Collection[SpanKind]) -> tuple[int, SpanKind | None, int]:
     """A URL (`scheme://…`, `www.…`) or an e-mail address, where it is wanted. The first number is how far it
     has looked: from inside that run nothing is tried again."""
     run = _run(text, at, _ADDRESS)
@@ -281,7 +283,7 @@ def _attribute_end(text: str, start: int, name_end: int) -> int | None:
 
 
 Scanner = Callable[[str, int], int | None]
-_SCANNERS: dict[str, list[tuple[Kind, Scanner]]] = {
+_SCANNERS: dict[str, list[tuple[SpanKind, Scanner]]] = {
     "{": [("placeholder", _placeholder)],
     "%": [("printf", _printf)],
     "$": [("variable", _variable), ("number", _number)],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.text.words import is_word_character
+from dragoman.text.word_boundaries import is_word_character
 
 
 class Spelling:

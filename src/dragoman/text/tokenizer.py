@@ -16,13 +16,13 @@ import tokenizers
 from tokenizers import models
 
 from dragoman.errors import UserError
-from dragoman.text.bpe import WALL, Dropout, Rules, Speller, merging
-from dragoman.text.learn import learn
+from dragoman.text.bpe import WALL, BpeDropout, MergeRules, Speller, merging
+from dragoman.text.learn_vocabulary import learn_vocabulary
 from dragoman.text.normalize import nfc
-from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
 from dragoman.text.segment import MARK, segmenter, with_mark
 from dragoman.text.spelling import Spelling
-from dragoman.text.vocabulary import Vocabulary, read, serialise, write
+from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
+from dragoman.text.tokenizer_file import Vocabulary, read, serialise, write
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "Tokenizer", "TokenizerConfig"]
 
@@ -56,7 +56,7 @@ class Tokenizer:
     @classmethod
     def train(cls, texts: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
         """Learn a vocabulary from `texts`, which is read once. The same texts give the same file."""
-        pieces, merges = learn(texts, config)
+        pieces, merges = learn_vocabulary(texts, config)
         return cls(Vocabulary(config, tuple(pieces), tuple(merges)))
 
     def encode(self, text: str) -> list[int]:
@@ -158,7 +158,10 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Read a saved tokenizer; a file that is damaged or contradicts itself is refused by name."""
-        from dragoman.text.published import PublishedTokenizer, is_published  # it is made of this class
+        from dragoman.text.published_tokenizer import (  # it is made of this class
+            PublishedTokenizer,
+            is_published,
+        )
 
         path = Path(path)
         return PublishedTokenizer.load(path) if is_published(path) else cls(read(path))
@@ -181,7 +184,7 @@ class Tokenizer:
         return list(map(self._byte_ids.__getitem__, nfc(text).encode("utf-8")))
 
     @functools.cached_property
-    def _rules(self) -> Rules:
+    def _rules(self) -> MergeRules:
         ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
         return {
             (ids[left], ids[right]): (rank, ids[left + right])
@@ -195,8 +198,8 @@ class Tokenizer:
         return Speller({pieces[i].replace(MARK, " "): i for i in letters}, self._first_byte)
 
     @functools.cached_property
-    def _dropout(self) -> Dropout:
-        return Dropout(self._segments, self._speller, self._rules)
+    def _dropout(self) -> BpeDropout:
+        return BpeDropout(self._segments, self._speller, self._rules)
 
 
 def _spelling(vocabulary: Vocabulary) -> list[bytes]:

@@ -7,7 +7,7 @@
                       the highest 1 + ⌊(u − 1) / K⌋ stages: a pure function of u
     lora              nothing learns but thin pairs beside frozen matrices (`nn/lora.py`), and a new head
 
-Stages are those of `models/order.py`, from the embeddings to the head.
+Stages are those of `models/layer_order.py`, from the embeddings to the head.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.models.order import EMBEDDINGS, HEAD, stages
+from dragoman.models.layer_order import EMBEDDINGS, HEAD, stages
 from dragoman.nn.lora import pair_names
 from dragoman.runs.optim import TransferConfig
 

@@ -13,7 +13,7 @@ from dragoman.data.store import PairStore
 from dragoman.data.store_writer import StoreWriter
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.text.words import words
+from dragoman.text.word_boundaries import words
 
 TEXTS = [
     "the old house, on the hill.",

@@ -24,8 +24,8 @@ from dragoman.checkpoint.huggingface.files import (
     read_library,
 )
 from dragoman.errors import UserError, shown
-from dragoman.text.options import LARGEST_VOCABULARY
-from dragoman.text.parts import check_library
+from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_json_checks import check_library
 
 
 @dataclass(frozen=True)

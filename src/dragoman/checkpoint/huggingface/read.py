@@ -31,8 +31,8 @@ from dragoman.errors import UserError, shown
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import Vocab
 from dragoman.nn.embedding import SILENCE
-from dragoman.text.options import BOS_ID
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_config import BOS_ID
 
 _WIDEST_BEAM = 1000
 

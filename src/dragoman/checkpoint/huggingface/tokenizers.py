@@ -14,10 +14,10 @@ from dragoman.checkpoint.huggingface.files import (
 from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError
-from dragoman.text.published import Published, PublishedTokenizer
-from dragoman.text.renumber import renumbered
-from dragoman.text.sentencepiece import library_of, marian_library
+from dragoman.text.published_tokenizer import Published, PublishedTokenizer
+from dragoman.text.sentencepiece import marian_library, sentencepiece_json
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_json import renumbered
 
 _T5 = "spiece.model"
 _MARIAN = ("source.spm", "target.spm", "vocab.json")
@@ -52,6 +52,6 @@ def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])
         return src, tgt
     if is_there(directory / _T5):
-        both = library_of(directory / _T5)
+        both = sentencepiece_json(directory / _T5)
         return both, both
     raise no_tokenizer(directory, f"{LIBRARY}, {_T5}, or {', '.join(_MARIAN)}")

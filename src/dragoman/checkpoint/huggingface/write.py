@@ -25,12 +25,11 @@ from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, write_new
 from dragoman.models import Network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
-from dragoman.models.heads import TaskNetwork
+from dragoman.models.task_heads import TaskNetwork
 from dragoman.models.transformer import TransformerConfig
-from dragoman.text.library import library_of
-from dragoman.text.options import BOS_ID, EOS_ID
-from dragoman.text.renumber import template
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_config import BOS_ID, EOS_ID
+from dragoman.text.tokenizer_json import exported_json, template
 
 CARD = "README.md"
 _TARGET = "target"
@@ -86,7 +85,7 @@ def export_huggingface(
 
 def _tokenizer_files(family: Family, tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
     """tokenizer.json and tokenizer_config.json, with the marks that the family has around a text."""
-    library, names = dict(library_of(tokenizer)), tokenizer.pieces(range(tokenizer.size))
+    library, names = dict(exported_json(tokenizer)), tokenizer.pieces(range(tokenizer.size))
     about: dict[str, Any] = dict(zip(("pad_token", "bos_token", "eos_token"), names, strict=False))
     if family.controls == "pair":
         library["post_processor"] = template([names[BOS_ID], None, names[EOS_ID]], names, one_row=True)

@@ -6,7 +6,7 @@ from itertools import chain
 from dragoman.data.alignment.model import Direction, make_blocks
 from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
 from dragoman.text.normalize import nfc
-from dragoman.text.words import units
+from dragoman.text.word_boundaries import units
 
 MOST_CELLS = 1 << 20
 """Source words × target words of a pair; what is longer is no sentence, and gets no links."""

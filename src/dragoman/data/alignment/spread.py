@@ -15,7 +15,7 @@ from dragoman.data.pairs import IdPair
 from dragoman.data.store import PairStore
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import words
+from dragoman.text.word_boundaries import words
 
 
 class LinkSpread:

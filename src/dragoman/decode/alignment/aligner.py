@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.errors import UserError
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import Place, words
+from dragoman.text.word_boundaries import Place, words
 
 Links = list[tuple[int, int]]
 """Source word, target word; both count from 0."""

@@ -29,8 +29,8 @@ import torch.nn.functional as F
 
 from dragoman.data.batch import Device, IdSequence, by_length, collate
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.guide import AlignmentGuide
 from dragoman.nn.tap import open_tap
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.normalize import nfc
 from dragoman.text.spelling import Spelling, may_be_in_word
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import has_phrase, is_word_character
+from dragoman.text.word_boundaries import has_phrase, is_word_character
 
 Alternatives = tuple[tuple[int, ...], ...]
 """Sequences of pieces, one of which has to come."""

@@ -10,7 +10,7 @@ from dragoman.decode.translator.cancel import Wanted, some_of
 from dragoman.decode.translator.hypothesis import Hypothesis, refuse_string
 from dragoman.decode.translator.protected import aligned, keep_spans
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import Kind
+from dragoman.text.spans import SpanKind
 from dragoman.text.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], None]
@@ -33,7 +33,7 @@ class Surface(ABC):
         *,
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         wanted: Sequence[Wanted] | None = None,
     ) -> list[str]:
         """The best translation of each text."""
@@ -52,7 +52,7 @@ class Surface(ABC):
         required: Sequence[Sequence[str | Sequence[str]]] | None = None,
         forbidden: Sequence[str] | Sequence[Sequence[str]] = (),
         glossary: Glossary | None = None,
-        protect: Collection[Kind] = (),
+        protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
         progress: Progress | None = None,

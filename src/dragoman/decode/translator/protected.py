@@ -15,8 +15,8 @@ from dataclasses import replace
 from dragoman.decode.alignment.aligner import Aligner, Task
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.text.protect import Protected, carried, protect, restore, words_without_spans
-from dragoman.text.spans import Kind, find
-from dragoman.text.words import units, words
+from dragoman.text.spans import SpanKind, find
+from dragoman.text.word_boundaries import units, words
 
 Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
 """Translates the texts of these numbers anew, as they are given now."""
@@ -25,7 +25,7 @@ Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
 def keep_spans(
     results: list[list[Hypothesis]],
     texts: Sequence[str],
-    kinds: Collection[Kind],
+    kinds: Collection[SpanKind],
     translate: Translate,
     aligner: Aligner,
     batch_tokens: int,
@@ -72,7 +72,7 @@ def _restored(
 def aligned(
     found: Sequence[Sequence[Hypothesis]],
     texts: Sequence[str],
-    kinds: Collection[Kind],
+    kinds: Collection[SpanKind],
     aligner: Aligner,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
@@ -83,7 +83,7 @@ def aligned(
     return [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
 
 
-def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[Kind], aligner: Aligner) -> Task:
+def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner) -> Task:
     """What to align for a hypothesis: the words of its text, by what the model read and wrote.
 
     If spans were put into the text, the model is asked about the words without them, and the spans that stand
@@ -103,7 +103,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[Kind], aligne
     return Task(src_ids, hypothesis.tokens, src_words, tgt_words, known)
 
 
-def _same_spans(source: str, target: str, kinds: Collection[Kind]) -> Iterator[tuple[int, int]]:
+def _same_spans(source: str, target: str, kinds: Collection[SpanKind]) -> Iterator[tuple[int, int]]:
     """The words of the same spans on both sides; tags are no words."""
     in_target: dict[str, list[range]] = {}
     for span, covered in _spans_in_words(target, kinds):
@@ -113,7 +113,7 @@ def _same_spans(source: str, target: str, kinds: Collection[Kind]) -> Iterator[t
             yield from zip(covered, in_target[span].pop(0), strict=True)
 
 
-def _spans_in_words(text: str, kinds: Collection[Kind]) -> Iterator[tuple[str, range]]:
+def _spans_in_words(text: str, kinds: Collection[SpanKind]) -> Iterator[tuple[str, range]]:
     starts = [start for start, _ in words(text)]
     for span in find(text, kinds):
         if span.kind != "tag":

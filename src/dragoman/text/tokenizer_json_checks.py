@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.errors import UserError, shown
 from dragoman.text.charsmap import check_charsmap
-from dragoman.text.options import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
 LONGEST_NAME = 512
 _MOST_PARTS, _DEEPEST = 16, 4
@@ -22,8 +22,8 @@ _LONGEST_WORD = 1000
 _HARMLESS = " {2,}"
 """The only pattern that may come from a file: whatever else it says could take for ever on some text."""
 
-Check = Callable[[Any], bool]
-Fields = Mapping[str, Check]
+FieldCheck = Callable[[Any], bool]
+FieldChecks = Mapping[str, FieldCheck]
 
 
 def _flag(value: Any) -> bool:
@@ -49,11 +49,11 @@ def _pattern(value: Any) -> bool:
     return _text(value["String"]) and value["String"] != ""
 
 
-def _or_none(check: Check) -> Check:
+def _or_none(check: FieldCheck) -> FieldCheck:
     return lambda value: value is None or check(value)
 
 
-def _one_of(*allowed: object) -> Check:
+def _one_of(*allowed: object) -> FieldCheck:
     return lambda value: value in allowed and not isinstance(value, bool)
 
 
@@ -70,7 +70,7 @@ _METASPACE = {
 }
 _BYTE_LEVEL = {"add_prefix_space": _flag, "trim_offsets": _flag, "use_regex": _flag}
 _REPLACE = {"pattern": _pattern, "content": _text}
-SECTIONS: dict[str, dict[str, Fields]] = {
+SECTIONS: dict[str, dict[str, FieldChecks]] = {
     "normalizer": {
         "Sequence": {"normalizers": _anything},
         "Precompiled": {"precompiled_charsmap": lambda value: isinstance(value, str)},
@@ -125,7 +125,7 @@ SECTIONS: dict[str, dict[str, Fields]] = {
 }
 _NOT_RUN = ("version", "truncation", "padding", "post_processor", "role_to_token")
 """Fields that have no effect here: they are replaced or left out before anything is run."""
-_ADDED: Fields = {
+_ADDED: FieldChecks = {
     "id": lambda value: type(value) is int and 0 <= value <= LARGEST_VOCABULARY,
     "content": lambda value: _text(value) and value != "",
     **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), _flag),

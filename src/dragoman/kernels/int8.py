@@ -4,31 +4,29 @@
     x̂_nj = round(x_nj / r_n),  r_n = max_j |x_nj| / 127        in every product
     y_ni ≈ r_n s_i Σ_j x̂_nj ŵ_ij + b_i
 
-Every row has a scale of its own, so the other rows of a batch change nothing. A weight is said to be of this
-kind once (`quantize`), and `packed.linear` asks for it; the parameter stays as it is, for all other uses.
+Every row has its own scale, so the result of a row does not depend on the rest of its batch.
 """
 
-from collections.abc import Iterable
-
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
-from dragoman.errors import UserError
 from dragoman.shapes import Float, Int, Tensor
 
-_ZERO = 128  # unsigned inputs are what the processors' instructions take: 0 is in the middle
+_ZERO = 128  # the CPU's instructions take unsigned inputs: 0 becomes 128
 _GREATEST = 127
 _LAYOUT_ROWS = 64
-_known = WeakIdKeyDictionary()  # parameter: Int8Weight
 
 
 class Int8Weight:
-    """A weight as whole numbers, in the layout of the kernel."""
+    """A weight as whole numbers, in oneDNN's layout. It is never changed after it is made."""
 
     def __init__(self, numbers: Int[Tensor, "V D"], scales: Float[Tensor, "V"]) -> None:
         self.numbers, self.scales = numbers, scales
         self.zeros = torch.zeros(len(numbers), dtype=torch.int32)
-        self.packed = torch.ops.onednn.qlinear_prepack(numbers, [_LAYOUT_ROWS, numbers.size(1)])
+        self.packed = _pack(numbers)
+
+    def __deepcopy__(self, _: dict[int, object]) -> "Int8Weight":
+        """Copies share it; torch cannot copy oneDNN's layout."""
+        return self
 
     @classmethod
     def of(cls, weight: Float[Tensor, "V D"]) -> "Int8Weight":
@@ -37,46 +35,32 @@ class Int8Weight:
         return cls((weight / scales[:, None]).round().to(torch.int8), scales)
 
     def rows(self, places: Int[Tensor, "C"]) -> "Int8Weight":
-        """Some rows of it, for a shortlist."""
+        """Some of its rows, for a shortlist."""
         return Int8Weight(self.numbers[places], self.scales[places])
 
     def __call__(self, x: Float[Tensor, "*B D"], bias: Float[Tensor, "V"] | None) -> Float[Tensor, "*B V"]:
         flat = x.reshape(-1, x.size(-1))
         scales = flat.abs().amax(dim=1, keepdim=True).clamp_min_(torch.finfo(x.dtype).tiny) / _GREATEST
-        numbers = flat.div(scales).add_(_ZERO + 0.5).to(torch.uint8)  # what is cut off then is rounded
-        y = torch.ops.onednn.qlinear_pointwise(
-            numbers,
-            1.0,
-            _ZERO,
-            self.packed,
-            self.scales,
-            self.zeros,
-            None,
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
-        )
+        numbers = flat.div(scales).add_(_ZERO + 0.5).to(torch.uint8)  # + 0.5: the cast cuts off, this rounds
+        y = _multiply(numbers, self.packed, self.scales, self.zeros).to(x.dtype)
         y = y.mul_(scales) if bias is None else torch.addcmul(bias, y, scales)
         return y.view(*x.shape[:-1], -1)
 
 
-def quantize(weights: Iterable[Tensor]) -> None:
-    """From now on `packed.linear` makes products with these frozen weights in whole numbers."""
-    if not available:
-        raise UserError("precision: this processor or this torch has no products of int8; choose float32")
-    for weight in weights:
-        _known[weight] = Int8Weight.of(weight)
+def _pack(numbers: Int[Tensor, "V D"]) -> Tensor:
+    return torch.ops.onednn.qlinear_prepack(numbers, [_LAYOUT_ROWS, numbers.size(1)])
 
 
-def quantized(weight: Tensor) -> Int8Weight | None:
-    return _known.get(weight) if len(_known) else None
+def _multiply(
+    x: Int[Tensor, "R D"], packed: Tensor, scales: Float[Tensor, "V"], zeros: Int[Tensor, "V"]
+) -> Float[Tensor, "R V"]:
+    """Σ_j (x_nj − 128) ŵ_ij, times the scale of row i."""
+    output = (None, 1.0, 0, torch.float32, "none", [], "")
+    return torch.ops.onednn.qlinear_pointwise(x, 1.0, _ZERO, packed, scales, zeros, *output)
 
 
 def _is_available() -> bool:
-    """The operators are torch's own, for its compiler: not documented, so they are tried before use."""
+    """torch does not document these operators, and on CPUs without VNNI they saturate: try before use."""
     try:
         weight = torch.arange(-16.0, 16.0).view(2, 16)
         found = Int8Weight.of(weight)(torch.eye(16), torch.ones(2))

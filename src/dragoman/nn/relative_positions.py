@@ -1,12 +1,12 @@
-"""Positions inside self-attention: what counts is how far a memory position j is from a query position i.
+"""Relative positions inside self-attention: the distance from query position i to memory position j counts.
 
     t5       q_i·k_j + b[bucket(j − i)]                    Raffel et al. 2020, section 2.1
     rotary   (R_i q_i)·(R_j k_j) = q_i·R_{j−i} k_j         Su et al. 2021, equations 14 to 16
     shaw     q_i·(k_j + a^K[clip(j − i)]),                 Shaw et al. 2018, equations 3 and 4
              Σ_j α_ij (v_j + a^V[clip(j − i)])
 
-A stack asks its one module for a `Relation` once a call, and hands it to all its layers. Queries are always
-the last `queries` of `memory` positions: all of them in a whole sequence, one in a step.
+A stack computes one `Relation` a call and passes it to all its layers. Queries are always the last `queries`
+of `memory` positions: all of them in a whole sequence, one in a step.
 """
 
 import math
@@ -17,16 +17,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import bias_table, xavier_table
-from dragoman.nn.position import SinusoidLayout, SinusoidTable
+from dragoman.nn.positions import SinusoidLayout, SinusoidTable
 from dragoman.shapes import Float, Int, Tensor
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Turns each pair of a vector's numbers by an angle that grows with its position.
+    """Rotates each pair of elements of a vector by an angle that grows with its position.
 
-    `interleaved` pairs neighbours, as in the paper; `halves` pairs a number with the one half a vector away,
-    as Llama does.
+    `interleaved` pairs neighbours, as in the paper. `halves` pairs elements half a vector apart, as in Llama.
     """
 
     cos: Float[Tensor, "T A"]
@@ -43,7 +42,7 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Relation:
-    """What the self-attentions of a stack are told; where positions are not relative, nothing."""
+    """What the self-attentions of a stack need to know; nothing, unless positions are relative."""
 
     bias: Float[Tensor, "1 H Q M"] | None = None
     """t5: added to the scores."""
@@ -62,10 +61,11 @@ class NoRelation(nn.Module):
 
 
 def distance_buckets(num_buckets: int, max_distance: int, causal: bool) -> Int[Tensor, "R"]:
-    """The bucket of every distance from −`max_distance` to `max_distance`; what is farther counts as these.
+    """The bucket of every distance from −`max_distance` to `max_distance`. Greater distances use the last
+    ones.
 
-    Half of the buckets hold one distance each, the others logarithmically more up to `max_distance`. Where
-    queries see both sides, the second half of the buckets is for what lies ahead; else that is bucket 0.
+    Half of the buckets hold one distance each, the others logarithmically more up to `max_distance`. If not
+    causal, the second half of the buckets is for positions after the query; otherwise those are in bucket 0.
     """
     distance = torch.arange(-max_distance, max_distance + 1)
     if causal:
@@ -74,14 +74,14 @@ def distance_buckets(num_buckets: int, max_distance: int, causal: bool) -> Int[T
         num_buckets //= 2
         ahead, distance = (distance > 0) * num_buckets, distance.abs()
     exact = num_buckets // 2
-    # Published models have these logarithms in float32; a bound must not fall on the other side.
+    # Published models compute these logarithms in float32; the bounds must be the same.
     far = torch.log(distance.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     coarse = exact + (far * (num_buckets - exact)).long()
     return ahead + torch.where(distance < exact, distance, coarse.clamp(max=num_buckets - 1))
 
 
 class BucketedBias(nn.Module):
-    """One learnt number a head and bucket, for all layers of a stack."""
+    """One learnt bias for every head and bucket, shared by all layers of a stack."""
 
     buckets: Tensor
 
@@ -97,7 +97,7 @@ class BucketedBias(nn.Module):
         farthest = self.max_distance
         distances = torch.arange(1 - memory, queries, device=like.device).clamp(-farthest, farthest)
         by_distance = F.embedding(self.buckets[distances + farthest], self.weight)  # Q+M-1 H
-        # Each query sees a window of M of these numbers, and the next query the window one place earlier.
+        # Each query sees a window of M of these numbers, the next query the window one position earlier.
         windows = by_distance.unfold(0, memory, 1).flip(0)  # Q H M
         return Relation(bias=windows.transpose(0, 1)[None])
 
@@ -116,7 +116,7 @@ class Rotary(nn.Module):
 
 
 class ClippedDistances(nn.Module):
-    """min(max(j − i, −k), k) + k. Where no query sees ahead, the distances above 0 have no row."""
+    """min(max(j − i, −k), k) + k. If causal, distances above 0 have no row."""
 
     def __init__(self, window: int, causal: bool) -> None:
         super().__init__()
@@ -129,10 +129,10 @@ class ClippedDistances(nn.Module):
 
 
 class DistanceVectors(nn.Module):
-    """The tables a^K and a^V of one layer, which its heads share.
+    """The tables a^K and a^V of one layer, shared by its heads.
 
-    Neither a_ij nor its sum with k_j or v_j is ever laid out for all pairs: the products with the few rows of
-    a table are spread over the pairs, and the weights of the pairs are gathered on the rows.
+    a_ij is never materialised for all pairs: products with the few rows of a table are gathered for the
+    pairs, and the weights of the pairs are summed per row.
     """
 
     def __init__(self, window: int, head_dim: int, value_dim: int, causal: bool) -> None:

@@ -16,8 +16,8 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, shown
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.plain import parse_json
-from dragoman.text.options import TokenizerConfig
 from dragoman.text.segment import MARK
+from dragoman.text.tokenizer_config import TokenizerConfig
 
 FORMAT = "dragoman tokenizer"
 VERSION = 1

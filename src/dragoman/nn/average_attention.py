@@ -1,10 +1,10 @@
-"""The average attention network (Zhang et al. 2018, equations 1 to 4), in the place of self-attention.
+"""The average attention network (Zhang et al. 2018, equations 1 to 4), a replacement for self-attention.
 
     x ─ mean of x₁ … x_t ─ feed-forward ─ g ─┐
     x ────────────────────────────────────── gate ─▶ i ⊙ x + f ⊙ g        i, f = σ(W [x; g])
 
-Every earlier position counts alike, so there are no weights to look at, and a step costs the same however
-long the past is: all that is carried on is a sum.
+All earlier positions have equal weight, so there are no attention weights to show. A step costs the same
+however long the past is: the state is one sum.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from torch import nn
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.init import xavier_linear
 from dragoman.nn.mask import Mask
-from dragoman.nn.relative import Relation
+from dragoman.nn.relative_positions import Relation
 from dragoman.nn.state import Moves
 from dragoman.shapes import Float, Int, Tensor
 
 
 @dataclass(frozen=True)
 class RunningSum:
-    """The sum of the positions so far; the moves are those of a `KeyValueCache`."""
+    """The sum of the positions so far. It has the methods of a `KeyValueCache`."""
 
     total: Float[Tensor, "N D"]
     length: int = 0
@@ -53,12 +53,12 @@ class AverageAttention(nn.Module):
         mask: Mask,
         relation: Relation,  # noqa: ARG002
     ) -> Float[Tensor, "B T D"]:
-        assert mask.causal and mask.visible is None, "a decoder's block: it looks back, at everything"
+        assert mask.causal and mask.visible is None, "average attention is for decoders"
         counts = torch.arange(1, x.size(1) + 1, device=x.device)[:, None]
         return self._gate(x, (x.cumsum(dim=1) / counts).to(x.dtype))
 
     def start(self, rows: int, like: Tensor) -> RunningSum:
-        wide = torch.promote_types(like.dtype, torch.float32)  # a long sum in bfloat16 would stand still
+        wide = torch.promote_types(like.dtype, torch.float32)  # a long sum in bfloat16 would stop growing
         return RunningSum(torch.zeros(rows, self.model_dim, dtype=wide, device=like.device))
 
     def step(

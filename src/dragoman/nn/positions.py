@@ -1,10 +1,10 @@
-"""Where a token stands, added to its embedding: sinusoids, or a learnt vector for every place.
+"""Absolute positions, added to embeddings: sinusoids, or a learnt vector for every position.
 
     x_t + PE(t)       sinusoidal    Vaswani et al. 2017, section 3.5
     x_t + W[t]        learned       Gehring et al. 2017, section 3.1
     x_t               none
 
-Positions that act on the distance between two tokens are in `nn/relative.py`.
+Positions that depend on the distance between two tokens are in `nn/relative_positions.py`.
 """
 
 from typing import Literal
@@ -42,7 +42,7 @@ def sinusoids(
 
 
 class SinusoidTable(nn.Module):
-    """The sinusoids of the first places, kept; those of any further place are computed when asked for."""
+    """The sinusoids of the first positions are kept; those of later positions are computed when needed."""
 
     table: Tensor
 
@@ -53,7 +53,7 @@ class SinusoidTable(nn.Module):
         self.register_buffer("table", sinusoids(_TABLE_LENGTH, dim, base, layout).float(), persistent=False)
 
     def forward(self, start: int, length: int, like: Tensor) -> Float[Tensor, "T D"]:
-        """Rows `start` and on, for the device of `like`, and as exact as its type asks for."""
+        """Rows from `start` on, for the device and precision of `like`."""
         if start + length <= _TABLE_LENGTH and like.dtype != torch.float64:
             return self.table[start : start + length]
         rows = sinusoids(length, self.dim, self.base, self.layout, start, like.device)
@@ -61,7 +61,7 @@ class SinusoidTable(nn.Module):
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds its sinusoid to every position. There is no limit on length."""
+    """Adds a sinusoid to every position. There is no limit on length."""
 
     def __init__(self, dim: int, layout: SinusoidLayout = "interleaved", base: float = 10000.0) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """Adds a learnt row to every position (Gehring et al. 2017, section 3.1).
 
-    A longer sequence is no error: all positions beyond the table share its last row.
+    All positions beyond the table share its last row.
     """
 
     def __init__(self, max_positions: int, dim: int) -> None:
@@ -91,7 +91,7 @@ class LearnedPositions(nn.Module):
         return self.at(x, torch.arange(start, end, device=x.device))
 
     def at(self, x: Float[Tensor, "B T D"], places: Int[Tensor, "*#B T"]) -> Float[Tensor, "B T D"]:
-        """Where the rows stand at places of their own."""
+        """The same with a position for every token."""
         return x + F.embedding(places.clamp(max=len(self.weight) - 1), self.weight)
 
     def packed(self, x: Float[Tensor, "1 N D"], packing: Packing) -> Float[Tensor, "1 N D"]:

@@ -23,12 +23,12 @@ import tokenizers
 from dragoman.errors import UserError, shown
 from dragoman.files import open_regular
 from dragoman.text.normalize import nfc
-from dragoman.text.options import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
-from dragoman.text.parts import check_library, parts_of
 from dragoman.text.segment import MARK
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.vocabulary import read_json, sealed, write_bytes
+from dragoman.text.tokenizer_config import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
+from dragoman.text.tokenizer_file import read_json, sealed, write_bytes
+from dragoman.text.tokenizer_json_checks import check_library, parts_of
 
 FORMAT = "dragoman published tokenizer"
 VERSION = 1

@@ -1,12 +1,12 @@
-"""One recurrent layer beyond torch's module: the fused kernels with other weights, and the cell written out.
+"""One recurrent layer, computed in ways that torch's modules do not offer.
 
-kernel   the module's own kernel with other weights for the state, so that none has to be overwritten
-loop     position by position, for what no kernel does: a mask on the state on its way back
-advance  one position, where the next waits for an output: a kernel would only cost more to start
+kernel   the fused kernel with other recurrent weights, so that the parameter is not overwritten
+loop     position by position, with a dropout mask on the recurrent input, which no kernel supports
+advance  one position, where the next input depends on the output: a kernel launch would cost more
 
-         ┌────────── mask ◀─────────┐          the mask is the same at every position, and what is
-         ▼                          │          carried on past the gates goes without it: it would
-x ─ W ─ gates ─ cell or update ─────┴─▶ h      otherwise shrink or grow by the mask at every step
+         ┌────────── mask ◀─────────┐          the mask is the same at every position; the cell and
+         ▼                          │          the update path have none, or they would shrink or
+x ─ W ─ gates ─ cell or update ─────┴─▶ h      grow at every step
 """
 
 from collections.abc import Callable, Sequence
@@ -16,22 +16,22 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.nn import packed
+from dragoman.nn.linear import linear
 from dragoman.shapes import Bool, Float, Tensor
 
 _KERNELS: dict[str, Callable[..., Any]] = {"RNN_TANH": torch.rnn_tanh, "GRU": torch.gru, "LSTM": torch.lstm}
 
-Past = tuple[Float[Tensor, "P N W"], Float[Tensor, "P N W"] | None]
-"""Hidden state and, for an LSTM, its cell; with as many entries as the layer has directions."""
+LayerPast = tuple[Float[Tensor, "P N W"], Float[Tensor, "P N W"] | None]
+"""Hidden state and, for an LSTM, its cell; one entry a direction."""
 
 
 def kernel(
     layer: nn.RNNBase,
     x: Float[Tensor, "*B I"],
-    past: Past,
+    past: LayerPast,
     weights: Sequence[Float[Tensor, "G W"]],
     batch_sizes: Tensor | None = None,
-) -> tuple[Float[Tensor, "*B D"], Past]:
+) -> tuple[Float[Tensor, "*B D"], LayerPast]:
     """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one."""
     hidden, cell = past
     begin = hidden if cell is None else (hidden, cell)
@@ -52,17 +52,17 @@ def kernel(
 def loop(
     layer: nn.RNNBase,
     x: Float[Tensor, "N T I"],
-    past: Past,
+    past: LayerPast,
     weights: Sequence[Float[Tensor, "G W"]],
     masks: Float[Tensor, "P N W"],
     visible: Bool[Tensor, "N T"] | None = None,
-) -> tuple[Float[Tensor, "N T D"], Past]:
-    """Where a position is not visible the state stands still, so that reading backwards begins at the last
-    token. The second direction, if there is one, reads backwards."""
+) -> tuple[Float[Tensor, "N T D"], LayerPast]:
+    """The second direction, if there is one, reads backwards. The state does not change at padding, so that
+    reading backwards begins at the last token."""
     outs, ends = [], []
     for direction, (from_input, _, input_bias, bias) in enumerate(layer.all_weights):
         state = past[0][direction], None if past[1] is None else past[1][direction]
-        seen = F.linear(x, from_input, input_bias)  # N T G: what does not wait goes at once
+        seen = F.linear(x, from_input, input_bias)  # N T G: the inputs of all positions at once
         places = range(x.size(1))
         out: list[Tensor] = []
         for t in reversed(places) if direction else places:
@@ -86,9 +86,9 @@ def advance(
     bias: Float[Tensor, "G"],
     mask: Float[Tensor, "N W"] | None = None,
 ) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
-    """The state after one position, of which `seen` is what its input makes of the gates."""
+    """The state after one position. `seen` is the input's contribution to the gates."""
     hidden = state[0] if mask is None else state[0] * mask.to(state[0].dtype)
-    return _cell(mode, seen, packed.linear(hidden, weight, bias), *state)
+    return _cell(mode, seen, linear(hidden, weight, bias), *state)
 
 
 def _cell(
@@ -98,7 +98,7 @@ def _cell(
     hidden: Float[Tensor, "N W"],
     cell: Float[Tensor, "N W"] | None,
 ) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
-    """`seen` comes from the input, `asked` from the past; gates in torch's order."""
+    """`seen` comes from the input, `asked` from the past state; gates in torch's order."""
     if mode != "GRU":
         return settle(mode, seen + asked, cell)
     seen_reset, seen_update, seen_new = seen.chunk(3, dim=-1)
@@ -111,7 +111,7 @@ def _cell(
 def settle(
     mode: str, gates: Float[Tensor, "N G"], cell: Float[Tensor, "N W"] | None
 ) -> tuple[Float[Tensor, "N W"], Float[Tensor, "N W"] | None]:
-    """The state of a tanh RNN or an LSTM, where input and past have been added up."""
+    """The new state of a tanh RNN or an LSTM, from the sum of input and past."""
     if mode == "RNN_TANH":
         return torch.tanh(gates), None
     assert cell is not None, "an LSTM has a cell"

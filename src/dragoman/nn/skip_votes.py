@@ -1,10 +1,10 @@
-"""Second order with skips: every earlier word votes for what comes next, together with the last word.
+"""Second-order counts with skips: every earlier word, together with the last word, votes for the next one.
 
     last ─ one-hot × stacked masks ─▶ which earlier words are visible ─ softmax over 0 and −∞ ─▶ weights
     votes: a row of counts for each (earlier word, last word) ───────────────── weights × votes ─▶ next word
 
-The weights are equal over the visible positions, so the votes' mean can be had without them: that is the fast
-path. While a tap is open, `weigh` makes them, as in any other attention.
+The weights of all visible positions are equal, so the mean of the votes can be computed without them: the
+fast path. While a tap is open, `weigh` computes them, as in any other attention.
 """
 
 import math
@@ -12,14 +12,14 @@ import math
 import torch
 from torch import nn
 
-from dragoman.nn.attention import weigh
-from dragoman.nn.counts import Table
+from dragoman.nn.attention_kernels import weigh
+from dragoman.nn.counts import CountTable
 from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 class Skips(nn.Module):
-    """The votes of the features (w, last), and the mask that says which of them are heard."""
+    """The votes of the features (w, last), and the mask of those that count."""
 
     def __init__(self, src_size: int, tgt_size: int, smoothing: float, threshold: float | None) -> None:
         """`threshold` is in bits; None hides nothing."""
@@ -38,7 +38,7 @@ class Skips(nn.Module):
         own: Int[Tensor, "C"],
         lower: Float[Tensor, "C V"],
     ) -> Float[Tensor, "C V"]:
-        """The mean of the votes of all words before the last, which stands at `own`. Changes `lower`."""
+        """The mean of the votes of all words before the last word, at position `own`. Changes `lower`."""
         places = torch.arange(words.size(1), device=words.device)
         last = words.gather(1, own[:, None]) - self.first_target  # C 1
         rows = self.table.find(self.key(last.expand_as(words), words))  # C M
@@ -63,7 +63,7 @@ class Skips(nn.Module):
         visible: Bool[Tensor, "C M"],
         lower: Float[Tensor, "C V"],
     ) -> Float[Tensor, "C V"]:
-        """The same, spelt out: a softmax over 0 and −∞, and its weights times the votes."""
+        """The same with explicit weights: a softmax over 0 and −∞, times the votes."""
         votes = (lower[:, None] * (1 - trust[:, :, None])).flatten(0, 1)  # C·M V
         where = torch.arange(len(votes), device=rows.device)
         self.table.add_rows(votes, where, rows.flatten(), trust.flatten())
@@ -71,7 +71,7 @@ class Skips(nn.Module):
         values = votes.view(len(rows), 1, rows.size(1), -1)  # C 1 M V
         return weigh(self, scores[:, None, None], values)[:, 0, 0]
 
-    def learn_mask(self, lasts: Table, shortest: Float[Tensor, "V"]) -> None:
+    def learn_mask(self, lasts: CountTable, shortest: Float[Tensor, "V"]) -> None:
         """A feature is visible if KL(vote ‖ row of the last word), in bits, reaches the threshold.
 
         q is the last word's row, over `shortest`; p the feature's row over q. Of what the row has not seen,
@@ -95,8 +95,8 @@ class Skips(nn.Module):
         table.mask = nats / math.log(2) >= self.threshold
 
 
-class MaskedTable(Table):
-    """A table whose rows can be hidden. `mask` is the stacked masks, as sparse as the rows."""
+class MaskedTable(CountTable):
+    """A table whose rows can be hidden; `mask` has one entry a row."""
 
     mask: Tensor
 

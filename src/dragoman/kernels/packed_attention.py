@@ -15,8 +15,6 @@ from torch.autograd.function import once_differentiable
 from dragoman.kernels import tile_size
 from dragoman.shapes import Float, Int, Tensor
 
-WIDEST = 128
-"""Numbers of a head that fit into a program."""
 _SMALLEST_TILE = 16  # of a matrix product
 _WARPS = {16: 1, 32: 1, 64: 4, 128: 8, 256: 8}  # by the keys that are looked at together
 _WHOLE, _ROWS = 128, 32  # as many queries are taken at once as there are keys; with more keys, so many

@@ -13,8 +13,8 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from dragoman.errors import UserError
 from dragoman.text.normalize import nfc
-from dragoman.text.options import TokenizerConfig
 from dragoman.text.segment import MARK, segment_pattern, segmenter, with_mark
+from dragoman.text.tokenizer_config import TokenizerConfig
 
 Merge = tuple[str, str]
 
@@ -23,7 +23,7 @@ _SPOOL_BYTES = 64 << 20
 _ALPHABET_ROOM = 256
 
 
-def learn(texts: Iterable[str], config: TokenizerConfig) -> tuple[list[str], list[Merge]]:
+def learn_vocabulary(texts: Iterable[str], config: TokenizerConfig) -> tuple[list[str], list[Merge]]:
     """The vocabulary in the order of its ids, and for kind bpe the merges in the order of their ranks.
 
     Pieces are written as in the file: a space is shown as ▁. `texts` is read once, and kept in a temporary

@@ -1,12 +1,22 @@
-"""A published tokenizer with other numbers: `order[new] = old`, for every row of a model."""
+"""Writing tokenizer.json, the file of the library tokenizers.
 
+`renumbered` gives a published tokenizer our numbers. `exported_json` writes one of our own tokenizers for
+programs that have only that library.
+"""
+
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import tokenizers
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+
 from dragoman.errors import UserError, shown
-from dragoman.text.options import BOS_ID, EOS_ID, PAD_ID
-from dragoman.text.parts import SECTIONS, check_library
-from dragoman.text.published import UNUSED
+from dragoman.text.published_tokenizer import UNUSED, PublishedTokenizer
+from dragoman.text.segment import segment_pattern
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_config import BOS_ID, CONTROL_PIECES, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_json_checks import SECTIONS, check_library
 
 _NEW_NAMES = {
     PAD_ID: ("<pad>", "<padding>", "<dragoman-pad>"),
@@ -92,3 +102,30 @@ def template(parts: Sequence[str | None], names: Sequence[str], one_row: bool = 
         "pair": [*of("A", parts), *(of("B", parts[1:], 1) if one_row else of("B", parts))],
         "special_tokens": special,
     }
+
+
+def exported_json(tokenizer: Tokenizer) -> dict[str, Any]:
+    """tokenizer.json: the same ids for every text, and `</s>` after them."""
+    if isinstance(tokenizer, PublishedTokenizer):
+        return tokenizer.exported()
+    config = tokenizer.config
+    if config.kind == "byte" or config.word_mark == "end":
+        raise UserError(
+            f"tokenizer: kind {config.kind} with word_mark {config.word_mark} has no counterpart in "
+            "tokenizer.json; kinds bpe, word and char with word_mark start have"
+        )
+    marked = config.kind != "char"
+    pipeline = tokenizers.Tokenizer(tokenizer.library_model())
+    pipeline.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), *([normalizers.Prepend(" ")] if marked else [])]
+    )
+    pipeline.pre_tokenizer = pre_tokenizers.Split(Regex(segment_pattern(config)), "isolated")
+    plain = [decoders.ByteFallback(), decoders.Fuse()]
+    pipeline.decoder = decoders.Sequence([*plain, *([decoders.Strip(" ", 1, 0)] if marked else [])])
+    library = json.loads(pipeline.to_str())
+    names = tokenizer.pieces(range(tokenizer.size))
+    controls = range(len(CONTROL_PIECES) + len(config.specials))
+    library["model"]["vocab"] = {names[n]: n for n in controls} | library["model"]["vocab"]
+    library["added_tokens"] = [added_token(n, names[n]) for n in controls]
+    library["post_processor"] = template([None, names[EOS_ID]], names)
+    return library

@@ -30,7 +30,6 @@ from dragoman.models import Network
 from dragoman.models.base import Reader
 from dragoman.nn.init import gpt_weights, xavier_linear
 from dragoman.nn.mask import lengths
-from dragoman.nn.mix import ScalarMix
 from dragoman.nn.recurrent import RecurrentStack
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -64,6 +63,25 @@ def pool(hidden: Float[Tensor, "R T D"], mask: Bool[Tensor, "R T"], how: Pooling
         return hidden.masked_fill(~seen, 0.0).sum(dim=1) / lengths(mask)[:, None]
     assert how == "concat", how
     return torch.cat([pool(hidden, mask, each) for each in ("last", "max", "mean")], dim=1)
+
+
+class ScalarMix(nn.Module):
+    """γ Σ_j s_j h_j over the layers h_j of a network (Peters et al. 2018, equation 1). The shares
+    s = softmax(w) and the scale γ are learnt for a task. At first all shares are equal."""
+
+    def __init__(self, num_layers: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(num_layers))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, layers: Sequence[Float[Tensor, "B T D"]]) -> Float[Tensor, "B T D"]:
+        shares = self.weights.softmax(dim=0)
+        mixed = sum(share * layer for share, layer in zip(shares, layers, strict=True))
+        return self.scale * mixed
+
+    def shares(self) -> list[float]:
+        """How much each layer counts, from the embeddings to the last; they sum to 1."""
+        return self.weights.detach().softmax(dim=0).tolist()
 
 
 class Head(nn.Module):

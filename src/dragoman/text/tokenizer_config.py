@@ -9,7 +9,7 @@ PAD_ID, BOS_ID, EOS_ID = 0, 1, 2
 CONTROL_PIECES = ("<pad>", "<s>", "</s>")
 BYTE_PIECES = tuple(f"<0x{value:02X}>" for value in range(256))
 
-Kind = Literal["bpe", "word", "char", "byte"]
+TokenizerKind = Literal["bpe", "word", "char", "byte"]
 MarkPlace = Literal["start", "end"]
 
 LARGEST_VOCABULARY = 1_000_000
@@ -23,7 +23,7 @@ class TokenizerConfig:
     (kind bpe) or words (kind word). `vocab_size` counts all of them; a small text may fill fewer places.
     """
 
-    kind: Kind = "bpe"
+    kind: TokenizerKind = "bpe"
     vocab_size: int = 8000
     joint: bool = True
     """One vocabulary for both sides of a corpus."""
@@ -39,8 +39,10 @@ class TokenizerConfig:
     """Further control pieces, such as `<2de>`; text can never become one of them."""
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise UserError(f"kind: expected one of {', '.join(get_args(Kind))}, found {self.kind!r}")
+        if self.kind not in get_args(TokenizerKind):
+            raise UserError(
+                f"kind: expected one of {', '.join(get_args(TokenizerKind))}, found {self.kind!r}"
+            )
         if self.word_mark not in get_args(MarkPlace):
             raise UserError(f"word_mark: expected start or end, found {self.word_mark!r}")
         if not 1 <= self.min_frequency < 1 << 32:

@@ -1,0 +1,334 @@
+"""Which kernel computes an attention, a linear layer, a feed-forward network or a norm.
+
+Every operation has a list of kernels with one signature, the fastest first. A kernel refuses a call with a
+reason, or takes it. `choose` gives the first that takes it; `explain` also gives the reasons of those before
+it, which `dragoman doctor` prints. The last kernel of a list is plain torch and takes everything.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar, TypeVarTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD, onednn, triton_refusal
+from dragoman.nn.attention_kernels import (
+    AttentionCall,
+    Heads,
+    Projected,
+    attend_explicitly,
+    attend_flash,
+    attend_fused,
+    attend_one_query,
+    attend_packed,
+)
+from dragoman.nn.mask import Mask
+from dragoman.nn.tap import taps_on
+from dragoman.shapes import Float, Tensor
+
+if TYPE_CHECKING:
+    from dragoman.nn.feedforward import FeedForward
+    from dragoman.nn.linear import Multiplies
+
+_WIDEST_FLASH_HEAD = 256
+_WIDEST_NORM = 8192
+_NOT_PACKED = "it is for packed batches, as on a GPU"
+_WATCHED = "a tap looks at the weights"
+
+Call = TypeVarTuple("Call")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Kernel(Generic[*Call, Result]):
+    name: str
+    what: str
+    refusal: Callable[[*Call], str | None]
+    """Why it does not take a call, or None if it does."""
+    run: Callable[[*Call], Result]
+    for_speed: bool = True
+    """It is there because it is faster than those after it, not because it can do more."""
+
+
+def choose(kernels: Sequence[Kernel[*Call, Result]], *call: *Call) -> Kernel[*Call, Result]:
+    """The first kernel that takes this call."""
+    for kernel in kernels:
+        if kernel.refusal(*call) is None:
+            return kernel
+    raise AssertionError("the last kernel of a list takes everything")
+
+
+def explain(kernels: Sequence[Kernel[*Call, Result]], *call: *Call) -> list[tuple[str, str | None]]:
+    """The faster kernels, each with its reason to refuse, and at the end the chosen one, with None."""
+    found: list[tuple[str, str | None]] = []
+    for kernel in kernels:
+        reason = kernel.refusal(*call)
+        if reason is None:
+            return [*found, (kernel.name, None)]
+        if kernel.for_speed:
+            found.append((kernel.name, reason))
+    raise AssertionError("the last kernel of a list takes everything")
+
+
+def _takes_everything(*_: object) -> None:
+    return None
+
+
+# Attention
+
+
+def _packed_refusal(call: AttentionCall) -> str | None:
+    if call.mask.packing is None:
+        return _NOT_PACKED
+    if not isinstance(call.inputs, Projected):
+        return "positions are relative"
+    if reason := triton_refusal(call.inputs.query):
+        return reason
+    if call.dropout:
+        return "attention has dropout"
+    if taps_on(call.owner):
+        return _WATCHED
+    if max(packing.longest for packing in call.mask.packing) > LONGEST_SEQUENCE:
+        return f"sequences are longer than {LONGEST_SEQUENCE}"
+    if max(call.inputs.head_widths) > WIDEST_HEAD:
+        return f"heads are wider than {WIDEST_HEAD}"
+    return None
+
+
+def _flash_refusal(call: AttentionCall) -> str | None:
+    if call.mask.packing is None:
+        return _NOT_PACKED
+    query = call.inputs.query
+    if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
+        return "it needs an NVIDIA GPU and half precision"
+    if taps_on(call.owner):
+        return _WATCHED
+    if all(packing.even for packing in call.mask.packing):
+        return "all sequences have one length, and need no copy as rows"
+    width, value_width = call.inputs.head_widths
+    if width != value_width or width % 8 or width > _WIDEST_FLASH_HEAD:
+        return "it does not know heads of this width"
+    return None
+
+
+def _attend_padded(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
+    """Every sequence of a packed batch in a row of its own, and back."""
+    assert call.mask.packing is not None, "what is padded already is not padded again"
+    assert call.bias is None, "a packed batch has no relative positions"
+    queries, memory = call.mask.packing
+    heads = call.inputs.split()
+    rows = Heads(queries.padded(heads.query), memory.padded(heads.key), memory.padded(heads.value))
+    padded = replace(call, inputs=rows, mask=Mask(memory.visible(), call.mask.causal))
+    return queries.packed(choose(ATTENTION, padded).run(padded))
+
+
+def _one_query_refusal(call: AttentionCall) -> str | None:
+    query = call.inputs.query
+    if query.device.type != "cpu":
+        return "it is for the CPU"
+    if torch.is_grad_enabled():
+        return "gradients are recorded"
+    if query.size(-2) != 1:
+        return "there is more than one query"
+    if call.bias is not None or call.mask.causal or call.mask.visible is not None:
+        return "something is masked"
+    return None
+
+
+ATTENTION = (
+    Kernel("packed", "Triton, short sequences without padding", _packed_refusal, attend_packed),
+    Kernel("flash", "torch's FlashAttention on packed sequences", _flash_refusal, attend_flash),
+    Kernel(
+        "padded",
+        "packed sequences as padded rows",
+        lambda call: _NOT_PACKED if call.mask.packing is None else None,
+        _attend_padded,
+        for_speed=False,
+    ),
+    Kernel(
+        "explicit",
+        "weights that exist, for taps",
+        lambda call: None if taps_on(call.owner) else "no tap looks at the weights",
+        attend_explicitly,
+        for_speed=False,
+    ),
+    Kernel(
+        "one query", "element by element, for a search step on a CPU", _one_query_refusal, attend_one_query
+    ),
+    Kernel("torch", "scaled_dot_product_attention", _takes_everything, attend_fused),
+)
+
+
+# Linear layers
+
+
+def _int8_refusal(
+    x: Float[Tensor, "*B D"],
+    weight: Float[Tensor, "V D"],  # noqa: ARG001
+    bias: Float[Tensor, "V"] | None,  # noqa: ARG001
+    owner: "Multiplies | None",
+) -> str | None:
+    if owner is None or not owner.is_quantized:
+        return "the model is not quantized (--precision int8)"
+    if torch.is_grad_enabled():
+        return "gradients are recorded"
+    return None if x.device.type == "cpu" and x.dtype == torch.float32 else "it is for float32 on a CPU"
+
+
+def _run_int8(x: Tensor, weight: Tensor, bias: Tensor | None, owner: "Multiplies | None") -> Tensor:  # noqa: ARG001
+    assert owner is not None, "only modules are quantized"
+    return owner.int8_weight()(x, bias)
+
+
+def half_refusal(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> str | None:
+    """For half-precision inputs and float32 weights, under autocast. cuDNN's recurrent layers give float16
+    whatever autocast says; such inputs are left to autocast."""
+    if reason := triton_refusal(x):
+        return reason
+    if not (torch.is_grad_enabled() and weight.requires_grad):
+        return "the weight is not trained"
+    if x.dtype == torch.float32 or weight.dtype != torch.float32:
+        return "it needs half-precision inputs and float32 weights"
+    device = x.device.type
+    if torch.is_autocast_enabled(device) and x.dtype != torch.get_autocast_dtype(device):
+        return "autocast would convert the input"
+    return None
+
+
+def _run_half(x: Tensor, weight: Tensor, bias: Tensor | None, owner: "Multiplies | None") -> Tensor:  # noqa: ARG001
+    from dragoman.kernels.half_linear import half_linear
+
+    return half_linear(x, weight, bias)
+
+
+LINEAR = (
+    Kernel("int8", "oneDNN, whole numbers", _int8_refusal, _run_int8),
+    Kernel(
+        "half",
+        "Triton, half precision with float32 weights",
+        lambda x, weight, bias, owner: half_refusal(x, weight),  # noqa: ARG005
+        _run_half,
+    ),
+    Kernel(
+        "onednn",
+        "oneDNN, few rows with a rearranged weight",
+        lambda x, weight, bias, owner: onednn.parameter_refusal(x, weight),  # noqa: ARG005
+        lambda x, weight, bias, owner: onednn.product(x, onednn.kept_layout(weight), bias),  # noqa: ARG005
+    ),
+    Kernel(
+        "torch",
+        "F.linear",
+        _takes_everything,
+        lambda x, weight, bias, owner: F.linear(x, weight, bias),  # noqa: ARG005
+    ),
+)
+
+
+def _fused_feedforward_refusal(network: "FeedForward", x: Float[Tensor, "*B D"]) -> str | None:
+    if network.fusable is None:
+        return "it needs biases, no gate, and relu or gelu"
+    if reason := half_refusal(x, network.widen.weight):
+        return reason
+    return "it has dropout inside" if network.dropout and network.training else None
+
+
+def _run_fused_feedforward(network: "FeedForward", x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    from dragoman.kernels.half_linear import half_feedforward
+
+    widen, narrow = network.widen, network.narrow
+    assert network.fusable is not None, "refused otherwise"
+    return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias, network.fusable)
+
+
+FEEDFORWARD = (
+    Kernel(
+        "half",
+        "Triton, both layers in half precision",
+        _fused_feedforward_refusal,
+        _run_fused_feedforward,
+    ),
+    Kernel("torch", "two linear layers", _takes_everything, lambda network, x: network.two_layers(x)),
+)
+
+
+# Norms
+
+
+def _norm_refusal(x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module) -> str | None:
+    if not isinstance(norm, nn.LayerNorm):
+        return "it knows LayerNorm alone"
+    if x.size(-1) > _WIDEST_NORM:
+        return f"it is for at most {_WIDEST_NORM} numbers a position"
+    if hasattr(norm.weight, "full_tensor"):
+        return "the norm is sharded (FSDP)"
+    return triton_refusal(x, sublayer, norm.weight)
+
+
+def _post_norm_refusal(
+    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
+) -> str | None:
+    if reason := _norm_refusal(x, sublayer, norm):
+        return reason
+    if rate and not torch.is_grad_enabled():
+        return "there is dropout without gradients"
+    return None if x.dtype == sublayer.dtype else "residual and sublayer have different types"
+
+
+def _run_post_norm(
+    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
+) -> Float[Tensor, "*B D"]:
+    assert isinstance(norm, nn.LayerNorm), "refused otherwise"
+    if torch.is_grad_enabled():
+        from dragoman.kernels.drop_add_norm import drop_add_norm
+
+        return drop_add_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
+    from dragoman.kernels.add_norm import add_norm
+
+    return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
+
+
+POST_NORM = (
+    Kernel("fused", "Triton, sum and LayerNorm in one pass", _post_norm_refusal, _run_post_norm),
+    Kernel(
+        "torch",
+        "sum, then norm",
+        _takes_everything,
+        lambda x, sublayer, norm, rate: norm(x + F.dropout(sublayer, rate)),
+    ),
+)
+"""LayerNorm(x + dropout(sublayer))."""
+
+
+def pre_norm_refusal(x: Float[Tensor, "*B D"], norm: nn.Module) -> str | None:
+    """A stack of pre-norm layers can add a sublayer and apply the norm of the next sublayer in one pass."""
+    return _norm_refusal(x, x, norm) if torch.is_grad_enabled() else "it is for training"
+
+
+def _run_pre_norm(
+    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
+) -> tuple[Float[Tensor, "*B D"], Float[Tensor, "*B D"]]:
+    from dragoman.kernels.drop_add_norm import drop_add_then_norm
+
+    assert isinstance(norm, nn.LayerNorm), "refused otherwise"
+    return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
+
+
+def _add_then_norm(
+    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
+) -> tuple[Float[Tensor, "*B D"], Float[Tensor, "*B D"]]:
+    total = x + F.dropout(sublayer, rate)
+    return total, norm(total)
+
+
+PRE_NORM = (
+    Kernel(
+        "fused",
+        "Triton, sum and the next LayerNorm in one pass",
+        lambda x, sublayer, norm, rate: pre_norm_refusal(x, norm),  # noqa: ARG005
+        _run_pre_norm,
+    ),
+    Kernel("torch", "sum, then norm", _takes_everything, _add_then_norm),
+)
+"""x + dropout(sublayer), and the next norm of it."""

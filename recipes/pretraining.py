@@ -34,12 +34,11 @@ def directory_of(out: Path, name: str) -> Path:
 
 def execute(job: Job, out: Path, chosen: Sequence[str], common: tuple[str, ...]) -> dict[str, Any]:
     """In a process of its own. What went wrong is told, not raised: the others go on."""
-    from dragoman.training.evaluate_text import text_metrics
-
     import dragoman
     from dragoman.data.config import SourceConfig
     from dragoman.data.labelled.read import check_targets, read_examples
     from dragoman.learning.task_validation import task_metrics
+    from dragoman.learning.text_evaluation import text_metrics
     from dragoman.runs.opening import open_predictor
     from dragoman.runs.records import read_records
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from dragoman.text.options import TokenizerConfig
-from dragoman.text.words import is_word_character
 
 from dragoman.errors import UserError
 from dragoman.text import automaton as module
 from dragoman.text.automaton import automaton
 from dragoman.text.spelling import symbols_of
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_config import TokenizerConfig
+from dragoman.text.word_boundaries import is_word_character
 from steps import counting, steps_of
 
 SYMBOLS = 512

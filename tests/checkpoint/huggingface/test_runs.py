@@ -7,7 +7,6 @@ import pytest
 import torch
 import transformers
 import yaml
-from dragoman.nn.position import SinusoidLayout
 from typer.testing import CliRunner
 
 import dragoman
@@ -19,6 +18,7 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.norm import NormPlace
+from dragoman.nn.positions import SinusoidLayout
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from dragoman.training.imports import import_run
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "matrix.md"
 PAIRS = ("3.11:2.10.0", "3.11:2.13.0", "3.12:2.13.0", "3.13:2.13.0", "3.13:2.15.0")
 NO_TORCH = "none"
-WITHOUT_TORCH = ("text", "data", "serve", "evaluate", "test_files.py", "test_plain.py")
+WITHOUT_TORCH = ("text", "data", "serve", "evaluate", "test_files.py")
 TOOLS = (
     *("pytest>=8.3", "pytest-xdist>=3.6", "jaxtyping>=0.3", "beartype>=0.19", "hypothesis>=6.100"),
     *("httpx>=0.27", "deepl>=1.20", "libretranslatepy>=2.1", "schemathesis>=4.0", "babel>=2.14"),

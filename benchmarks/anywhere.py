@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -72,7 +72,7 @@ SETTINGS = {
             "NO_COLOR": "1",
         },
         ignores_ctrl_c=True,
-        share="1/3",
+        share="1/4",
     ),
     "avx2": Setting(
         "AVX2, MKL in CTranslate2, 4 threads, locale C, St. John's, 211 columns, umask 077, 256 open files, "
@@ -94,13 +94,14 @@ SETTINGS = {
         umask=0o077,
         open_files=256,
         elsewhere=True,
-        share="2/3",
+        share="2/4",
     ),
     "busy": Setting(
         "eight busy processes beside it",
         busy=8,
-        whole=("serve", "training/test_rendezvous.py"),
-        divided=(),
+        whole=("serve/test_drain.py", "serve/test_crowd.py", "training/test_rendezvous.py"),
+        divided=("serve",),
+        share="3/4",
     ),
 }
 
@@ -112,6 +113,8 @@ class Outcome:
     skipped: int
     seconds: float
     status: int
+    computed: float = 0.0
+    """Seconds of all its processes: what other work on the machine hardly changes."""
 
 
 def run_suite(
@@ -130,7 +133,7 @@ def run_suite(
         "junit_family=xunit1",
         *arguments,
     ]
-    began = time.monotonic()
+    began, before = time.monotonic(), _computed()
     with _busy(setting.busy):
         status = subprocess.run(
             command,
@@ -141,7 +144,13 @@ def run_suite(
             close_fds=True,
             check=False,
         ).returncode
-    return _read(report, time.monotonic() - began, status)
+        computed = _computed() - before  # without the busy ones, which nobody has waited for yet
+    return replace(_read(report, time.monotonic() - began, status), computed=computed)
+
+
+def _computed() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _before(setting: Setting) -> None:
@@ -200,20 +209,35 @@ def _read(report: Path, seconds: float, status: int) -> Outcome:
     return Outcome(len(cases) - len(bad) - skipped, names, skipped, seconds, status)
 
 
-def table(found: dict[str, Outcome]) -> str:
-    head = ["setting", "what is set", "passed", "failed", "skipped", "minutes"]
-    rows = [
-        [
-            name,
-            SETTINGS[name].told,
-            *map(str, (one.passed, len(one.failed), one.skipped)),
-            f"{one.seconds / 60:.1f}",
-        ]
-        for name, one in found.items()
+HEAD = ("setting", "what is set", "tests", "passed", "failed", "skipped", "minutes", "CPU minutes", "")
+
+
+def row(name: str, one: Outcome, everything: bool) -> str:
+    counts = (one.passed, len(one.failed), one.skipped)
+    minutes = (f"{one.seconds / 60:.1f}", f"{one.computed / 60:.1f}")
+    tests = "all" if everything else "the part"
+    failed = ", ".join(f"`{test}`" for test in one.failed)
+    return f"| {' | '.join((name, SETTINGS[name].told, tests, *map(str, counts), *minutes, failed))} |"
+
+
+def write(rows: dict[str, str]) -> None:
+    """The table, with the rows of settings that are not run now as they were."""
+    kept = RESULTS.read_text("utf-8").splitlines() if RESULTS.exists() else []
+    lines = {name: next((line for line in kept if line.startswith(f"| {name} |")), "") for name in SETTINGS}
+    page = [
+        "# The suite under what other machines have",
+        "",
+        "`python benchmarks/anywhere.py --write` runs the part of the suite that continuous integration runs "
+        "under each setting; with `--all` it runs every test. The machine had other work beside it, which "
+        "the minutes show and the CPU minutes hardly do.",
+        "",
+        f"| {' | '.join(HEAD)} |",
+        "|" + " --- |" * len(HEAD),
+        *filter(None, (lines | rows).values()),
+        "",
+        f"Python {platform.python_version()}, {os.cpu_count()} cores.",
     ]
-    lines = [" | ".join(row) for row in (head, ["---"] * len(head), *rows)]
-    failed = [f"- {name}: `{test}`" for name, one in found.items() for test in one.failed]
-    return "\n".join([*(f"| {line} |" for line in lines), *(["", "Failed:", "", *failed] if failed else [])])
+    RESULTS.write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -230,33 +254,27 @@ def main() -> int:
         if name not in SETTINGS:
             parser.error(f"no setting is called {name!r}; there are {', '.join(SETTINGS)}")
     found: dict[str, Outcome] = {}
+    rows: dict[str, str] = {}
     for name in names:
         setting = SETTINGS[name]
         print(f"\n=== {name}: {setting.told} ===", flush=True)
         arguments = ["--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder", *further]
         if not asked.all:
             arguments += ["--share", setting.share, "--whole", ",".join(setting.whole)]
-            arguments += [f"tests/{place}" for place in (*setting.whole, *setting.divided)]
+            apart = [place for place in setting.whole if place.partition("/")[0] not in setting.divided]
+            arguments += [f"tests/{place}" for place in (*apart, *setting.divided)]
         with tempfile.TemporaryDirectory() as folder:
             found[name] = run_suite(sys.executable, arguments, setting, Path(folder))
+        rows[name] = row(name, found[name], asked.all)
+        print(rows[name], flush=True)
         if asked.write:
-            RESULTS.write_text(_page(found), encoding="utf-8")
+            write(rows)
     return max(one.status for one in found.values())
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:end], arguments[end + 1 :]
-
-
-def _page(found: dict[str, Outcome]) -> str:
-    cores = os.cpu_count()
-    return (
-        "# The suite under what other machines have\n\n"
-        "`make test-everywhere`: all tests, once under each setting of `benchmarks/anywhere.py`. "
-        f"Python {platform.python_version()}, {cores} cores that were shared with other work.\n\n"
-        f"{table(found)}\n"
-    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What can somebody without a key, or with one, do to the other clients of a server?
 
-    dragoman export RUN --out EXPORT
-    python benchmarks/serve_attacks.py EXPORT
-    python benchmarks/serve_attacks.py EXPORT --only "slow bodies" "tiny chunks"
+    python benchmarks/serve_attacks.py RUN
+    python benchmarks/serve_attacks.py RUN --only "slow bodies" "tiny chunks"
+
+RUN may be an export, but one explains nothing.
 
 Each attack has a server of its own, with keys, and everything is on this machine. While it lasts a client
 with a key asks for one sentence after the other, each on a new connection: how many got 200, and how long
@@ -24,8 +25,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from attacks import ATTACKS, GREEDY, HEALTHY, PATIENCE_S, Seen, asked, once, request, watch
+from attacks_with_key import WITH_KEY
 from common import write_table
 
+ALL = ATTACKS | WITH_KEY
 HEAD = ["attack", "what it did", "200 for the healthy client", "worst s", "200 for /health", "worst s"]
 HEAD += ["MiB", "MB of log", "tracebacks"]
 
@@ -84,7 +87,7 @@ async def row(name: str, export: Path, seconds: float, numbers: Iterator[int]) -
             asyncio.create_task(watch(port, lambda: request("GET", "/health"), over)),
         ]
         memory = asyncio.create_task(peak(process, over))
-        achieved = await ATTACKS[name](port, seconds)
+        achieved = await ALL[name](port, seconds)
         over.set()
         healthy, health = [await task for task in tasks]
         grown = await memory - before
@@ -106,7 +109,7 @@ def main() -> None:
     arguments = parser.parse_args()
     numbers = itertools.count()
     rows: list[list[str]] = []
-    for name in ATTACKS:
+    for name in ALL:
         if not arguments.only or name.startswith(tuple(arguments.only)):
             rows.append(asyncio.run(row(name, arguments.export, arguments.seconds, numbers)))
             print(*rows[-1], sep=" | ", flush=True)

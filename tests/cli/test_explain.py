@@ -1,5 +1,6 @@
 """`dragoman explain` on a small run: text, every picture, the page, mistakes; heads against gold links."""
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -88,10 +89,10 @@ def test_a_server_explains_no_more_than_its_limits(translator: Translator) -> No
 
 def test_a_picture(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "picture.svg"
-    result = explain(run, SENTENCE, "--attention", "encoder", "--layer", 1, "--head", 1, "--out", out)
+    result = explain(run, SENTENCE, "--attention", "encoder", "--layer", 1, "--head", 2, "--out", out)
     assert result.exit_code == 0, result.output
     drawn = out.read_text("utf-8")
-    assert ">encoder attention, layer 1, head 1</text>" in drawn and ">target</text>" not in drawn
+    assert ">encoder attention, layer 1, head 2</text>" in drawn and ">target</text>" not in drawn
 
 
 @pytest.mark.parametrize(
@@ -101,9 +102,9 @@ def test_a_picture(run: Path, tmp_path: Path) -> None:
         ("heads", "cross attention, all heads"),
         ("norms", "‖weight × value‖"),
         ("rollout", "attention rollout to the source"),
-        ("gradient", "length of gradients"),
+        ("gradient", "gradient norm"),
         ("integrated", "integrated gradients"),
-        ("importance", "fall of log p without the head"),
+        ("importance", "drop of log p without the head"),
         ("beam", "the translation"),
     ],
 )
@@ -111,7 +112,16 @@ def test_every_picture(short: Explained, figure: str, title: str) -> None:
     words = figure == "integrated"
     svg = draw(figure, "svg", short, short.translator.model, [], words).decode()
     assert f">{title}</text>" in svg
-    assert (">RED</text>" in svg) is words or figure == "beam"
+    assert (">› RED</text>" in svg) is words or figure == "beam"
+
+
+def test_two_pictures_of_one_attention_name_their_rows_alike(short: Explained) -> None:
+    """A position is called «read › written», in the map of an alignment and in those of all heads."""
+    rows = list(short.shown().rows)
+    assert rows and set(rows) <= set(short.seen.steps)
+    for figure in ("alignment", "heads", "norms", "rollout", "gradient"):
+        svg = html.unescape(draw(figure, "svg", short, short.translator.model, []).decode())
+        assert all(f">{row}</text>" in svg for row in rows), figure
 
 
 def test_pictures_without_a_sentence(run: Path, tmp_path: Path) -> None:
@@ -156,7 +166,7 @@ def test_mistakes_are_told_in_one_sentence(run: Path, arguments: list[str], mess
 def test_attentions_that_are_not_there(short: Explained) -> None:
     with pytest.raises(UserError, match="--layer 9: there are 1, numbered from 1"):
         short.looking_at(None, 9, None)
-    with pytest.raises(UserError, match="--head 9: this attention has 2, numbered from 0"):
+    with pytest.raises(UserError, match="--head 9: this attention has 2, numbered from 1"):
         short.looking_at("decoder", 1, 9)
 
 

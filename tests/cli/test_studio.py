@@ -13,6 +13,7 @@ from dragoman.errors import UserError
 class Opened:
     def __init__(self, runs: list[Path], which: str, device: str, text: str) -> None:
         self.runs = {run.name: (which, device, text) for run in runs}
+        self.unreadable = {"c": "c: this is not a run directory"}
 
 
 def test_a_place_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -39,7 +40,9 @@ def test_it_says_where_it_is(
     monkeypatch.setattr("dragoman.studio.app.serve", serve)
     monkeypatch.setattr("webbrowser.open", opened.append)
     studio([tmp_path / "a", tmp_path / "b"], "x", 7, True, "last", "cpu")
-    assert "http://127.0.0.1:7/  a, b; only this machine can reach it" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "dragoman: c is left out: c: this is not a run directory\n" in told
+    assert "http://127.0.0.1:7/  a, b; only this machine can reach it" in told
     assert opened == ["http://127.0.0.1:7/"]
 
 

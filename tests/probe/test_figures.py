@@ -45,7 +45,7 @@ def test_a_heatmap_with_its_words_and_numbers() -> None:
     for text in ("▁un $x$", "_b", "▁a", "<b>", ".75", "1.00", "target", "source", "a note"):
         assert text in texts, texts
     large = View(np.array([[10.17, -0.5]]), ("a",), ("b", "c"), np.zeros((1, 2), dtype=bool), "")
-    assert {"10.17", "-.50"} <= set(svg_texts(draw_heatmap(large, ("svg",), signed=True)["svg"]))
+    assert {"10.17", "−.50"} <= set(svg_texts(draw_heatmap(large, ("svg",), signed=True)["svg"]))
     assert ".25" not in texts and ".00" not in texts  # hidden, and too small to be told
     assert drawn["png"].startswith(b"\x89PNG")
     again = [draw_heatmap(example(hidden=True), ("pdf",))["pdf"] for _ in range(2)]
@@ -54,8 +54,8 @@ def test_a_heatmap_with_its_words_and_numbers() -> None:
 
 def test_all_heads_side_by_side() -> None:
     texts = svg_texts(draw_heads([[example(), example()], [example()]], ("svg",))["svg"])
-    assert texts.count("layer 1, head 1") == texts.count("layer 2, head 0") == 1
-    assert "layer 2, head 1" not in texts and "cross attention, all heads" in texts
+    assert texts.count("layer 1, head 2") == texts.count("layer 2, head 1") == 1
+    assert "layer 2, head 2" not in texts and "cross attention, all heads" in texts
     assert texts.count("▁un $x$") == 2 and texts.count("<b>") == 2  # only at the outer maps
 
 
@@ -67,9 +67,9 @@ def test_positions() -> None:
 
 def test_curves_of_what_was_written_down() -> None:
     train = [{"kind": "train", "update": n, "nll": 9.0 / n, "rate": 0.1} for n in (1, 2)]
-    valid = {"kind": "valid", "update": 2, "forced_loss": 4.0, "bleu": 12.0, "chrf": None}
+    valid = {"kind": "valid", "update": 2, "loss": 4.0, "bleu": 12.0, "chrf": None}
     texts = svg_texts(draw_curves([*train, valid], ("svg",), "a $run$")["svg"])
-    assert {"loss", "quality on the validation set", "rate of learning", "a $run$"} <= set(texts)
+    assert {"loss", "quality on the validation set", "learning rate", "a $run$"} <= set(texts)
     assert "training" in texts and "validation" in texts and "chrF" not in texts
     with pytest.raises(UserError, match="no numbers yet"):
         draw_curves([])

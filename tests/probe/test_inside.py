@@ -70,13 +70,14 @@ def test_kinds_and_labels() -> None:
         ("decoder", 1),
         ("cross", 1),
     ]
-    assert seen.labels("cross") == (("1", "8", "3", "12", "6"), ("5", "9", "4", "11", "7", "2"))
+    steps = ("1 › 8", "8 › 3", "3 › 12", "12 › 6", "6 › 2")
+    assert seen.labels("cross") == (steps, ("5", "9", "4", "11", "7", "2"))
     assert seen.written == ("8", "3", "12", "6", "2")
     assert seen.of("cross")[0].mean.shape == (5, 6)
     with pytest.raises(UserError, match=r"no 'decoder\.x'; it has encoder\.layers\.0"):
         seen.named("decoder.x")
-    steps = look_inside(make("convs2s"), SRC, TGT)
-    assert [(each.kind, each.layer) for each in steps.attentions] == [
+    convolved = look_inside(make("convs2s"), SRC, TGT)
+    assert [(each.kind, each.layer) for each in convolved.attentions] == [
         ("cross", 1),
         ("cross", 2),
         ("cross", 3),

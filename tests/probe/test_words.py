@@ -30,21 +30,22 @@ def inside(tokenizer: Tokenizer, kind: str, rows: int, columns: int) -> tuple[In
 def test_columns_are_sums_and_rows_are_means(tokenizer: Tokenizer) -> None:
     seen, attention = inside(tokenizer, "cross", 5, 6)
     found = view(seen, attention, 1, False, (tokenizer, tokenizer))
-    assert found.columns == ("ab", "c", ".", "</s>") and found.rows == ("cd", "a", "</s>")
+    assert found.columns == ("ab", "c", ".", "</s>") and found.rows == ("› cd", "› a", "› </s>")
     w = attention.weights[1].numpy()
     assert found.weights[0, 0] == pytest.approx((w[0, :2].sum() + w[1, :2].sum()) / 2)
     assert found.weights[1].tolist() == pytest.approx([w[3, :2].sum(), w[3, 3], w[3, 4], w[3, 5]])
     assert found.weights[2, 3] == w[4, 5]
-    assert found.title == "cross attention, layer 1, head 1"
+    assert found.title == "cross attention, layer 1, head 2"
 
 
 def test_the_step_decides_which_row_is_whose(tokenizer: Tokenizer) -> None:
     seen, attention = inside(tokenizer, "cross", 5, 6)
     mean = attention.weights.mean(dim=0).numpy()
     predicted, read, plain = (view(seen, attention, None, when) for when in (False, True, None))
-    assert predicted.rows == seen.written and (predicted.weights == mean).all()
-    assert read.rows == seen.read[1:] and (read.weights == mean[1:]).all()
-    assert plain.rows == seen.read and not plain.hidden.any()
+    steps = tuple(f"{read} › {written}" for read, written in zip(seen.read, seen.written, strict=True))
+    assert predicted.rows == steps and (predicted.weights == mean).all()
+    assert read.rows == steps[1:] and (read.weights == mean[1:]).all()
+    assert plain.rows == steps and not plain.hidden.any()
 
 
 def test_what_is_hidden_stays_hidden(tokenizer: Tokenizer) -> None:
@@ -52,7 +53,7 @@ def test_what_is_hidden_stays_hidden(tokenizer: Tokenizer) -> None:
     pieces = view(seen, attention, 0)
     assert (pieces.hidden == np.triu(np.ones((5, 5), dtype=bool), 1)).all()
     merged = view(seen, attention, 0, None, (tokenizer, tokenizer))
-    assert merged.rows == merged.columns == ("<s>", "cd", "a")
+    assert merged.rows == ("<s> ›", "cd ›", "a ›") and merged.columns == ("<s>", "cd", "a")
     assert merged.hidden.tolist() == [[False, True, True], [False, False, True], [False, False, False]]
 
 

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from dragoman.decode.rules.constraints import Constraints
+from dragoman.errors import UserError
 from dragoman.probe.heads import importance, mask_heads
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import look_inside
@@ -292,3 +293,11 @@ def test_scripts_make_no_markup_and_name_no_address() -> None:
             assert forbidden not in text, path.name
         assert "http" not in text.replace("http://www.w3.org/2000/svg", ""), path.name
         assert len(text.splitlines()) <= 350
+
+
+def test_a_run_that_cannot_be_read_is_left_out(runs: Path, tmp_path: Path) -> None:
+    found = Subjects([tmp_path, runs / "lstm"], device="cpu")
+    assert list(found.runs) == ["lstm"]
+    assert "not a run directory" in found.unreadable[tmp_path.name]
+    with pytest.raises(UserError, match="not a run directory"):
+        Subjects([tmp_path])

@@ -102,13 +102,13 @@ def test_the_guided_head_aligns(make: Make) -> None:
     learn_until(lambda: share_right(aligned(run)) > 0.9, go_on, at_most=24)
     aligner = run.translator("last", "cpu").aligner
     assert aligner.look == Look("decoder.layers.0.cross_attention", True, 1)
-    assert "guided head 1" in str(aligner.look)
+    assert "guided head 2" in str(aligner.look)
     pairs, found = toy_pairs(160), aligned(run)
     table = run.directory.with_name("pairs.tsv")
     table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:3]), encoding="utf-8")
     said = CliRunner().invoke(app, ["align", str(run.directory), str(table), "--checkpoint", "last"])
     assert said.stdout.splitlines() == [pharaoh(links) for links in found[:3]]
-    assert said.stderr == "attention: decoder.layers.0.cross_attention, guided head 1, when a word is read\n"
+    assert said.stderr == "attention: decoder.layers.0.cross_attention, guided head 2, when a word is read\n"
     run.replace_config(resolve(apply_overrides(to_dict(run.config), ["objective.guided_alignment.weight=0"])))
     look = Run.open(run.directory).translator("last", "cpu").aligner.look
     assert look is not None and look.guided_head is None

@@ -24,6 +24,7 @@ from dragoman.cli.embed import embed
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.fill import fill
 from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.help import Command, Commands
@@ -59,7 +60,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
-    *(pretrain, finetune, predict, embed, search_report, average, tune, distill, back_translate),
+    *(pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
     *(export, verify, serve, corpus, align_corpus, tokenize),
 ):
     app.command(cls=Command)(command)

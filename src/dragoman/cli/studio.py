@@ -29,6 +29,9 @@ def studio(
 
     subjects = Subjects(runs, checkpoint, device, text)
 
+    for name, reason in subjects.unreadable.items():
+        typer.echo(f"dragoman: {name} is left out: {reason}", err=True)
+
     def tell(address: str) -> None:
         typer.echo(
             f"{address}  {', '.join(subjects.runs)}; only this machine can reach it; Ctrl-C stops", err=True

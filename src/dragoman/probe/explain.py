@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from dragoman.decode.alignment.attention import Look
+from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
@@ -22,8 +23,9 @@ from dragoman.probe.figures.beam import draw_beam
 from dragoman.probe.figures.curves import draw_curves
 from dragoman.probe.figures.positions import draw_positions
 from dragoman.probe.figures.weights import draw_heads, draw_heatmap
+from dragoman.probe.fill import Filler
 from dragoman.probe.heads import importance, weighted_norms
-from dragoman.probe.inside import Inside, Seen, inside_hypothesis, inside_texts
+from dragoman.probe.inside import Inside, Seen, inside_hypothesis, inside_texts, look_inside
 from dragoman.probe.page import make_page
 from dragoman.probe.positions import positions_of
 from dragoman.probe.rollout import rollout
@@ -64,7 +66,7 @@ class Explained:
         return list(self.seen.src_ids[:-1]), list(self.seen.tgt_ids[:-1])
 
     def looking_at(self, kind: str | None, layer: int | None, head: int | None) -> "Explained":
-        """Another attention; None leaves what aligns best."""
+        """Another attention; None leaves what aligns best. Layers and heads are counted from 1."""
         chosen = self.chosen
         if kind is not None or layer is not None:
             own = [each for each in self.seen.attentions if each.kind == (kind or "cross")]
@@ -73,17 +75,17 @@ class Explained:
             if layer is not None and layer > len(own):
                 raise UserError(f"--layer {layer}: there are {len(own)}, numbered from 1")
             chosen = own[(layer or len(own)) - 1]
-        if head is not None and (chosen is None or head >= len(chosen.weights)):
-            there = 0 if chosen is None else len(chosen.weights)
-            raise UserError(f"--head {head}: this attention has {there}, numbered from 0")
-        return replace(
-            self, chosen=chosen, head=self.head if head is None and chosen is self.chosen else head
-        )
+        there = 0 if chosen is None else len(chosen.weights)
+        if head is not None and not 1 <= head <= there:
+            raise UserError(f"--head {head}: this attention has {there}, numbered from 1")
+        if head is None and chosen is self.chosen:
+            return self
+        return replace(self, chosen=chosen, head=None if head is None else head - 1)
 
     @property
     def when_read(self) -> bool | None:
-        """At which step the chosen attention is read; where it was not chosen for aligning, positions are
-        labelled by what they have read."""
+        """Whether the chosen attention aligns the piece that is read or, if False, the one that is written;
+        None where it was not chosen for aligning."""
         if self.look is None or self.chosen is None or self.chosen.module != self.look.module:
             return None
         return self.look.when_read
@@ -100,14 +102,24 @@ class Explained:
     def tokenizers(self, words: bool) -> tuple[Tokenizer, Tokenizer] | None:
         return (self.translator.src_tokenizer, self.translator.tgt_tokenizer) if words else None
 
-    def table(self) -> list[str]:
-        """A line for each target piece: its probability, and what was looked at most for it."""
+    def table(self, alternatives: int = 0) -> list[str]:
+        """A line for each target piece: its probability, and what was looked at most for it, or so many
+        pieces that were most probable there."""
         names = [f"{piece}" for piece in self.seen.written]
         width = max(map(len, names))
         lines = [
             f"{name.ljust(width)}  {100 * math.exp(score):6.2f}%"
             for name, score in zip(names, self.seen.token_scores, strict=True)
         ]
+        if alternatives:
+            pieces = self.translator.tgt_tokenizer.pieces
+            for number, options in enumerate(self.seen.alternatives):
+                best = (
+                    f"{pieces([token])[0]} {100 * math.exp(own):.1f}%"
+                    for token, own in options[:alternatives]
+                )
+                lines[number] += f"  best: {', '.join(best)}"
+            return lines
         if self.chosen is None or self.chosen.kind == "encoder":
             return lines
         shown = self.shown()
@@ -155,6 +167,19 @@ def explain_sentence(
     return Explained(translator, source, found, seen, first, None, None, settings)
 
 
+def explain_gaps(filler: Filler, text: str) -> Explained:
+    """A model that has learnt to write what is missing (T5), or a damaged text as a whole (BART)."""
+    translator, source = filler.translator, filler.source(text)
+    if filler.name == "spans" and source == translator.src_tokenizer.encode(text):
+        raise UserError("explain: this model fills gaps; write <mask> where something is missing")
+    settings = replace(translator.search, record=translator.search.groups == 1, shortlist=False)
+    found = tuple(translator.search_ids([source], settings, [Constraints()])[0])
+    tokenizers = (translator.src_tokenizer, translator.tgt_tokenizer)
+    seen = look_inside(translator.model, source, found[0].tokens, tokenizers, translator.device)
+    chosen = next(iter(reversed(seen.of("cross"))), next(iter(seen.attentions), None))
+    return Explained(translator, text, found, seen, chosen, None, None, settings)
+
+
 def draw(
     figure: str,
     ending: str,
@@ -186,8 +211,7 @@ def draw(
 def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
     seen = explained.seen
     if figure == "alignment":
-        steps = {None: "", True: "weights when a piece is read", False: "weights when a piece is predicted"}
-        return explained.shown(words), steps[explained.when_read]
+        return explained.shown(words), _note(explained)
     if figure == "norms":
         chosen = explained.attention()
         model, device = explained.translator.model, explained.translator.device
@@ -197,7 +221,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
             raise UserError("--figure norms: this attention has no values whose size could be taken")
         tokenizers = explained.tokenizers(words)
         shown = view(seen, own, explained.head, explained.when_read, tokenizers)
-        return replace(shown, title=f"{shown.title}: size of what is written"), "‖weight × value‖"
+        return replace(shown, title=f"{shown.title}: norm of the weighted values"), "‖weight × value‖"
     if figure == "rollout":
         through = rollout(seen).source
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))
@@ -208,7 +232,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
     found = attribute(model, *explained.pair, method, device=device)
     own = Seen("", "cross", 1, _one_head(found.source))
     shown = view(seen, own, 0, False, explained.tokenizers(words))
-    title = {"gradient": "length of gradients", "integrated_gradients": "integrated gradients"}[method]
+    title = {"gradient": "gradient norm", "integrated_gradients": "integrated gradients"}[method]
     return replace(shown, title=title), "of log p of each target piece, by the source"
 
 
@@ -220,10 +244,21 @@ def _heads(explained: Explained, endings: Sequence[str], words: bool) -> dict[st
     kind = explained.attention().kind
     seen, tokenizers = explained.seen, explained.tokenizers(words)
     views = [
-        [view(seen, each, head, None, tokenizers) for head in range(len(each.weights))]
+        [view(seen, each, head, explained.when_read, tokenizers) for head in range(len(each.weights))]
         for each in seen.of(kind)
     ]
-    return draw_heads(views, endings)
+    return draw_heads(views, endings, "" if kind == "encoder" else _ROWS)
+
+
+_ROWS = "rows: piece read › piece written"
+
+
+def _note(explained: Explained) -> str:
+    """What the labels of the rows mean, and which of the two pieces this attention aligns."""
+    if explained.attention().kind == "encoder":
+        return ""
+    best = {None: "", True: "; it aligns the piece read", False: "; it aligns the piece written"}
+    return f"{_ROWS}{best[explained.when_read]}"
 
 
 def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes]:
@@ -234,7 +269,7 @@ def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes
     falls = np.array([falls + [0.0] * (most - len(falls)) for falls in found.values()])
     there = np.array([[head < len(falls) for head in range(most)] for falls in found.values()])
     names = tuple(f"{each.kind} {each.layer}" for name in found for each in [explained.seen.named(name)])
-    shown = View(falls, names, tuple(map(str, range(most))), ~there, "fall of log p without the head")
+    shown = View(falls, names, tuple(map(str, range(1, most + 1))), ~there, "drop of log p without the head")
     return draw_heatmap(shown, endings, "attention and layer", "head", signed=True)
 
 

@@ -76,12 +76,18 @@ class Inside:
         known = ", ".join(seen.module for seen in self.attentions) or "none at all"
         raise UserError(f"attention: this model has no '{module}'; it has {known}")
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Each position of the decoder as «read › written». Its weights may belong to either of the two, so
+        every picture names both."""
+        return tuple(f"{read} › {written}" for read, written in zip(self.read, self.written, strict=True))
+
     def labels(self, kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the rows and the columns of weights of this kind stand for."""
         if kind == "encoder":
             return self.src, self.src
         columns = {"decoder": self.read, "cross": self.src, "joint": (*self.src, *self.read)}
-        return self.read, columns[kind]
+        return self.steps, columns[kind]
 
     @property
     def log_prob(self) -> float:

@@ -56,6 +56,24 @@ def make_page(
     return fill(data)
 
 
+def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, about: str) -> str:
+    """The same for a network that only reads: what it guesses at each place, and its attention."""
+    data = {
+        "source": text,
+        "translation": said,
+        "about": about,
+        "written": seen.written,
+        "scores": [_short(score) for score in seen.token_scores],
+        "alternatives": _alternatives(seen, tokenizer),
+        "best": [],
+        "attentions": _attentions(seen, {}),
+        "start": max(0, len(seen.attentions) - 1),
+        "head": -1,
+        "beam": None,
+    }
+    return fill(data)
+
+
 def fill(data: dict[str, Any]) -> str:
     """The page around its data."""
     style = asset("page.css")
@@ -108,8 +126,8 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
                 "kind": each.kind,
                 "layer": each.layer,
                 "heads": len(each.weights),
-                "rows": rows if each.kind not in ("cross", "joint") else _both(seen),
-                "read": rows,
+                "rows": rows,
+                "read": seen.src if each.kind == "encoder" else seen.read,
                 "columns": columns,
                 "masked": each.kind in ("decoder", "joint"),
                 "weights": _steps(each.weights),
@@ -118,11 +136,6 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _both(seen: Inside) -> list[str]:
-    """What a position has read, and what it writes: its weights may belong to either."""
-    return [f"{read} › {written}" for read, written in zip(seen.read, seen.written, strict=True)]
 
 
 def _vectors(own: Vectors, causal: bool) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def view(
     when_read: bool | None = None,
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
 ) -> View:
-    """One head, or the mean of all. `when_read` None labels every position of a decoder by what it has read;
-    True leaves out `<s>`, which is no word; False labels positions by what they predict. With `tokenizers`,
-    pieces are merged into words."""
+    """One head, or the mean of all. A position of a decoder is labelled «read › written». With `tokenizers`,
+    pieces are merged into words: those that the positions have read («word ›») where `when_read` is None or
+    True, those that they predict («› word») where it is False. True leaves out `<s>`, which is no word."""
     weights = (attention.mean if head is None else attention.weights[head]).double().numpy()
     rows, columns = seen.labels(attention.kind)
     row_ids = seen.src_ids if attention.kind == "encoder" else _read_ids(seen)
@@ -54,10 +54,10 @@ def view(
         first = weights.shape[1] - weights.shape[0]
         hidden[:, first:] = np.triu(np.ones((len(weights), len(weights)), dtype=bool), 1)
     if attention.kind != "encoder" and when_read is False:
-        rows, row_ids = seen.written, seen.tgt_ids
+        row_ids = seen.tgt_ids
     if attention.kind != "encoder" and when_read:
         weights, rows, row_ids, hidden = weights[1:], rows[1:], row_ids[1:], hidden[1:]
-    heads = "mean of heads" if head is None else f"head {head}"
+    heads = "mean of heads" if head is None else f"head {head + 1}"
     title = f"{attention.kind} attention, layer {attention.layer}"
     title += "" if len(attention.weights) == 1 else f", {heads}"
     if tokenizers is None:
@@ -68,7 +68,10 @@ def view(
     merged = words_by_words(weights, of_columns.share, of_rows.share)
     blind = words_by_words(hidden.astype(float), of_columns.share, of_rows.share)
     all_of_it = of_columns.share.sum(axis=0) - 1e-9
-    return View(merged, of_rows.labels, of_columns.labels, blind >= all_of_it, title)
+    names = of_rows.labels
+    if attention.kind != "encoder":
+        names = tuple(f"› {name}" if when_read is False else f"{name} ›" for name in names)
+    return View(merged, names, of_columns.labels, blind >= all_of_it, title)
 
 
 def _columns(seen: Inside, attention: Seen, src: Tokenizer, tgt: Tokenizer) -> Side:

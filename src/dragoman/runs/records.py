@@ -8,6 +8,10 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.files import open_regular
 
+LOSS = {"train": "nll", "valid": "loss"}
+"""The field of a record that is plotted as its loss: cross-entropy without label smoothing, so that training
+and validation can be compared."""
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -87,7 +87,7 @@ def router_of(subjects: Subjects, worker: Worker) -> APIRouter:
 
     @router.get("/runs")
     async def runs() -> Any:
-        return {"runs": await asyncio.to_thread(subjects.describe)}
+        return {"runs": await asyncio.to_thread(subjects.describe), "unreadable": subjects.unreadable}
 
     @router.post("/translate")
     async def translate(asked: TranslateRequest) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from dragoman import checkpoint
 from dragoman.runs.directory import Run
-from dragoman.runs.records import read_records, read_samples
+from dragoman.runs.records import LOSS, read_records, read_samples
 
 _MOST_POINTS = 2000  # of one kind; longer runs are thinned out evenly
 _HIDDEN = ("kind", "update")
@@ -35,7 +35,7 @@ def _points(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
             "update": record["update"],
             "values": {
                 name: value
-                for name, value in record.items()
+                for name, value in (record | {"loss": record.get(LOSS[kind], record.get("loss"))}).items()
                 if name not in _HIDDEN and isinstance(value, int | float) and not isinstance(value, bool)
             },
         }

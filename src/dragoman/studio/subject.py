@@ -107,12 +107,22 @@ class Subjects:
     ) -> None:
         self._which, self._device, self._text = which, device, text
         self.runs: dict[str, Run] = {}
+        self._own: dict[str, Subject] = {}
+        self.unreadable: dict[str, str] = {}
+        """Runs that could not be opened, and why."""
         for path in runs:
             name = path.resolve().name
-            while name in self.runs:
+            while name in self.runs or name in self.unreadable:
                 name += "′"  # two directories of one name
-            self.runs[name] = Run.open(path)
-        self._own = {name: self._open(run, self._chosen(run)) for name, run in self.runs.items()}
+            try:
+                run = Run.open(path)
+                self._own[name] = self._open(run, self._chosen(run))
+            except UserError as error:  # the others are opened all the same
+                self.unreadable[name] = str(error)
+            else:
+                self.runs[name] = run
+        if self.unreadable and not self.runs:
+            raise UserError(next(iter(self.unreadable.values())))
         self._others: OrderedDict[tuple[str, str], Subject] = OrderedDict()
 
     def get(self, name: str, at: str | None = None) -> Subject:

@@ -49,7 +49,7 @@ class Look:
     """The head that was trained to align; None where all heads are averaged."""
 
     def __str__(self) -> str:
-        heads = "mean of its heads" if self.guided_head is None else f"guided head {self.guided_head}"
+        heads = "mean of its heads" if self.guided_head is None else f"guided head {self.guided_head + 1}"
         return f"{self.module}, {heads}, when a word is {'read' if self.when_read else 'predicted'}"
 
 

@@ -16,6 +16,12 @@
     const to = dark.matches ? [150, 205, 255] : [8, 60, 120];
     return `rgb(${from.map((low, i) => Math.round(low + (to[i] - low) * x)).join(",")})`;
   };
+  /* A piece by its probability, as in the studio: the less the model expected it, the more orange. */
+  const doubt = (chance) => {
+    const from = dark.matches ? [25, 29, 34] : [255, 255, 255];
+    const to = dark.matches ? [160, 90, 23] : [238, 154, 69];
+    return `rgb(${from.map((low, i) => Math.round(low + (to[i] - low) * (1 - chance))).join(",")})`;
+  };
   const ink = (value) => ((value > 0.5) !== dark.matches ? "#ffffff" : "#111111");
   const option = (select, value, text) => { make("option", text, select).value = value; };
 
@@ -28,8 +34,7 @@
     const button = make("button", piece, at("tokens"));
     make("small", percent(chance), button);
     button.type = "button";
-    button.style.background = shade(chance * 0.85);
-    button.style.color = ink(chance * 0.85);
+    button.style.background = doubt(chance);
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => showAlternatives(place));
     return button;
@@ -65,7 +70,7 @@
   function fillHeads() {
     at("head").replaceChildren();
     if (shown().heads > 1) option(at("head"), -1, "mean of all");
-    for (let h = 0; h < shown().heads; h += 1) option(at("head"), h, String(h));
+    for (let h = 0; h < shown().heads; h += 1) option(at("head"), h, String(h + 1));
     current.head = shown().heads > 1 ? -1 : 0;
     at("token").replaceChildren();
     shown().rows.forEach((piece, n) => option(at("token"), n, `${n}: ${piece}`));
@@ -204,7 +209,7 @@
     const head = Math.max(0, current.head);
     const { q, rows, summed } = sixSteps(own.vectors, head, current.row);
     const scale = own.vectors.scale === 1 ? "not divided" : `÷ √${own.vectors.width}`;
-    at("steps-note").textContent = `Head ${head}${current.head < 0 ? " (the map above shows the mean; choose a head to see this one)" : ""}, ` +
+    at("steps-note").textContent = `Head ${head + 1}${current.head < 0 ? " (the map above shows the mean; choose a head to see this one)" : ""}, ` +
       `position ${current.row}: ${own.rows[current.row]}. Its query (1): ${vector(q).trim()} ` +
       `Vectors are shown by their first ${Math.min(FEW, q.length)} of ${q.length} numbers; all of them are counted.`;
     const heading = make("tr", undefined, make("thead", undefined, table));

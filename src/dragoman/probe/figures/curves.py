@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, DASHES, canvas, save
+from dragoman.runs.records import LOSS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
-    ("loss", "nats a piece", (("train", "nll", "training"), ("valid", "forced_loss", "validation"),
-                              ("valid", "free_loss", "validation, fed its own words"))),
+    ("loss", "cross-entropy (nats per piece)",
+     (("train", LOSS["train"], "training"), ("valid", LOSS["valid"], "validation"),
+      ("valid", "free_loss", "validation, own output as input"))),
     ("quality on the validation set", "0 to 100", (("valid", "bleu", "BLEU"), ("valid", "chrf", "chrF"),
                                                    ("valid", "exact", "exact match, %"))),
-    ("rate of learning", "rate", (("train", "rate", "rate"),)),
+    ("learning rate", "learning rate", (("train", "rate", "learning rate"),)),
 )  # fmt: skip
 """Title, unit, and for each line the kind of its records, their field, and its label."""
 

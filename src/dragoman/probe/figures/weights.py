@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _CELL = 0.34  # inches
 _NUMBERED = 16  # rows or columns up to which cells show their numbers
 _LABELLED = 24  # up to which the small maps of a grid show their words
+_SMALL = 0.5  # a map without a larger weight has a scale of its own, or it would be nearly blank
 HIDDEN = "0.82"
 
 
@@ -37,9 +38,10 @@ def draw_heatmap(
         size = (_CELL * width + 0.085 * longest + 1.5, _CELL * count + 0.085 * tall + 1.1)
         figure = figure_of(figsize=(max(4.2, size[0]), max(2.6, size[1])), dpi=200, layout="constrained")
         axes = figure.add_subplot()
-        image = _draw(axes, view, signed)
+        most = _most([view], signed)
+        image = _draw(axes, view, signed, most)
         _label(axes, view, 9.0)
-        _number(axes, view, signed)
+        _number(axes, view, most)
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, aspect=25)
@@ -62,6 +64,7 @@ def draw_heads(
         size = (heads * (cell * width + 0.15) + room + 0.6, layers * (cell * count + 0.35) + above + 0.8)
         figure = figure_of(figsize=(max(4.2, size[0]), max(2.4, size[1])), dpi=200, layout="constrained")
         grid = figure.subplots(layers, heads, squeeze=False)
+        most = _most([each for row in views for each in row], signed=False)
         images: list[AxesImage] = []
         for layer, row in enumerate(views):
             for head in range(heads):
@@ -69,30 +72,31 @@ def draw_heads(
                 if head >= len(row):
                     axes.set_axis_off()
                     continue
-                images.append(_draw(axes, row[head], signed=False))
+                images.append(_draw(axes, row[head], signed=False, most=most))
                 _label(axes, row[head], min(7.0, 60 * cell))
                 if not labelled or head:
                     axes.set_yticks([])
                 if not labelled or layer:
                     axes.set_xticks([])
-                axes.set_xlabel(f"layer {layer + 1}, head {head}", fontsize=7)
+                axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=7)
         figure.colorbar(images[0], ax=list(grid.flat), shrink=0.6, pad=0.02, aspect=25)
         _caption(figure, first.title.split(",")[0] + ", all heads", note)
         return save(figure, endings)
 
 
-def _draw(axes: "Axes", view: View, signed: bool) -> "AxesImage":
+def _draw(axes: "Axes", view: View, signed: bool, most: float) -> "AxesImage":
     from matplotlib import colormaps
 
     colours = colormaps["PuOr" if signed else "Blues"].with_extremes(bad=HIDDEN)
-    most = _most(view, signed)
     shown = np.ma.masked_array(view.weights, view.hidden)
     return axes.imshow(shown, cmap=colours, vmin=-most if signed else 0.0, vmax=most, aspect="equal")
 
 
-def _most(view: View, signed: bool) -> float:
-    """Where the colours end. Weights always have the whole scale from 0 to 1."""
-    return float(np.abs(view.weights).max(initial=1e-12 if signed else 1.0))
+def _most(views: Sequence[View], signed: bool) -> float:
+    """Where the colours end: for signed values at the largest size that is shown; for weights at 1, or at the
+    largest where all are small."""
+    largest = max(float(np.abs(view.weights).max(initial=1e-12)) for view in views)
+    return largest if signed or largest < _SMALL else max(1.0, largest)
 
 
 def _label(axes: "Axes", view: View, size: float) -> None:
@@ -103,15 +107,14 @@ def _label(axes: "Axes", view: View, size: float) -> None:
     axes.set_yticks(range(len(view.rows)), view.rows, fontsize=size, parse_math=False)
 
 
-def _number(axes: "Axes", view: View, signed: bool) -> None:
+def _number(axes: "Axes", view: View, most: float) -> None:
     if max(view.weights.shape) > _NUMBERED:
         return
-    most = _most(view, signed)
     for (row, column), value in np.ndenumerate(view.weights):
         if view.hidden[row, column] or abs(value) < 0.005:
             continue
         dark = abs(value) > 0.6 * most
-        text = re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}")
+        text = re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}").replace("-", "−")
         axes.text(column, row, text, ha="center", va="center", fontsize=6, color="white" if dark else "0.2")
 
 

@@ -11,6 +11,12 @@ const at = (id) => document.getElementById(id);
 const loaded = new Map();
 let runs = [], view = null, viewName = "", turn = 0;
 
+/* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
+function settingsOf(name) {
+  const run = runs.find((each) => each.name === name);
+  return run ? { beam: run.beam, alpha: run.alpha } : {};
+}
+
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
 }
@@ -143,7 +149,7 @@ function prepare() {
   const example = (name) => runs.find((run) => run.name === name).text;
   at("run").addEventListener("change", () => set({ run: at("run").value,
     text: state.text === example(state.run) ? example(at("run").value) : state.text, // another language, another sentence
-    module: undefined, heads: "", masked: "", target: "", forced: "", at: undefined, checkpoint: undefined }));
+    ...settingsOf(at("run").value), module: undefined, heads: "", masked: "", target: "", forced: "", at: undefined, checkpoint: undefined }));
   let waiting = 0;
   at("text").addEventListener("input", () => {
     grow();
@@ -175,7 +181,7 @@ function prepare() {
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 try {
   ({ runs } = await send("runs", null));
-  begin({ run: runs[0].name, text: runs[0].text, beam: runs[0].beam, alpha: runs[0].alpha });
+  begin({ run: runs[0].name, text: runs[0].text }, settingsOf);
   prepare();
   listen(show);
   await show();

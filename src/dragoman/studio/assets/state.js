@@ -4,11 +4,13 @@ const NUMBERS = { beam: 5, alpha: 1, threshold: 0.1, step: 0, position: 0, head:
 const listeners = new Set();
 
 export const state = { view: "translate", run: "", text: "" };
-let defaults = {};
+let defaults = {}, usual = () => defaults;
 
-/* What is not in the address; a value that is as here is left out of it. */
-export function begin(values) {
+/* What is not in the address; a value that is as here is left out of it. `ofRun` are the settings that a run has of its
+   own, such as its beam. */
+export function begin(values, ofRun = () => ({})) {
   defaults = { ...NUMBERS, ...values };
+  usual = (run) => ({ ...defaults, ...ofRun(run) });
   read();
 }
 
@@ -20,13 +22,13 @@ export function read() {
     if (name in found) found[name] = Number.isFinite(Number(found[name])) ? Number(found[name]) : defaults[name];
   }
   for (const name of Object.keys(state)) delete state[name];
-  Object.assign(state, defaults, found, { view: view || "translate" });
+  Object.assign(state, usual(found.run ?? defaults.run), found, { view: view || "translate" });
 }
 
 export function link() {
-  const query = new URLSearchParams();
+  const query = new URLSearchParams(), own = usual(state.run);
   for (const [name, value] of Object.entries(state)) {
-    if (name !== "view" && value !== undefined && value !== null && value !== "" && value !== defaults[name]) query.set(name, value);
+    if (name !== "view" && value !== undefined && value !== null && value !== "" && value !== own[name]) query.set(name, value);
   }
   if (state.text) query.set("text", state.text);
   if (state.run) query.set("run", state.run);

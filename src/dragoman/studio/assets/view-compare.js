@@ -28,8 +28,9 @@ export function create(root, runs) {
 
   async function answer(key) {
     const asked = about(key);
-    const found = await ask("translate", { ...asked, beam: state.beam, n_best: 1, alpha: state.alpha, head: [] });
-    const data = await ask("attention", { ...asked, target: found.hypotheses[0].ids, masked: {}, beam: state.beam, alpha: state.alpha });
+    const { beam, alpha } = asked.run === state.run ? state : runs.find((run) => run.name === asked.run); // each with its own search
+    const found = await ask("translate", { ...asked, beam, n_best: 1, alpha, head: [] });
+    const data = await ask("attention", { ...asked, target: found.hypotheses[0].ids, masked: {}, beam, alpha });
     return { best: found.hypotheses[0], pieces: found.pieces, data };
   }
 

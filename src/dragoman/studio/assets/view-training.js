@@ -9,7 +9,7 @@ import { set, state } from "./state.js";
 import { all, matrixOf } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
-const CHARTS = [["Loss", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]], ["Learning rate", ["rate"]]];
+const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]], ["Learning rate", ["rate"]]];
 
 export function create(root, runs) {
   const status = h("p", { class: "soft" }), charts = h("div", { class: "charts" });
@@ -31,7 +31,7 @@ export function create(root, runs) {
     checkpoints = found.checkpoints;
     const last = points.reduce((most, point) => Math.max(most, point.update), 0);
     status.textContent = points.length
-      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}. Looked at every ${EVERY / 1000} s.`
+      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}. Updated every ${EVERY / 1000} s.`
       : "Nothing has been written down yet.";
     return fresh;
   }
@@ -43,7 +43,7 @@ export function create(root, runs) {
     const room = Math.max(240, (charts.clientWidth - 24 * (columns - 1)) / columns);
     const drawn = CHARTS.map(([title, names]) => {
       const lines = names.flatMap((name, at) => [["train", accent, false], ["valid", HEADS[1], true]].map(([kind, colour, dots]) => ({
-        name: names.length > 1 ? name : kind, points: series(kind, name), colour: names.length > 1 ? HEADS[at % HEADS.length] : colour, dots,
+        name: names.length > 1 ? name : { train: "training", valid: "validation" }[kind], points: series(kind, name), colour: names.length > 1 ? HEADS[at % HEADS.length] : colour, dots,
       }))).filter((each) => each.points.length);
       return lines.length ? chart(title, lines, room) : null;
     }).filter(Boolean);

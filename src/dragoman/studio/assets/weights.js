@@ -21,6 +21,9 @@ export function sidesOf(data, kind, rows = "written") {
   return kind === "cross" ? { rows: own, columns: src } : { rows: own, columns: joined(src, read) };
 }
 
+/* Each position of the decoder as «read › written»: its weights may belong to either. */
+export const stepsOf = ({ sides }) => sides.read.pieces.map((piece, at) => `${piece} › ${sides.written.pieces[at]}`);
+
 function joined(first, second) {
   const shift = first.words.length;
   return {
@@ -45,7 +48,7 @@ export function matrixOf(data, attention, heads, { words = false, rows = "writte
   const masked = attention.kind === "decoder" || attention.kind === "joint";
   const hidden = new Uint8Array(size);
   if (masked) for (let r = 0; r < q; r += 1) for (let c = m - q + r + 1; c < m; c += 1) hidden[r * m + c] = 1;
-  if (!words) return { rows: sides.rows.pieces, columns: sides.columns.pieces, values, hidden };
+  if (!words) return { rows: attention.kind === "encoder" ? sides.rows.pieces : stepsOf(data), columns: sides.columns.pieces, values, hidden };
   const blind = merged(hidden, sides).values;
   const found = merged(values, sides);
   return { ...found, hidden: Uint8Array.from(blind, (value) => (value > 0.999 ? 1 : 0)) };

@@ -1,0 +1,87 @@
+"""What could stand at one place of a text, for networks that read both sides of it.
+
+BERT    the place is hidden by <mask>, and the network guesses it
+ELMo    p(piece | left) and p(piece | right), multiplied and normalised: it never reads the place itself
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+
+from dragoman.data.noise import MASK
+from dragoman.decode.search.scorer import log_probs
+from dragoman.errors import UserError
+from dragoman.learning.text import special_id
+from dragoman.models import Network
+from dragoman.shapes import Float, Tensor
+from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
+
+
+class Guesser(Protocol):
+    tokenizer: Tokenizer
+    blank: int
+    """What stands at a place that is not known."""
+
+    def guess(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> Float[Tensor, "N V"]:
+        """log p of every piece at one place of each row. Rows are as long as each other and have no marks."""
+        ...
+
+
+def guesser_of(network: Network, tokenizer: Tokenizer) -> Guesser:
+    if network.abilities.predicts_masked:
+        return MaskedGuesser(network, tokenizer)
+    if network.abilities.reads_both_ways:
+        return BothWaysGuesser(network, tokenizer)
+    raise UserError("this model does not guess what stands in the middle of a text")
+
+
+class _Guesser:
+    def __init__(self, network: Network, tokenizer: Tokenizer, blank: int) -> None:
+        self.network: Any = network.eval()
+        self.tokenizer, self.blank = tokenizer, blank
+        self.device = next(network.parameters()).device
+        marks = (tokenizer.pad_id, BOS_ID, EOS_ID, blank)
+        self._never = torch.tensor(sorted(set(marks)), device=self.device)
+
+    def _ids(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor([[BOS_ID, *row, EOS_ID] for row in rows], device=self.device)
+
+    def _scores(self, logits: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+        """A mark is not a text."""
+        return log_probs(logits.index_fill(1, self._never, -torch.inf)).cpu()
+
+
+class MaskedGuesser(_Guesser):
+    def __init__(self, network: Network, tokenizer: Tokenizer) -> None:
+        super().__init__(network, tokenizer, special_id(tokenizer, MASK))
+
+    @torch.inference_mode()
+    def guess(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> Float[Tensor, "N V"]:
+        ids = self._ids(rows)
+        numbers = torch.arange(len(rows), device=self.device)
+        at = torch.tensor(places, device=self.device) + 1  # after <s>
+        ids[numbers, at] = self.blank
+        hidden = self.network.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
+        return self._scores(self.network.project(hidden[numbers, at]))
+
+
+class BothWaysGuesser(_Guesser):
+    def __init__(self, network: Network, tokenizer: Tokenizer) -> None:
+        super().__init__(network, tokenizer, EOS_ID)
+
+    def sides(
+        self, rows: Sequence[Sequence[int]], places: Sequence[int]
+    ) -> tuple[Float[Tensor, "N V"], Float[Tensor, "N V"]]:
+        """log p of every piece from what stands before the place, and from what stands after it."""
+        ids = self._ids(rows)
+        numbers = torch.arange(len(rows), device=self.device)
+        at = torch.tensor(places, device=self.device) + 1
+        with torch.inference_mode():
+            ahead, back = self.network.both_ways(ids, torch.ones_like(ids, dtype=torch.bool))
+            left, right = ahead[-1][numbers, at - 1], back[-1][numbers, at + 1]
+            return self._scores(self.network.project(left)), self._scores(self.network.project(right))
+
+    def guess(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> Float[Tensor, "N V"]:
+        left, right = self.sides(rows, places)
+        return log_probs(left + right)

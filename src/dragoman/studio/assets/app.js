@@ -45,7 +45,7 @@ function drawFrame() {
   }
   at("run").parentElement.hidden = state.view === "compare"; // it has its own two
   at("text-label").textContent = own.generates ? "Prompt" : own.languages[0] || "Source";
-  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${(own.parameters / 1e6).toFixed(1)} M parameters, checkpoint ${state.checkpoint ?? own.checkpoint}`;
+  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
   document.title = `${VIEWS.find(([name]) => name === state.view)?.[1] ?? ""} · dragoman studio`;
 }
 

@@ -9,7 +9,7 @@ const VIEWS = [["translate", "Translate"], ["attention", "Attention"], ["beam", 
 const KEYS = [["1 – 6", "the views"], ["/", "the sentence"], ["d", "light or dark"], ["s, p, l", "save SVG, save PNG, copy link"], ["← → ↑ ↓", "move inside a drawing that has the focus"], ["?", "this list"]];
 const at = (id) => document.getElementById(id);
 const loaded = new Map();
-let runs = [], view = null, viewName = "", turn = 0;
+let runs = [], view = null, viewName = "", viewRun = "", turn = 0;
 
 /* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
 function settingsOf(name) {
@@ -63,13 +63,13 @@ async function show() {
   drawFrame();
   at("view").setAttribute("aria-busy", "true");
   try {
-    if (viewName !== state.view) {
+    if (viewName !== state.view || viewRun !== state.run) { // its sliders stand where the run's own settings are
       const module = loaded.get(state.view) ?? await import(`./view-${state.view}.js`);
       loaded.set(state.view, module);
       if (own !== turn) return;
       view?.close?.();
       at("view").replaceChildren();
-      viewName = state.view;
+      [viewName, viewRun] = [state.view, state.run];
       view = module.create(at("view"), runs, wrote);
     }
     if (!state.text.trim() && state.view !== "training") {

@@ -130,7 +130,7 @@ def test_paths_in_commands_that_are_suggested_can_be_pasted(trained: Run, tmp_pa
     quoted = f"'{odd.directory}'"
     stopped = Outcome("stopped by Ctrl-C", 3, 130)
     lines = closing_lines(odd, stopped, 1.0) + closing_lines(odd, Outcome("done", 4), 1.0)
-    assert [f"go on with:  dragoman resume {quoted}", f"translate with:  dragoman translate {quoted}"] == [
+    assert [f"continue with:  dragoman resume {quoted}", f"translate with:  dragoman translate {quoted}"] == [
         line for line in lines if "dragoman " in line
     ]
     with pytest.raises(UserError) as caught:

@@ -29,6 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     looks["model"] = {**looks["model"], "num_layers": 2}
     train(looks, out=folder / "transformer", quiet=True)
     blind = {**_changed(base, train=_SMALL), "model": {"kind": "rnn", "attention": "none", "model_dim": 8}}
+    blind["search"] = {**blind["search"], "beam": 3, "alpha": 0.5}  # another search than that of the others
     train(blind, out=folder / "lstm", quiet=True)
     lines = folder / "lines.txt"
     lines.write_text("\n".join(src for src, _ in toy_pairs(120)) + "\n", encoding="utf-8")

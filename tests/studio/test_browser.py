@@ -175,6 +175,24 @@ def test_hovering_links_words_and_heads_are_switched_off(page: Page) -> None:
     page.until("return document.querySelector('.readout').textContent.includes('looks at')")
 
 
+def test_each_run_has_its_own_search(page: Page) -> None:
+    """The page shows what `translate` gives: with the beam and the length penalty of the run."""
+    page.show("translate", "run=transformer")
+    page.run(
+        "const run = document.getElementById('run'); run.value = 'lstm'; "
+        "run.dispatchEvent(new Event('change'))"
+    )
+    page.until("return location.hash.includes('run=lstm')")
+    page.drawn(DRAWN["translate"])
+    values = (
+        "const [beam, alpha] = [...document.querySelectorAll('#view input[type=range]')].map((e) => e.value);"
+    )
+    page.until(f"{values} return Number(beam) === 3 && Number(alpha) === 0.5")
+    assert "beam=" not in page.run("return location.hash")
+    page.show("translate", "run=transformer")
+    page.until(f"{values} return Number(beam) === 5 && Number(alpha) === 1")
+
+
 def test_a_link_restores_the_view(page: Page) -> None:
     page.show("attention", "run=transformer&text=abc&mode=map&heads=1&module=decoder.layers.0.self_attention")
     before = (

@@ -85,7 +85,8 @@ def test_the_same_again_goes_on_and_another_configuration_is_refused(
     assert again.outcome == first.outcome
     assert (out / "metrics.jsonl").read_bytes() == before
     with pytest.raises(
-        UserError, match=r"another configuration: train\.max_updates is 6, not 7; choose another"
+        UserError,
+        match=r"another configuration \(train\.max_updates is 6 there and 7 here\); use another directory",
     ):
         train(*corpus, out=out, overrides=[*SMALL, "train.max_updates=7"], quiet=True)
 
@@ -170,7 +171,7 @@ def test_a_plan_writes_no_run_and_changes_no_result(
     assert plan.estimate.seconds is not None
     assert plan.estimate.seconds > 0
     rows = dict(plan.rows())
-    assert rows["model"].startswith("transformer: num layers 1")
+    assert rows["model"].startswith("Transformer, 1 + 1 layers")
     assert "timing a few updates" in capsys.readouterr().out
     measured = train(*corpus, out=out, overrides=SMALL, quiet=True)
     plain = Run.create(tmp_path / "plain", plan.config, plan.prepared)
@@ -231,7 +232,7 @@ def test_a_stopped_command_has_the_status_of_its_signal(
     out = str(tmp_path / "run")
     stopped = command("train", *corpus, *SMALL, "--out", out)
     assert stopped.exit_code == 143
-    assert f"go on with:  dragoman resume {out}" in stopped.output
+    assert f"continue with:  dragoman resume {out}" in stopped.output
     assert Run.open(out).last == "0000004"
     monkeypatch.undo()
     assert command("resume", out, "--quiet").output == ""

@@ -179,7 +179,7 @@ def translate(
         found = translator.hypotheses(sources, search=search, batch_tokens=batch_tokens, progress=progress)
     cut_off = sum(best.finish_reason == "length" for best, *_ in found)
     if cut_off:
-        typer.echo(f"  {cut_off} translations were ended by the length limit")
+        typer.echo(f"  cut off at the length limit: {cut_off} of {len(sources)} translations")
     return [best.text for best, *_ in found]
 
 

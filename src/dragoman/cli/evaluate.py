@@ -133,7 +133,11 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
         typer.echo(f"  {metric.name:6} {metric.value:6.2f}{interval}   {metric.signature}")
     typer.echo(f"  exact  {found.exact:6.2f}%")
     if found.cut_off:
-        typer.echo(f"  {found.cut_off} translations were ended by the length limit")
+        typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:
-        typer.echo(f"  {found.loops} translations went in circles and were made anew")
+        typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
     typer.echo(f"  written to {directory}")
+
+
+def _counted(number: int) -> str:
+    return "1 translation was" if number == 1 else f"{number} translations were"

@@ -11,7 +11,9 @@ from dragoman.cli.options import Alpha, Beam, Checkpoint, Device, RunDirectory
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
+    from dragoman.cli.explain_text import Wanted
     from dragoman.probe.explain import Explained
+    from dragoman.runs.directory import Run
 
 ENDINGS = (".png", ".svg", ".pdf")
 
@@ -41,7 +43,8 @@ WITHOUT_SENTENCE = (Picture.positions, Picture.curves)
 def explain(
     run: RunDirectory,
     sentence: Annotated[
-        str | None, typer.Argument(help="Source text; the figures positions and curves need none.")
+        str | None,
+        typer.Argument(help="Source text, or the text to read; the figures positions and curves need none."),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="A given translation; without it, the model translates.")
@@ -67,13 +70,25 @@ def explain(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Show what a model looked at: scores and links as text, a picture, or a page to look into."""
+    """Show what a model does with a sentence: probabilities, attention, a picture or a page.
+
+    Translators: the translation with its probabilities and alignment. GPT: the probability of each piece of
+    the text. BERT and ELMo: each piece guessed from the others. T5 and BART: gaps (<mask>) filled.
+    Classifiers: the labels, and what each word contributes.
+    """
     ending = _check(sentence, target, out, html, figure)
+    from dragoman.cli.explain_text import Wanted
     from dragoman.cli.searching import with_changes
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
+    if opened.config.purpose != "translate" and sentence is not None:
+        if target is not None:
+            raise UserError("--target: this run does not translate; leave it out")
+        wanted = Wanted(sentence, figure.value, ending, layer, head, words)
+        _explain_text(opened, wanted, out, html, checkpoint, device)
+        return
     needs_model = figure is not Picture.curves or sentence is not None
     translator = opened.translator(checkpoint, device) if needs_model else None
     explained: Explained | None = None
@@ -96,6 +111,39 @@ def explain(
             signs = "".join(sorted(missing))
             typer.echo(f"warning: no font here has {signs}; an SVG keeps them as text", err=True)
         _write(out, picture)
+
+
+def _explain_text(
+    run: "Run", wanted: "Wanted", out: Path | None, html: Path | None, checkpoint: str, device: str
+) -> None:
+    """The same for a run that does not translate."""
+    from dragoman.cli.explain_text import explained_writing, picture, read, writes
+    from dragoman.probe.explain import draw, with_readable_fonts
+    from dragoman.probe.page import make_reading_page
+    from dragoman.probe.reading import table
+
+    if writes(run):
+        explained = explained_writing(run, wanted.text, checkpoint, device)
+        explained = explained.looking_at(None, None, wanted.head)
+        _print(explained, alternatives=3 if run.config.purpose == "generate" else 0)
+        if html is not None:
+            _write(html, explained.page(run.directory.name).encode())
+        if out is not None:
+            with with_readable_fonts():
+                model = explained.translator.model
+                drawn = draw(wanted.figure, wanted.ending, explained, model, run.metrics, wanted.words)
+            _write(out, drawn)
+        return
+    found, tokenizer = read(run, wanted.text, checkpoint, device)
+    for line in table(found, tokenizer):
+        typer.echo(line)
+    if html is not None:
+        said = "" if found.said is None else str(found.said.value)
+        about = f"{run.directory.name}: {len(found.seen.src)} pieces with marks"
+        _write(html, make_reading_page(wanted.text, said, found.seen, tokenizer, about).encode())
+    if out is not None:
+        with with_readable_fonts():
+            _write(out, picture(found, tokenizer, wanted))
 
 
 def _check(
@@ -122,10 +170,10 @@ def _check(
     return "" if out is None else out.suffix[1:]
 
 
-def _print(explained: "Explained") -> None:
+def _print(explained: "Explained", alternatives: int = 0) -> None:
     """Each target piece with its probability, and where the chosen attention looked most."""
     typer.echo(explained.translation)
-    for line in explained.table():
+    for line in explained.table(alternatives):
         typer.echo(f"  {line}")
 
 

@@ -69,7 +69,7 @@ def attribute(
     def at(share: float) -> tuple[Tensor, Tensor, Tensor]:
         """log p of each piece, and its gradients where the embeddings are multiplied by `share`."""
         scaled = [(part * share).requires_grad_() for part in (source, target)]
-        with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), _in_place_of(embeddings, scaled):
+        with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), in_place_of(embeddings, scaled):
             scores = _diagonal(model, batch)
             of_source, of_target = torch.autograd.grad(scores.sum(), scaled)
         return scores.detach(), of_source, of_target
@@ -106,7 +106,7 @@ def _diagonal(model: EncoderDecoder, batch: PairBatch) -> Float[Tensor, "T"]:
 
 
 @contextmanager
-def _in_place_of(embeddings: Sequence[nn.Module], vectors: Sequence[Tensor]) -> Iterator[None]:
+def in_place_of(embeddings: Sequence[nn.Module], vectors: Sequence[Tensor]) -> Iterator[None]:
     """Inside the `with` block the embeddings give these vectors, whatever they are asked."""
     hooks = [
         module.register_forward_hook(lambda _module, _inputs, _output, given=given: given)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from dragoman.decode.alignment.attention import Look
+from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
@@ -22,8 +23,9 @@ from dragoman.probe.figures.beam import draw_beam
 from dragoman.probe.figures.curves import draw_curves
 from dragoman.probe.figures.positions import draw_positions
 from dragoman.probe.figures.weights import draw_heads, draw_heatmap
+from dragoman.probe.fill import Filler
 from dragoman.probe.heads import importance, weighted_norms
-from dragoman.probe.inside import Inside, Seen, inside_hypothesis, inside_texts
+from dragoman.probe.inside import Inside, Seen, inside_hypothesis, inside_texts, look_inside
 from dragoman.probe.page import make_page
 from dragoman.probe.positions import positions_of
 from dragoman.probe.rollout import rollout
@@ -100,14 +102,24 @@ class Explained:
     def tokenizers(self, words: bool) -> tuple[Tokenizer, Tokenizer] | None:
         return (self.translator.src_tokenizer, self.translator.tgt_tokenizer) if words else None
 
-    def table(self) -> list[str]:
-        """A line for each target piece: its probability, and what was looked at most for it."""
+    def table(self, alternatives: int = 0) -> list[str]:
+        """A line for each target piece: its probability, and what was looked at most for it, or so many
+        pieces that were most probable there."""
         names = [f"{piece}" for piece in self.seen.written]
         width = max(map(len, names))
         lines = [
             f"{name.ljust(width)}  {100 * math.exp(score):6.2f}%"
             for name, score in zip(names, self.seen.token_scores, strict=True)
         ]
+        if alternatives:
+            pieces = self.translator.tgt_tokenizer.pieces
+            for number, options in enumerate(self.seen.alternatives):
+                best = (
+                    f"{pieces([token])[0]} {100 * math.exp(own):.1f}%"
+                    for token, own in options[:alternatives]
+                )
+                lines[number] += f"  best: {', '.join(best)}"
+            return lines
         if self.chosen is None or self.chosen.kind == "encoder":
             return lines
         shown = self.shown()
@@ -153,6 +165,19 @@ def explain_sentence(
         return Explained(translator, source, found, seen, chosen, look.guided_head, look, settings)
     first = next(iter(seen.attentions), None)
     return Explained(translator, source, found, seen, first, None, None, settings)
+
+
+def explain_gaps(filler: Filler, text: str) -> Explained:
+    """A model that has learnt to write what is missing (T5), or a damaged text as a whole (BART)."""
+    translator, source = filler.translator, filler.source(text)
+    if filler.name == "spans" and source == translator.src_tokenizer.encode(text):
+        raise UserError("explain: this model fills gaps; write <mask> where something is missing")
+    settings = replace(translator.search, record=translator.search.groups == 1, shortlist=False)
+    found = tuple(translator.search_ids([source], settings, [Constraints()])[0])
+    tokenizers = (translator.src_tokenizer, translator.tgt_tokenizer)
+    seen = look_inside(translator.model, source, found[0].tokens, tokenizers, translator.device)
+    chosen = next(iter(reversed(seen.of("cross"))), next(iter(seen.attentions), None))
+    return Explained(translator, text, found, seen, chosen, None, None, settings)
 
 
 def draw(

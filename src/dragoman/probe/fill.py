@@ -4,6 +4,7 @@ write what is missing (T5, BART).
     The <mask> sat on the mat.     one gap; <mask> or [MASK], any number of them
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -74,9 +75,22 @@ class Filler:
         """The ids of a text with gaps, as the model has learnt to read them: `<extra_id_0>`, `<extra_id_1>` …
         or `<mask>` in each of them."""
         between = _encoded(self.tokenizer, _GAP.split(text))
-        spans = self.name == "spans"
-        names = [f"<extra_id_{number}>" if spans else MASK for number in range(len(between) - 1)]
-        return _joined(between, [[special_id(self.tokenizer, name)] for name in names])
+        count = len(between) - 1
+        if self.name != "spans":
+            return _joined(between, [[special_id(self.tokenizer, MASK)]] * count)
+        marks = _sentinels(self.tokenizer, count)
+        if len(marks) < count:
+            raise UserError(f"{text!r:.60}: this model has learnt with at most {len(marks)} gaps in a text")
+        return _joined(between, [[mark] for mark in marks])
+
+
+def _sentinels(tokenizer: Tokenizer, count: int) -> list[int]:
+    """The ids of `<extra_id_0>`, `<extra_id_1>` …: as many as there are, and no more than `count`."""
+    found: list[int] = []
+    with contextlib.suppress(UserError, ValueError):  # there is no further one
+        for number in range(count):
+            found.append(special_id(tokenizer, f"<extra_id_{number}>"))
+    return found
 
 
 def _encoded(tokenizer: Tokenizer, parts: Sequence[str]) -> list[list[int]]:
@@ -131,15 +145,15 @@ def _guessed(guesser: Guesser, parts: Sequence[str], count: int) -> list[Filling
 
 def _spans(tokenizer: Tokenizer, parts: Sequence[str], tokens: Sequence[int]) -> tuple[tuple[str, ...], str]:
     """What was written after each sentinel."""
-    sentinels = {special_id(tokenizer, f"<extra_id_{number}>"): number for number in range(len(parts) - 1)}
-    gaps: dict[int, list[int]] = {}
-    now: int | None = None
+    sentinels = {mark: number for number, mark in enumerate(_sentinels(tokenizer, len(parts)))}
+    written: list[list[int]] = [[] for _ in parts]  # the last sentinel ends them
+    now = len(parts) - 1
     for token in tokens:
         if token in sentinels:
             now = sentinels[token]
-        elif now is not None:
-            gaps.setdefault(now, []).append(token)
-    written = [gaps.get(number, []) for number in range(len(parts) - 1)]
+        else:
+            written[now].append(token)
+    written.pop()
     filled = _joined(_encoded(tokenizer, parts), written)
     return tuple(tokenizer.decode(ids).strip() for ids in written), tokenizer.decode(filled)
 

@@ -56,6 +56,24 @@ def make_page(
     return fill(data)
 
 
+def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, about: str) -> str:
+    """The same for a network that only reads: what it guesses at each place, and its attention."""
+    data = {
+        "source": text,
+        "translation": said,
+        "about": about,
+        "written": seen.written,
+        "scores": [_short(score) for score in seen.token_scores],
+        "alternatives": _alternatives(seen, tokenizer),
+        "best": [],
+        "attentions": _attentions(seen, {}),
+        "start": max(0, len(seen.attentions) - 1),
+        "head": -1,
+        "beam": None,
+    }
+    return fill(data)
+
+
 def fill(data: dict[str, Any]) -> str:
     """The page around its data."""
     style = asset("page.css")

@@ -66,9 +66,14 @@ def _refuse_unless_it_translates(run: Run) -> None:
         )
     if run.config.purpose != "translate":
         raise UserError(
-            f"{run.directory}: this run has learnt from text ({run.config.objective.name}), and does not "
-            "translate; a causal one goes on from a prompt with  dragoman generate RUN"
+            f"{run.directory}: this run was trained on text with the objective "
+            f"«{run.config.objective.name}» and does not translate; {_use(run)}"
         )
+
+
+def _use(run: Run) -> str:
+    command = "generate" if run.config.purpose == "generate" else "finetune"
+    return f"use it with  dragoman {command} {quote(str(run.directory))}"
 
 
 def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device) -> None:
@@ -84,8 +89,8 @@ def open_generator(run: Run, which: str = "best", device: str = "auto") -> Gener
     """The model of a run on text, to go on from prompts."""
     if run.config.purpose != "generate":
         raise UserError(
-            f"{run.directory}: its objective.name is {run.config.objective.name}, which does not learn to go "
-            "on from a prompt; causal, prefix and unilm do"
+            f"{run.directory}: this run was trained with the objective «{run.config.objective.name}» and "
+            "cannot generate text; use a run trained with causal, prefix or unilm"
         )
     loaded = load_model(run.directory, chosen := pick_device(device), which)
     model = loaded.model.requires_grad_(False)

@@ -17,6 +17,7 @@ from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
+from dragoman.models.describe import describe
 from dragoman.probe.heads import head_counts
 from dragoman.probe.inside import Inside, look_inside
 from dragoman.runs.directory import Run
@@ -149,7 +150,8 @@ class Subjects:
         config, model = subject.run.config, subject.translator.model
         return {
             "name": name,
-            "model": str(config.model["kind"]),
+            "kind": str(config.model["kind"]),
+            "model": describe(*config.model_config),
             "parameters": sum(each.numel() for each in model.parameters()),
             "languages": [config.data.src_lang, config.data.tgt_lang],
             "generates": subject.generator is not None,

@@ -159,7 +159,7 @@ class Terminal:
         self.console.print(Text(validation_line(update, metrics, better), style=style))
         for sample in samples:
             for name, text in _sample_rows(sample):
-                self.console.print(Text.assemble((f"    {name}  ", "dim"), text), soft_wrap=True)
+                self.console.print(Text.assemble((f"    {name}  ", "dim"), text))  # it breaks between words
 
     def line(self, text: str) -> None:
         self.console.print(Text(text), soft_wrap=True)

@@ -20,10 +20,12 @@ from dragoman.errors import UserError, no_such_file
 from dragoman.learning import learning_of, named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
+from dragoman.models.describe import describe
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
 from dragoman.runs.given import check_given
+from dragoman.runs.other import other_run
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate
@@ -53,22 +55,15 @@ class Plan:
         config, prepared, train = self.config, self.prepared, self.config.train
         learning = learning_of(config)
         kind, model = config.model_config
-        fields = to_dict(model)
-        shape = ", ".join(
-            f"{name.replace('_', ' ')} {fields[name]}"
-            for name in ("num_layers", "model_dim", "num_heads", "ff_dim", "dropout")
-            if name in fields
-        )
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in prepared.dropped.items() if count)
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         pieces = f"{src.size:,} (joint)" if src.config.joint else f"{src.size:,} and {tgt.size:,}"
         times = f"{train.accumulate} × " if train.accumulate > 1 else ""
         ends = {"updates": train.max_updates, "epochs": train.max_epochs, "minutes": train.max_minutes}
-        limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
+        limits = [f"{value:,g} {name}" for name, value in ends.items() if value is not None]
         if train.patience:
             limits.append(f"{train.patience} validations without a better {train.metric}")
         if config.counted:
-            shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in fields.items())
             limits = ["one pass over the data: this model is fitted by counting"]
         read = f"to learn from, {len(prepared.valid):,} to validate on"
         rows = [
@@ -76,8 +71,10 @@ class Plan:
             (_UNITS[learning.learns_from], f"{len(prepared.train):,} {read}"),
             *([("dropped", dropped or "none")] if isinstance(prepared, Prepared) else []),
             ("vocabulary", f"{pieces} {src.kind} pieces"),
-            ("model", f"{kind}: {shape}"),
+            ("model", describe(kind, model)),
+            *([] if config.counted else [("optimizer", _optimizer(config))]),
             *([] if config.counted else [("batch", f"{times}{train.batch_tokens:,} tokens")]),
+            *([] if config.counted else [("best checkpoint", f"by {train.metric} on the validation set")]),
             ("ends after", " or ".join(limits)),
             ("device", str(pick_device(train.device))),
         ]
@@ -93,6 +90,13 @@ class Plan:
             at_most = "at most " if train.patience else "about "
             rows.append(("time", "not known" if seconds is None else at_most + duration(seconds)))
         return [*rows, ("run", str(self.out))]
+
+
+def _optimizer(config: RunConfig) -> str:
+    name = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD"}[config.optim.name]
+    rate = "" if config.optim.rate is None else f", learning rate up to {config.optim.rate:.3g}"
+    warmup = f", warm-up {config.schedule.warmup:,} updates" if config.schedule.warmup else ""
+    return f"{name}{rate}, schedule {config.schedule.name}{warmup}"
 
 
 def make_plan(
@@ -259,12 +263,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _refuse_other_config(run: Run, config: RunConfig) -> None:
     found = differences(run.config, config)
     if found:
-        field, old, new = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise UserError(
-            f"{run.directory}: this run exists with another configuration: {field} is {old!r}, not {new!r}"
-            f"{more}; choose another directory with --out, or change it with  dragoman resume RUN field=value"
-        )
+        raise other_run(run, found)
 
 
 def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:

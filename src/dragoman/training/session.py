@@ -109,7 +109,7 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
     if outcome.exit_status:
         return [
             f"{outcome.reason} after update {outcome.update}; everything is saved",
-            f"go on with:  dragoman resume {directory}",
+            f"continue with:  dragoman resume {directory}",
         ]
     lines = [f"finished at update {outcome.update} after {duration(seconds)}: {outcome.reason}"]
     best = run.best

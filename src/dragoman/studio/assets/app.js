@@ -9,7 +9,13 @@ const VIEWS = [["translate", "Translate"], ["attention", "Attention"], ["beam", 
 const KEYS = [["1 – 6", "the views"], ["/", "the sentence"], ["d", "light or dark"], ["s, p, l", "save SVG, save PNG, copy link"], ["← → ↑ ↓", "move inside a drawing that has the focus"], ["?", "this list"]];
 const at = (id) => document.getElementById(id);
 const loaded = new Map();
-let runs = [], view = null, viewName = "", turn = 0;
+let runs = [], view = null, viewName = "", viewRun = "", turn = 0;
+
+/* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
+function settingsOf(name) {
+  const run = runs.find((each) => each.name === name);
+  return run ? { beam: run.beam, alpha: run.alpha } : {};
+}
 
 /* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
 function settingsOf(name) {
@@ -45,7 +51,7 @@ function drawFrame() {
   }
   at("run").parentElement.hidden = state.view === "compare"; // it has its own two
   at("text-label").textContent = own.generates ? "Prompt" : own.languages[0] || "Source";
-  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${(own.parameters / 1e6).toFixed(1)} M parameters, checkpoint ${state.checkpoint ?? own.checkpoint}`;
+  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
   document.title = `${VIEWS.find(([name]) => name === state.view)?.[1] ?? ""} · dragoman studio`;
 }
 
@@ -63,13 +69,13 @@ async function show() {
   drawFrame();
   at("view").setAttribute("aria-busy", "true");
   try {
-    if (viewName !== state.view) {
+    if (viewName !== state.view || viewRun !== state.run) { // its sliders stand where the run's own settings are
       const module = loaded.get(state.view) ?? await import(`./view-${state.view}.js`);
       loaded.set(state.view, module);
       if (own !== turn) return;
       view?.close?.();
       at("view").replaceChildren();
-      viewName = state.view;
+      [viewName, viewRun] = [state.view, state.run];
       view = module.create(at("view"), runs, wrote);
     }
     if (!state.text.trim() && state.view !== "training") {

@@ -127,12 +127,22 @@ export function create(root) {
     }
   }
 
+  /* The heads that are off, in whatever layer is shown; a click switches one on again. */
+  function chipsOf(data) {
+    const masked = headsOf(state.masked);
+    return Object.entries(masked).flatMap(([module, off]) => {
+      const entry = data.attentions.find((each) => each.module === module);
+      return entry ? off.map((head) => h("button", { type: "button", "data-on": `${module}~${head}`, title: "switch it on again",
+        onclick: () => set({ masked: toldHeads({ ...masked, [module]: off.filter((each) => each !== head) }) }) }, `${entry.kind}, layer ${entry.layer}, head ${head + 1} ×`)) : [];
+    });
+  }
+
   function drawEffect(data) {
     if (!data.effect) { effect.replaceChildren(); return; }
     const { before, after, anew, changed, scores } = data.effect;
     const pieces = data.sides.written.pieces.map((piece, at) => ({ piece, at, fall: (data.scores[at] ?? -99) - (scores[at] ?? -99) }));
     const worst = [...pieces].sort((a, b) => b.fall - a.fall).filter((each) => each.fall > 0.01).slice(0, 6);
-    effect.replaceChildren(card("Without these heads",
+    effect.replaceChildren(card("Without these heads", h("p", { class: "bar" }, chipsOf(data)),
       h("p", {}, "log p of this translation ", h("b", { class: "number" }, fixed(before, 3)), " → ", h("b", { class: "number" }, fixed(after, 3)),
         ` (${after <= before ? "falls" : "rises"} by ${fixed(Math.abs(before - after), 3)})`),
       h("p", {}, changed ? "The model now writes: " : "The model still writes: ", h("b", { id: "anew" }, anew.text || "(nothing)")),

@@ -10,7 +10,7 @@ import { all, matrixOf } from "./weights.js";
 export function create(root, runs) {
   const sides = [0, 1].map(() => ({ name: "", choice: h("div", { class: "bar" }), text: h("p", {}), score: h("p", { class: "soft number" }),
     pieces: h("div", { class: "drawing" }), readout: h("p", { class: "readout" }), map: h("div", { class: "drawing" }) }));
-  const options = runs.flatMap((run) => [[run.name, `${run.name} (${run.model})`],
+  const options = runs.flatMap((run) => [[run.name, `${run.name} (${run.kind})`],
     ...run.checkpoints.filter((name) => name !== run.checkpoint).map((name) => [`${run.name}@${name}`, `${run.name} at ${name}`])]);
   root.append(h("div", { class: "columns" }, sides.map((side) => h("div", {}, card(null, side.choice, side.text, side.score, side.pieces), card("Alignment", side.readout, side.map)))));
 

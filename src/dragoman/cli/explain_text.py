@@ -1,0 +1,110 @@
+"""`dragoman explain` for runs that do not translate: language models, networks that read, classifiers."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dragoman.errors import UserError
+
+if TYPE_CHECKING:
+    from dragoman.probe.explain import Explained
+    from dragoman.probe.reading import Read
+    from dragoman.runs.directory import Run
+    from dragoman.text.tokenizer import Tokenizer
+
+READ_FIGURES = ("alignment", "heads", "integrated")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for."""
+
+    text: str
+    figure: str
+    ending: str
+    """Of the picture; empty for none."""
+    layer: int | None
+    head: int | None
+    words: bool
+
+
+def explained_writing(run: "Run", text: str, checkpoint: str, device: str) -> "Explained":
+    """A model that writes: GPT and UniLM find the text itself probable or not; T5 and BART fill its gaps."""
+    from dragoman.probe.explain import explain_gaps, explain_sentence
+    from dragoman.probe.fill import Filler
+
+    if run.config.purpose == "generate":
+        return explain_sentence(run.generator(checkpoint, device).translator, "", text)
+    return explain_gaps(Filler(run, checkpoint, device), text)
+
+
+def writes(run: "Run") -> bool:
+    """Whether the run's model writes text, rather than only reads it."""
+    if run.config.purpose == "read":
+        return run.config.model_config[1].abilities.writes
+    return run.config.purpose != "predict"
+
+
+def read(run: "Run", text: str, checkpoint: str, device: str) -> tuple["Read", "Tokenizer"]:
+    """A network that reads. A pair of texts has a tab between them."""
+    from dragoman.probe import reading
+
+    if run.config.purpose == "predict":
+        from dragoman.runs.opening import open_predictor
+
+        predictor = open_predictor(run, checkpoint, device)
+        texts = text.split() if predictor.task.kind == "tag" else text.split("\t")
+        needed = {"classify": 1, "pair": 2, "similarity": 2, "span": 2}.get(predictor.task.kind)
+        if needed is not None and len(texts) != needed:
+            raise UserError(
+                f"explain: this run expects {needed} text(s) with a tab between them, found {text!r:.60}"
+            )
+        return reading.read_example(predictor, texts), predictor.tokenizer
+    from dragoman.checkpoint.model import load_network
+    from dragoman.models.heads import TaskNetwork
+    from dragoman.probe.guess import guesser_of
+    from dragoman.runs.device import pick_device
+
+    loaded = load_network(run.directory, pick_device(device), checkpoint)
+    model = loaded.model.requires_grad_(False)
+    assert not isinstance(model, TaskNetwork), "a run with a task predicts"
+    return reading.read_text(guesser_of(model, loaded.tgt_tokenizer), model, text), loaded.tgt_tokenizer
+
+
+def picture(found: "Read", tokenizer: "Tokenizer", wanted: Wanted) -> bytes:
+    import numpy as np
+
+    from dragoman.probe.figures.weights import draw_heads, draw_heatmap
+    from dragoman.probe.reading import attention_of
+    from dragoman.probe.words import View, view
+
+    endings = (wanted.ending,)
+    if wanted.figure not in READ_FIGURES:
+        raise UserError(
+            f"--figure {wanted.figure}: not for a model that only reads; choose {', '.join(READ_FIGURES)}"
+        )
+    if wanted.figure == "integrated":
+        if found.said is None or not found.shares:
+            raise UserError("--figure integrated: only for runs fine-tuned to classify texts or pairs")
+        row = np.array([found.shares])
+        shown = View(
+            row,
+            (str(found.said.value),),
+            found.units,
+            np.zeros(row.shape, dtype=bool),
+            "integrated gradients",
+        )
+        return draw_heatmap(shown, endings, "label", "text", True, "contribution to log p of the label")[
+            wanted.ending
+        ]
+    chosen = attention_of(found, wanted.layer)
+    if wanted.head is not None and wanted.head > len(chosen.weights):
+        raise UserError(f"--head {wanted.head}: this attention has {len(chosen.weights)}, numbered from 1")
+    tokenizers = (tokenizer, tokenizer) if wanted.words else None
+    if wanted.figure == "heads":
+        each = [
+            [view(found.seen, seen, head, None, tokenizers) for head in range(len(seen.weights))]
+            for seen in found.seen.attentions
+        ]
+        return draw_heads(each, endings)[wanted.ending]
+    shown = view(found.seen, chosen, None if wanted.head is None else wanted.head - 1, None, tokenizers)
+    return draw_heatmap(shown, endings, "from", "to")[wanted.ending]

@@ -1,0 +1,27 @@
+"""A model in words: the plan names what it trains."""
+
+import pytest
+
+from dragoman.models.describe import describe
+from dragoman.models.presets import PRESETS, preset
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("transformer-student", "Transformer, 6 + 1 layers, width 256, 4 heads, feed-forward 1,024"),
+        ("lstm", "LSTM with additive attention, 1 + 1 layers, width 256"),
+        ("lstm-no-attention", "LSTM without attention, "),
+        ("gpt-tiny", "GPT, "),
+        ("markov", "counts of n-grams (Markov), order "),
+    ],
+)
+def test_a_preset_in_words(name: str, begins: str) -> None:
+    assert describe(*preset(name)).startswith(begins)
+
+
+def test_every_preset_has_a_name_and_a_size() -> None:
+    for name in PRESETS:
+        kind, config = preset(name)
+        told = describe(kind, config)
+        assert told and "None" not in told and not told.startswith(f"{kind},"), told

@@ -96,5 +96,5 @@ def test_the_same_bytes_again_whatever_the_users_settings() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UserError, match=r"dragoman\[plots\]"):
+    with pytest.raises(UserError, match=r"\[plots\]"):
         draw_lengths(comparison(bootstrap=0))

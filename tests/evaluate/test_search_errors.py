@@ -132,7 +132,7 @@ def test_the_picture_says_in_text_what_it_shows_and_is_the_same_again() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UserError, match=r"dragoman\[plots\]"):
+    with pytest.raises(UserError, match=r"\[plots\]"):
         draw_search_errors(example())
 
 

@@ -1,14 +1,14 @@
-"""Where in a translation the spans of its source belong, given how strongly its words look at the source's.
+"""Where the protected spans of a source belong in its translation, by attention weights between words.
 
     source        Click <b>the red button</b> at {url} .
     its units     Click    the red button     at       .        what the model translated
     translation   Klicken Sie auf den roten Knopf bei .
     placed        Klicken Sie auf <b>den roten Knopf</b> bei {url}.
 
-An element becomes the run of target units whose weight lies more inside its content than outside it: the
-greatest sum of 2p − 1, where p is a unit's share of weight on that content. It is sought inside the element
-around it and apart from its neighbours, so what was nested stays nested. A span that stands alone follows
-the unit that its left neighbour is translated by, or precedes that of the right one if it is glued to it.
+An element becomes the run of target units with the greatest sum of 2p − 1, where p is the share of a unit's
+weight on the content of the element. The run lies inside that of the enclosing element and does not overlap
+its neighbours, so nesting is kept. A span without content follows the translation of its left neighbour or,
+if it is glued to the right one, precedes the translation of that.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,8 @@ _CLOSING = frozenset(".,;:!?)]}»”’…。，！？")
 
 @dataclass(frozen=True)
 class Mark:
-    """A span, where it was cut out, and whether white space was beside it (None: the text's edge was)."""
+    """A span, where it was cut out, and whether there was white space beside it (None: the edge of the
+    text)."""
 
     span: Span
     place: int
@@ -37,7 +38,7 @@ class Mark:
 
 @dataclass
 class _Node:
-    """A span that stands alone, or an element: its marks, the source units inside it, its target gaps."""
+    """A single span or an element: its marks, the source units inside it, its target gaps."""
 
     marks: tuple[int, ...]
     content: tuple[int, int]
@@ -51,8 +52,8 @@ def arrange(
     target: tuple[str, Sequence[Place]],
     weights: np.ndarray,
 ) -> list[tuple[int, int]]:
-    """Every mark with the gap it goes to (gap g is before target unit g), in the order of writing. Source and
-    target are texts with their units; `weights` has a row a target unit, a column a source unit."""
+    """Every mark with its gap (gap g is before target unit g), from left to right. Source and target are
+    texts with their units; `weights` has a row for every target unit and a column for every source unit."""
     _, source_units = source
     of_source, of_target = _are_words(*source), _are_words(*target)
     starts = [start for start, _ in source_units]
@@ -61,7 +62,7 @@ def arrange(
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
     shares = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights / total, axis=1)], axis=1)
     ends_in_mark = all(bool(places) and text[places[-1][0]] in _CLOSING for text, places in (source, target))
-    weights = np.where(of_target[:, None] >= of_source[None], weights, 1e-9 * weights)  # words by words
+    weights = np.where(of_target[:, None] >= of_source[None], weights, 1e-9 * weights)  # words with words
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -69,7 +70,7 @@ def arrange(
         taken = np.zeros(len(weights), dtype=bool)
         for child in sorted(elements, key=lambda e: e.content[0] - e.content[1]):
             inside = shares[:, child.content[1]] - shares[:, child.content[0]]
-            at_least = of_target | ~of_source[slice(*child.content)].any()  # around a word, if it was
+            at_least = of_target | ~of_source[slice(*child.content)].any()  # around a word, as there
             child.interval = _run_of(inside, at_least, node, child, taken)
             taken[slice(*child.interval)] = True
         waiting += elements
@@ -106,8 +107,8 @@ def _tree(marks: Sequence[Mark], places: Sequence[int], count: int) -> _Node:
 def _run_of(
     inside: np.ndarray, at_least: np.ndarray, parent: _Node, child: _Node, taken: np.ndarray
 ) -> tuple[int, int]:
-    """The run of free target units inside the parent with the greatest sum of 2p − 1, or else the one unit
-    with the greatest p. Units that are not among `at_least` add nothing by themselves."""
+    """The run of free target units inside the parent with the greatest sum of 2p − 1, or else the unit with
+    the greatest p. Units outside `at_least` add nothing positive."""
     low, high = parent.interval
     if child.content == parent.content and not taken[low:high].any():
         return low, high
@@ -144,7 +145,7 @@ def _gap(mark: Mark, right: int, weights: np.ndarray, parent: _Node, ends_in_mar
 
 
 def _out_of(gap: int, elements: Sequence[_Node]) -> int:
-    """The nearest edge, if the gap is inside an element that the span was not in."""
+    """The nearest edge, if the gap is inside an element that did not contain the span."""
     for start, end in (element.interval for element in elements):
         if start < gap < end:
             return start if gap - start < end - gap else end
@@ -161,7 +162,7 @@ def _below(node: _Node) -> list[_Node]:
 
 
 def _written(root: _Node) -> list[tuple[int, int]]:
-    """Marks from left to right: each element's first, what is in it, its last."""
+    """Marks from left to right: the opening tag of an element, its content, its closing tag."""
     found: list[tuple[int, int]] = []
     waiting: list[tuple[int, int] | _Node] = [root]
     while waiting:
@@ -185,7 +186,7 @@ def write(
     marks: Sequence[Mark],
     spaced: bool,
 ) -> str:
-    """The translation with every mark in its gap. `spaced` puts white space around all that are no tags."""
+    """The translation with every mark in its gap. `spaced` puts spaces around marks that are not tags."""
     parts: list[str] = []
     at = before = 0
     while at < len(placed):
@@ -204,7 +205,7 @@ def write(
 
 
 def _filled(here: Sequence[Mark], has_left: bool, space: str, right: str, spaced: bool) -> str:
-    """The marks of one gap and the white space between them and beside them."""
+    """The marks of one gap with the white space between and around them."""
     between = [_between(a, b, spaced) for a, b in pairwise(here)]
     separators = [_before(here[0], space, spaced) if has_left else "", *between]
     separators.append(_after(here[-1], space, right, spaced) if right else "")

@@ -3,8 +3,8 @@
     python benchmarks/record_cost.py
 
 Milliseconds of process time for forward passes of one random Transformer on the same batches. «The bare
-kernel» is the same model with `attend` replaced by torch's fused attention and nothing else: no taps could be
-opened, so the difference to «nobody looks» is the price of being able to.
+kernel» is the same model with `run_attention` replaced by torch's fused attention and nothing else: no taps
+could be opened, so the difference to «nobody looks» is the price of being able to.
 """
 
 import argparse
@@ -21,26 +21,20 @@ from dragoman.data.batch import PairBatch, collate
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.presets import preset
-from dragoman.nn.mask import EVERYTHING, Mask
+from dragoman.nn.attention_kernels import AttentionCall
 from dragoman.probe.heads import mask_heads
 from dragoman.probe.record import record
 from dragoman.shapes import Tensor
 
 
-def bare_kernel(
-    _owner: object,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Mask = EVERYTHING,
-    _dropout: float = 0.0,
-    _bias: Tensor | None = None,
-    scaled: bool = True,
-) -> Tensor:
-    assert scaled
+def bare_kernel(call: AttentionCall) -> Tensor:
+    assert call.scaled
+    heads, mask = call.inputs.split(), call.mask
     causal = mask.causal and mask.visible is None
-    dense = None if causal else mask.dense(query.size(2), key.size(2), query.device)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=dense, is_causal=causal)
+    dense = None if causal else mask.dense(heads.query.size(2), heads.key.size(2), heads.query.device)
+    return F.scaled_dot_product_attention(
+        heads.query, heads.key, heads.value, attn_mask=dense, is_causal=causal
+    )
 
 
 def timed(model: EncoderDecoder, batches: list[PairBatch], enter: Callable[[ExitStack], object]) -> float:
@@ -68,7 +62,7 @@ def main() -> None:
     ids = torch.randint(3, 8000, (args.batches, args.sentences, args.length)).tolist()
     batches = [collate([(row, row) for row in batch]) for batch in ids]
     off = {name: [0] for name, _ in model.named_modules() if name.endswith("cross_attention")}
-    attend = "dragoman.nn.attention.attend"
+    attend = "dragoman.nn.attention.run_attention"
     ways: dict[str, Callable[[ExitStack], object]] = {
         "the bare kernel": lambda stack: stack.enter_context(patch(attend, bare_kernel)),
         "nobody looks": lambda _stack: None,

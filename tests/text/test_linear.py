@@ -29,7 +29,7 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
     glossary, masks = load("dragoman.text.glossary"), load("dragoman.serve.masks")
     segment, options = load("dragoman.text.segment"), load("dragoman.text.tokenizer_config")
     terms = glossary.Glossary(
-        [glossary.Entry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
+        [glossary.GlossaryEntry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )
     identify = load("dragoman.text.identify").identify
     segments = segment.segmenter(options.TokenizerConfig()).findall
@@ -77,7 +77,7 @@ def test_a_glossary_is_read_in_steps_like_its_length(load: Load, line: str) -> N
 
     def built(count: int) -> None:
         glossary.Glossary(
-            [glossary.Entry(line.format(number), ("x",)) for number in range(1000, 1000 + count)]
+            [glossary.GlossaryEntry(line.format(number), ("x",)) for number in range(1000, 1000 + count)]
         )
 
     assert steps_of(built, 80) <= MOST_GROWTH * steps_of(built, 40)
@@ -88,7 +88,7 @@ def test_the_longest_term_is_looked_for_once_at_each_place(load: Load) -> None:
     glossary = load("dragoman.text.glossary")
 
     def found(count: int) -> None:
-        terms = glossary.Glossary([glossary.Entry("a " * 100 + "b", ("x",))])
+        terms = glossary.Glossary([glossary.GlossaryEntry("a " * 100 + "b", ("x",))])
         assert terms.matches("a " * count) == []
 
     assert steps_of(found, 800) <= MOST_GROWTH * steps_of(found, 400)

@@ -1,9 +1,9 @@
-"""LayerNorm(x + dropout(y)) with its gradient, one pass each: what is left out is never written down.
+"""LayerNorm(x + dropout(y)) and its gradient, one pass each; the dropout mask is not stored.
 
-    post-norm    LayerNorm(x + dropout(y))                what the next sublayer reads, and the residual
-    pre-norm     x + dropout(y), and LayerNorm of it      the residual, and what the next sublayer reads
+    post-norm    LayerNorm(x + dropout(y))                input of the next sublayer, and the residual
+    pre-norm     x + dropout(y), and LayerNorm of it      the residual, and input of the next sublayer
 
-Which numbers are dropped is a hash of their place and of two seeds, computed again on the way back.
+The mask is a hash of the index and two seeds; the backward pass computes it again.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from torch.autograd.function import once_differentiable
 from dragoman.kernels.sums import add_parts
 from dragoman.shapes import Float, Tensor
 
-_TILE, _WARPS = 4096, 4  # numbers that a program looks at together
+_TILE, _WARPS = 4096, 4  # elements of a tile
 _TILE_BACK, _WARPS_BACK = 2048, 4
-_PROGRAMS = 1024  # of the way back: as many partial sums for weight and bias
+_PROGRAMS = 1024  # of the backward pass: as many partial sums for weight and bias
 
 
 @triton.jit
 def _kept(places, seeds, threshold):
-    """Whether a number stays: 32 bits that are a hash of its place (two multiplications, the second seed
-    between them) against the threshold."""
+    """Whether an element is kept: a 32-bit hash of its index (two multiplications, the second seed between
+    them) against the threshold."""
     first_seed, second_seed = tl.load(seeds), tl.load(seeds + 1)
     bits = places.to(tl.uint32) * 0x9E3779B1 + first_seed.to(tl.uint32)
     bits = (bits ^ (bits >> 16)) * 0x21F0AAAD
@@ -36,7 +36,7 @@ def _kept(places, seeds, threshold):
 
 @triton.jit
 def _joined(x, y, places, inside, seeds, threshold, scale):
-    """x + dropout(y), and which of y stayed."""
+    """x + dropout(y), and the mask."""
     kept = _kept(places, seeds, threshold)
     added = tl.load(y + places, mask=inside, other=0.0).to(tl.float32)
     joined = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
@@ -70,7 +70,7 @@ def _forward(
     if keeps:
         kept_sum = joined.to(total.dtype.element_ty)
         tl.store(total + places, kept_sum, mask=inside)
-        joined = kept_sum.to(tl.float32)  # as the way back will read it
+        joined = kept_sum.to(tl.float32)  # as the backward pass reads it
     mean = tl.sum(joined, axis=1) / dim
     centred = tl.where(inside, joined - mean[:, None], 0.0)
     spread = tl.rsqrt(tl.sum(centred * centred, axis=1) / dim + eps)
@@ -106,8 +106,8 @@ def _backward(
     keeps: tl.constexpr,
     carries: tl.constexpr,
 ):
-    """A program takes `turns` tiles, and adds up what they say about weight and bias. Where the sum was kept,
-    x is that sum; where it `carries` something, that has a gradient of its own."""
+    """A program takes `turns` tiles and sums the gradients of weight and bias. With `keeps`, x is the sum x +
+    dropout(y). With `carries`, that sum has a gradient of its own."""
     dims = tl.arange(0, pad)
     gain = tl.load(weight + dims, mask=dims < dim, other=0.0).to(tl.float32)
     for_weight = tl.zeros((tile, pad), dtype=tl.float32)
@@ -142,8 +142,7 @@ def _backward(
 
 
 class _DropAddNorm(torch.autograd.Function):
-    """With `keeps`, also the sum that is normalised, and y may be of another type than x: the sum is of the
-    type of x, what is normalised of that of y."""
+    """With `keeps`, the sum is returned too, in the type of x; the normalised output has the type of y."""
 
     @staticmethod
     def forward(
@@ -198,7 +197,7 @@ class _DropAddNorm(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         x, y, weight, bias, means, spreads, seeds = ctx.saved_tensors
         whole, carried = grad_outputs[0], grad_outputs[1] if ctx.keeps else None
-        assert whole is not None, "what is normalised is what is read"
+        assert whole is not None, "the normalised output is always used"
         grad, dim = whole.contiguous(), x.size(-1)
         carried = carried if carried is None else carried.contiguous()
         rows, pad = x.numel() // dim, triton.next_power_of_2(dim)
@@ -262,7 +261,7 @@ def drop_add_then_norm(
 
 
 def _drawn_seeds(x: Tensor, rate: float) -> Tensor:
-    """From the device's generator: torch.manual_seed fixes them, and a recorded pass draws new ones whenever
-    it is played."""
+    """From the generator of the device: torch.manual_seed fixes them, and a captured graph draws new ones at
+    every replay."""
     seeds = torch.empty(2, dtype=torch.int32, device=x.device)
     return seeds.random_(0, (1 << 31) - 1) if rate else seeds.zero_()

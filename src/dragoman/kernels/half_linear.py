@@ -1,10 +1,10 @@
-"""Linear layers that learn in half precision from weights that are kept in float32.
+"""Linear layers trained in half precision, with weights in float32.
 
     y = x Wᵀ + b                   dx = dy W      dW = dyᵀ x     db = Σ dy
     y = f(x W₁ᵀ + b₁) W₂ᵀ + b₂     f: relu, or gelu, exact or by tanh
 
-A gradient of a weight is summed in float32 to the end and never rounded; that of a bias comes out of one pass
-over dy, and where an f stood, of the very pass that goes back through it.
+The gradient of a weight is accumulated in float32 and never rounded. That of a bias takes one pass over dy,
+which is the same pass as the gradient of f.
 """
 
 from typing import Any
@@ -22,12 +22,12 @@ _COLUMNS, _ROWS, _WARPS = 64, 32, 4  # of a tile
 _PARTS = 128  # partial sums of a column
 _GELU = {"gelu": "none", "gelu_tanh": "tanh"}  # as torch calls them
 ACTIVATIONS = ("relu", *_GELU)
-"""Those that `half_feedforward` knows."""
+"""The activations of `half_feedforward`."""
 
 
 @triton.jit
 def _slope(z, activation: tl.constexpr):
-    """f'(z). Of a gelu: Φ(z) + z φ(z), or the same of its approximation z (1 + tanh u) / 2 with
+    """f'(z). For gelu Φ(z) + z φ(z), or the derivative of its approximation z (1 + tanh u) / 2 with
     u = √(2/π) (z + 0.044715 z³)."""
     if activation == "relu":
         slope = tl.where(z > 0, 1.0, 0.0)
@@ -47,8 +47,8 @@ def _sum_columns(
     parts, grad, before, rows, turns, width: tl.constexpr, tile: tl.constexpr, columns: tl.constexpr,
     activation: tl.constexpr,
 ):  # fmt: skip
-    """Sums over `turns` tiles of rows; with an activation, of what it lets through where `before` came in (of
-    a relu: went out), which is written back."""
+    """Sums over `turns` tiles of rows. With an activation, `grad` is first multiplied by its derivative at
+    `before` (its input; for relu its output) in place."""
     column = tl.program_id(0) * columns + tl.arange(0, columns)
     total = tl.zeros((tile, columns), dtype=tl.float32)
     for turn in range(turns):
@@ -60,14 +60,14 @@ def _sum_columns(
             value *= _slope(tl.load(before + at, mask=inside, other=0.0).to(tl.float32), activation)
             rounded = value.to(grad.dtype.element_ty)
             tl.store(grad + at, rounded, mask=inside)
-            value = rounded.to(tl.float32)  # what is summed is what all others see
+            value = rounded.to(tl.float32)  # sum what is stored
         total += value
     tl.store(parts + tl.program_id(1) * width + column, tl.sum(total, axis=0), mask=column < width)
 
 
 def _column_sums(grad: Tensor, before: Tensor | None = None, activation: str = "none") -> Tensor:
-    """Σ over the rows in float32. With an activation, the gradient is taken back through it in place first:
-    `before` is what came into it, of a relu what went out."""
+    """Σ over the rows in float32. With an activation, `grad` is first multiplied by its derivative in place;
+    `before` is the input of the activation, for relu its output."""
     rows, width = grad.shape
     turns = triton.cdiv(triton.cdiv(rows, _ROWS), _PARTS)
     count = triton.cdiv(rows, _ROWS * turns)

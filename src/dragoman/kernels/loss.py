@@ -1,6 +1,11 @@
-"""Smoothed cross-entropy of logits, and its gradient in their place: each row is read twice and written once.
+"""Losses from logits, whose gradients replace the logits: cross-entropy and R-Drop.
 
-The second reading finds the row in the cache, so what travels is the least there can be.
+Cross-entropy reads each row twice, the second time from the cache, and writes it once.
+
+R-Drop (`nn/r_drop.py`) reads two rows of logits three times and writes them once. With their
+log-probabilities log p and log q, the gradient of KL(p‖q) + KL(q‖p) by the logits of p is
+
+    p · (log p − log q − KL(p‖q)) + p − q
 """
 
 import torch
@@ -14,7 +19,7 @@ _BLOCK, _WARPS = 8192, 8
 
 @triton.jit
 def read_logits(logits, bias, columns, inside, has_bias: tl.constexpr):
-    """A part of a row in float32; nothing of what is outside is left in a softmax."""
+    """A block of a row in float32; columns outside are −∞."""
     z = tl.load(logits + columns, mask=inside, other=-float("inf")).to(tl.float32)
     if has_bias:
         z += tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
@@ -23,7 +28,7 @@ def read_logits(logits, bias, columns, inside, has_bias: tl.constexpr):
 
 @triton.jit
 def summed_up(logits, bias, size: tl.constexpr, block: tl.constexpr, has_bias: tl.constexpr):
-    """Of a row: the logarithm of the sum of its exponentials, and its own sum."""
+    """Log-sum-exp and sum of a row."""
     highest, mass, total = -float("inf"), 0.0, 0.0
     for start in range(0, size, block):
         columns = start + tl.arange(0, block)
@@ -55,7 +60,7 @@ def _cross_entropy(
     logits += row * width
     expected = tl.load(target + row)
     counted = expected != ignore_id
-    chosen = tl.load(logits + expected).to(tl.float32)  # before anything is written over it
+    chosen = tl.load(logits + expected).to(tl.float32)  # before the row is overwritten
     if has_bias:
         chosen += tl.load(bias + expected).to(tl.float32)
     lse, total = summed_up(logits, bias, size, block, has_bias)
@@ -75,7 +80,7 @@ def _cross_entropy(
 
 
 def block_of(size: int) -> int:
-    """Logits of a row that are looked at together."""
+    """The number of logits in a block."""
     return min(_BLOCK, triton.next_power_of_2(size))
 
 
@@ -88,9 +93,8 @@ def smoothed_cross_entropy(
     sloped: bool,
     size: int,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Summed loss and negative log-likelihood; where `sloped`, the logits become the gradient of the loss by
-    them. Rows whose target is `ignore_id` count for nothing, and so do columns from `size` on, which only
-    fill the rows up."""
+    """Summed loss and negative log-likelihood. If `sloped`, the gradient of the loss overwrites the logits.
+    Rows whose target is `ignore_id` are ignored, and so are columns from `size` on, which are padding."""
     width = logits.size(1)
     sizes = {"size": size, "width": width, "block": block_of(width)}
     return sums_of_rows(_cross_entropy, (logits,), bias, target, (ignore_id, smoothing), sizes, sloped)
@@ -105,8 +109,7 @@ def sums_of_rows(
     sizes: dict[str, int],
     sloped: bool,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Run a kernel that has a program for every target, and add up the losses and likelihoods that those
-    write down."""
+    """Run a kernel with one program for every target, and sum its losses and likelihoods."""
     loss = torch.empty(2, len(target), dtype=torch.float32, device=target.device)
     kernel[(len(target),)](
         *logits,
@@ -126,7 +129,7 @@ def sums_of_rows(
 
 @triton.jit
 def _log_probabilities(first, second, bias, lse_p, lse_q, columns, inside, has_bias: tl.constexpr):
-    """A part of log p and of log q, and how far they are apart."""
+    """A block of log p, of log q, and of their difference."""
     log_p = read_logits(first, bias, columns, inside, has_bias) - lse_p
     log_q = read_logits(second, bias, columns, inside, has_bias) - lse_q
     return log_p, log_q, tl.where(inside, log_p - log_q, 0.0)
@@ -196,8 +199,8 @@ def r_drop_sums(
     weight: float,
     sloped: bool,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Summed loss of two passes and their mean negative log-likelihood; where `sloped`, the logits become the
-    gradient of the loss by them. Rows whose target is `ignore_id` count for nothing."""
+    """Summed loss of two passes and their mean negative log-likelihood. If `sloped`, the gradient of the loss
+    overwrites the logits. Rows whose target is `ignore_id` are ignored."""
     size = logits.size(2)
     numbers, sizes = (ignore_id, smoothing, weight), {"size": size, "block": block_of(size)}
     return sums_of_rows(_r_drop, (logits[0], logits[1]), bias, target, numbers, sizes, sloped)

@@ -1,8 +1,8 @@
-"""Attention inside sequences that lie one after another, without padding: a program a sequence and head.
+"""Attention inside the sequences of a packed batch: one program for every sequence and head.
 
-All keys of a sequence are looked at together, so the way back needs neither the sums of the softmax nor what
-was read: it computes them again, and writes the gradients of queries, keys and values once each. Sequences
-are short (`LONGEST_SEQUENCE`); batches of like lengths waste little of a tile.
+A program holds all keys of a sequence, so the backward pass recomputes the softmax and writes the gradients
+of queries, keys and values once each. Sequences are short (`LONGEST_SEQUENCE`). Batches of similar lengths
+waste little of a tile.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from dragoman.kernels import tile_size
 from dragoman.shapes import Float, Int, Tensor
 
 _SMALLEST_TILE = 16  # of a matrix product
-_WARPS = {16: 1, 32: 1, 64: 4, 128: 8, 256: 8}  # by the keys that are looked at together
-_WHOLE, _ROWS = 128, 32  # as many queries are taken at once as there are keys; with more keys, so many
+_WARPS = {16: 1, 32: 1, 64: 4, 128: 8, 256: 8}  # by the number of keys in a tile
+_WHOLE, _ROWS = 128, 32  # up to _WHOLE keys, all queries at once; with more keys, _ROWS at a time
 
 
 @triton.jit
 def _tile(
     tensor, stride, first, count, column, start, rows: tl.constexpr, dim: tl.constexpr, pad: tl.constexpr
 ):
-    """Where the vectors of one sequence and head are from place `start` on, and which of them there are."""
+    """Addresses and mask of the vectors of one sequence and head from position `start` on."""
     row, dims = start + tl.arange(0, rows), tl.arange(0, pad)
     at = tensor + (first + row).to(tl.int64)[:, None] * stride + column + dims[None, :]
     return at, (row < count)[:, None] & (dims < dim)[None, :]
@@ -57,7 +57,7 @@ def _store(
 
 @triton.jit
 def _spans(asked_starts, memory_starts, sequence):
-    """Where the queries of a sequence begin and how many there are; the same of what they look at."""
+    """Start and number of the queries of a sequence, and of its memory."""
     first, there = tl.load(asked_starts + sequence), tl.load(memory_starts + sequence)
     count = tl.load(asked_starts + sequence + 1) - first
     known = tl.load(memory_starts + sequence + 1) - there
@@ -76,7 +76,7 @@ def _weights(
     scores = tl.where(seen, scores, -float("inf"))
     highest = tl.max(scores, axis=1)
     weights = tl.exp(scores - tl.where(highest > -float("inf"), highest, 0.0)[:, None])
-    total = tl.sum(weights, axis=1)  # 0 where there is nothing to look at
+    total = tl.sum(weights, axis=1)  # 0 if nothing is visible
     return weights / tl.where(total > 0, total, 1.0)[:, None]
 
 
@@ -246,7 +246,7 @@ def attend_inside(
     scale: float,
     causal: bool,
 ) -> Float[Tensor, "1 N HW"]:
-    """Self-attention, where `asked` holds queries, keys and values side by side and there is no `memory`; or
-    queries that ask a memory of keys and values. `starts` are where the sequences begin, and where the last
-    one ends; `heads` are their number, d_k and d_v."""
+    """Self-attention if `memory` is None: `asked` then holds queries, keys and values side by side. Otherwise
+    cross-attention to a memory of keys and values. `starts` are the starts of the sequences and the end of
+    the last one; `heads` are their number, d_k and d_v."""
     return _Attend.apply(asked, memory, *starts, longest, heads, scale, causal)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""One query a row against keys and values that lie in slots (see `models/slots.py`)."""
+"""Embedding and attention of a search step over slots (`models/slots.py`)."""
 
 import torch
 import triton
@@ -6,7 +6,7 @@ import triton.language as tl
 
 from dragoman.shapes import Float, Int, Tensor
 
-_BLOCK = 32  # positions that are looked at together
+_BLOCK = 32  # positions in a block
 
 
 @triton.jit
@@ -39,7 +39,7 @@ def _attend(
     seen = tl.load(count + sentence)  # positions before this one, or of the memory
     most, total = -float("inf"), 0.0
     mixed = tl.zeros([value_pad], tl.float32)
-    if own:  # the row's own position: its key and value come with the query, and go into their slot
+    if own:  # the current position: its key and value come with the query and are stored in their slot
         beside = query + row * query_stride + heads * key_dim
         key = tl.load(beside + at_key, mask=inside, other=0.0)
         value = tl.load(beside + at_value, mask=value_inside, other=0.0)
@@ -83,7 +83,7 @@ def attend_past(
     value_dim: int,
     scale: float,
 ) -> Float[Tensor, "N G"]:
-    """Every row's key and value go into its slot, and it looks at the slots of its ancestors."""
+    """Store the key and value of every row in its slot, and attend to the slots of its ancestors."""
     beams, room = past.size(2), past.size(1)
     return _run(
         query_key_value, past, ancestors, position, beams, room, heads, key_dim, value_dim, scale, True
@@ -100,7 +100,7 @@ def attend_memory(
     value_dim: int,
     scale: float,
 ) -> Float[Tensor, "N G"]:
-    """Every row looks at the memory of its sentence, as far as that has tokens."""
+    """Every row attends to the memory of its sentence, without padding."""
     return _run(
         query, memory, lengths, lengths, beams, memory.size(1), heads, key_dim, value_dim, scale, False
     )
@@ -172,7 +172,7 @@ def embed(
     scale: float,
     pad_id: int,
 ) -> Float[Tensor, "B K D"]:
-    """The vector of every word times `scale`, and what is added at its position."""
+    """The embedding of every piece times `scale`, plus its position."""
     dim = table.size(1)
     out = torch.empty(*last.shape, dim, dtype=table.dtype, device=table.device)
     _embed[(last.numel(),)](

@@ -1,4 +1,4 @@
-"""The second half of a sum over many rows: partial sums, added up in an order that never changes."""
+"""Adds partial sums in a fixed order: the second stage of a deterministic sum over rows."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Every model by its name. A new model is its own file, a line here, a preset and a test entry."""
+"""All models by name. To add one: its file, a line here, a preset and a test entry."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def config_class(kind: str) -> type:
 
 
 def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
-    """A fresh model: its weights are random, its tables empty."""
+    """A new model with random weights and empty tables."""
     model = build_network(kind, config, vocab)
     if not isinstance(model, EncoderDecoder):
         raise UserError(f"model.kind: {kind} reads and does not write; choose one of {', '.join(MODELS)}")
@@ -52,7 +52,7 @@ def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
 
 
 def build_network(kind: str, config: object, vocab: Vocab) -> Network:
-    """The same, also of those that only read."""
+    """The same, also for models that only read."""
     expected = config_class(kind)
     if not isinstance(config, expected):
         raise TypeError(f"model {kind} takes a {expected.__name__}, not a {type(config).__name__}")

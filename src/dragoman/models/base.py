@@ -1,13 +1,13 @@
-"""The contract that every sequence-to-sequence model keeps, and the memory that joins its halves.
+"""The contract of every sequence-to-sequence model, and the memory between its halves.
 
     encode(src_ids, src_mask) -> Memory                read the source
     decode(tgt_in, memory)    -> hidden  B T D         all target positions at once (teacher forcing)
     start(memory)             -> State                 before the first target position
     step(last_ids, state)     -> hidden  N D, State    one further position for every row
-    project(hidden)           -> logits  ... V         apart, so that a loss can go in chunks
+    project(hidden)           -> logits  ... V         separate, so that a loss can work in chunks
 
-Training, search, scoring and looking inside use these five and never ask which model it is. `step` after
-`step` gives what `decode` gives at once; a test holds every model to it.
+Training, search, scoring and probes use these five and never ask which model it is. A sequence of `step`s
+gives the same as one `decode`; tests compare them for every model.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from dragoman.nn.state import State
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Tying = bool | Literal["inputs"]
-"""Which embeddings are one matrix: none, all with the projection, or source and target alone."""
+"""Which embeddings share a matrix: none, all with the projection, or only source and target."""
 
 _MOST_PIECES = 1 << 26
 
 
 @dataclass(frozen=True)
 class Vocab:
-    """What a model has to know of its tokenizers: sizes and the ids of the control pieces."""
+    """What a model knows of its tokenizers: sizes and the ids of control pieces."""
 
     src_size: int
     tgt_size: int
@@ -56,18 +56,18 @@ class Vocab:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder read: one vector a source position, and which positions hold tokens."""
+    """The output of an encoder: one vector a source position, and which positions are tokens."""
 
     hidden: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
     ended: Float[Tensor, "B D"] | None = None
-    """Where a recurrent encoder ended, if it is one."""
+    """The final state of a recurrent encoder."""
     values: Float[Tensor, "B S D"] | None = None
-    """What an attention should sum, where that is not what it compares: ConvS2S."""
+    """Attention values, where they differ from the keys (ConvS2S)."""
 
     @property
     def summary(self) -> Float[Tensor, "B D"]:
-        """One vector for the whole sentence: the encoder's own, or the mean of its positions."""
+        """One vector for the whole sentence: the final state, or the mean over positions."""
         if self.ended is not None:
             return self.ended
         total = self.hidden.masked_fill(~self.mask[:, :, None], 0.0).sum(dim=1)
@@ -86,7 +86,7 @@ class Decoder(Protocol):
 
 @runtime_checkable
 class LayeredEncoder(Protocol):
-    """An encoder that can show what is between its embeddings and its memory."""
+    """An encoder that can return the output of every layer."""
 
     def read_layers(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
@@ -95,7 +95,7 @@ class LayeredEncoder(Protocol):
 
 @runtime_checkable
 class Reader(Protocol):
-    """A network that has a vector for every piece it reads: what a head, an embedding or a probe asks."""
+    """A network with a vector for every piece that it reads, for heads, embeddings and probes."""
 
     def read(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
@@ -104,7 +104,7 @@ class Reader(Protocol):
     def read_layers(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T D"]]:
-        """The vectors of every layer, from the embeddings to the last; the last is what `read` gives."""
+        """The vectors of every layer, from the embeddings on; the last is the result of `read`."""
         ...
 
 
@@ -113,9 +113,9 @@ NOTHING_MORE = Abilities()
 
 
 class EncoderDecoder(nn.Module):
-    """Any encoder with any decoder: they meet in `Memory` alone.
+    """Any encoder with any decoder; `Memory` is all they share.
 
-    Without a projection, what the decoder gives are the scores over the vocabulary themselves.
+    Without a projection, the decoder itself gives scores over the vocabulary.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class EncoderDecoder(nn.Module):
     def project_among(
         self, pieces: Int[Tensor, "C"]
     ) -> Callable[[Float[Tensor, "N D"]], Float[Tensor, "N C"]]:
-        """`project` for some pieces alone, as a function that may be called for many steps."""
+        """`project` for some pieces alone, as a function for many steps."""
         if self.projection is None:
             return lambda hidden: hidden[..., pieces]
         return self.projection.among(pieces)
@@ -158,7 +158,7 @@ class EncoderDecoder(nn.Module):
     def read(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        """As a `Reader`: the memory of a source, or what a decoder has that reads the source itself."""
+        """As a `Reader`: the memory of a source, or the vectors of a decoder that reads the source itself."""
         return self.read_layers(ids, mask, segments)[-1]
 
     def read_layers(
@@ -167,7 +167,7 @@ class EncoderDecoder(nn.Module):
         mask: Bool[Tensor, "B T"],
         segments: Int[Tensor, "B T"],  # noqa: ARG002 (texts are told apart by the marks between them)
     ) -> list[Float[Tensor, "B T D"]]:
-        """Where an encoder does not show its layers, only what comes out of it."""
+        """If an encoder cannot return its layers, only its output."""
         if self.abilities.reads_in_decoder:
             return cast(Any, self.decoder).read_memory(self.encode(ids, mask))
         if isinstance(self.encoder, LayeredEncoder):
@@ -184,17 +184,17 @@ class EncoderDecoder(nn.Module):
     def forward(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        """Teacher forcing from end to end; the projection is left to the loss."""
+        """Teacher forcing from end to end, without the projection."""
         return self.decode(tgt_in, self.encode(src_ids, src_mask))
 
 
 def source_attentions(model: nn.Module) -> dict[str, nn.Module]:
-    """The attentions of a model to its source by their names, from the first layer to the last."""
+    """The attentions of a model to its source by name, from the first layer to the last."""
     return {name: m for name, m in model.named_modules() if getattr(m, "looks_at_memory", False)}
 
 
 class HalfConfig(Protocol):
-    """What every half of a model has to say about its embedding."""
+    """What the configuration of an encoder or decoder says about its embedding."""
 
     @property
     def model_dim(self) -> int: ...
@@ -209,7 +209,7 @@ class HalfConfig(Protocol):
 
 
 def joined_abilities(encoder: HalfConfig, decoder: HalfConfig) -> Abilities:
-    """Of an encoder and a decoder together: what the decoder can, and packing where both can."""
+    """Of an encoder with a decoder: those of the decoder, and packing if both support it."""
     packs = encoder.abilities.packs and decoder.abilities.packs
     return replace(decoder.abilities, packs=packs)
 
@@ -221,11 +221,12 @@ def join(
     decoder: Callable[[Any, TokenEmbedding, int], Decoder],
     decoder_config: HalfConfig,
 ) -> EncoderDecoder:
-    """An encoder and a decoder with their embeddings and the output projection. Tied, one matrix serves
-    target and projection and, with a joint vocabulary and one width, the source too (Press & Wolf 2017);
-    with `inputs` the projection has a matrix of its own. Where the projection divides by √D instead of the
-    embedding multiplying with it, embeddings begin with unit variance, as T5's do: what the layers add would
-    drown them."""
+    """An encoder and a decoder with their embeddings and the output projection. If tied, target embedding and
+    projection share a matrix, and with a joint vocabulary and equal widths the source embedding too (Press &
+    Wolf 2017). With `inputs` the projection has its own. If the projection divides by √D and embeddings are
+    not scaled, embeddings begin with unit variance, as in T5: smaller ones would vanish beside the layers'
+    output.
+    """
     here, there = encoder_config, decoder_config
     src = TokenEmbedding(vocab.src_size, here.model_dim, vocab.pad_id, here.scale_embeddings)
     tgt = TokenEmbedding(vocab.tgt_size, there.model_dim, vocab.pad_id, there.scale_embeddings)

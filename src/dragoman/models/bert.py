@@ -1,10 +1,10 @@
-"""BERT (Devlin et al. 2019): an encoder and nothing else, which sees both sides of every piece.
+"""BERT (Devlin et al. 2019): an encoder alone, which sees both sides of every piece.
 
     ids ─ embed ─ + learnt positions ─ + segment ─ norm ─ [ self-attention ─ feed-forward ]×L ─▶ hidden
     hidden ─ linear ─ gelu ─ norm ─ embeddingᵀ ─▶ which piece was there        (masked language model)
     hidden of the first piece ─ linear ─ tanh ─ linear ─▶ does the second text follow     (next sentence)
 
-It reads and does not write, so its contract is its own: `read`, `project`, `pool` and `follows`.
+It reads and does not write, so it has another contract: `read`, `project`, `pool` and `follows`.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ class Bert(nn.Module):
     def packed(
         self, ids: Int[Tensor, "1 N"], packing: Packing, segments: Int[Tensor, "1 N"]
     ) -> Float[Tensor, "1 N D"]:
-        """`read` for texts that lie one after another."""
+        """`read` for packed texts."""
         x = self._begun(self.positions.packed(self.embedding(ids), packing), segments)
         return read_through(self.layers, x, packed(packing, packing), UNRELATED, nn.Identity())
 
@@ -98,14 +98,14 @@ class Bert(nn.Module):
         return self.transform_norm(self.activation(self.transform(hidden)))
 
     def project(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
-        """Scores for the pieces that may have been there."""
+        """Logits of the masked pieces."""
         return self.projection(self.before_projection(hidden))
 
     def pool(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """One vector for the whole, from the first piece."""
+        """One vector for the sequence, from the first piece."""
         return torch.tanh(self.pooler(hidden[:, 0]))
 
     def follows(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B 2"]:
-        """Scores that the second text follows the first, and that it does not."""
+        """Logits of next-sentence prediction: the second text follows the first, or does not."""
         pooled = F.dropout(self.pool(hidden), self.dropout, self.training)
         return self.next_sentence(pooled)

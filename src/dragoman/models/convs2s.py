@@ -11,13 +11,12 @@
 
 `in` and `out` are linear maps between the width of embeddings and memory (`model_dim`) and that of the
 convolutions (`conv_dim`). `nn/convolution.py` draws the block. With `dilation_base` b the inputs of layer l
-stand b^l apart, so that what a layer sees grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
+are b^l apart, so the receptive field grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
 
-The encoder's gradient is divided by the number of attentions, that of the source embedding inside the values
-is not (section 3.4): in training only, so that attributions see the true one. Weights begin as in section
-3.5, but for token embeddings (standard deviation 1/√D, as in every model here, not 0.1). Sums that the paper
-writes plainly, d, z + e and h + c, are not scaled. What the paper has and this does not: weight
-normalisation, and widths that change from layer to layer.
+In training the gradient of the encoder is divided by the number of attentions; that of the source embedding
+inside the values is not (section 3.4). Weights are initialised as in section 3.5, except token embeddings,
+whose standard deviation is 1/√D as in every model here, not 0.1. The sums d, z + e and h + c are not scaled,
+as in the paper. Not implemented: weight normalisation, and widths that change from layer to layer.
 """
 
 from collections.abc import Sequence
@@ -88,7 +87,7 @@ class ConvS2SConfig:
         return Abilities(max_length=self.max_positions)
 
     def dilations(self, num_layers: int) -> list[int]:
-        """How far apart the inputs of each layer stand."""
+        """The dilation of each layer."""
         return [self.dilation_base ** (layer % self.dilation_cycle) for layer in range(num_layers)]
 
 
@@ -157,7 +156,7 @@ class ConvDecoderLayer(nn.Module):
     def _look(
         self, h: Float[Tensor, "N T C"], embedded: Float[Tensor, "N T D"], memory: PreparedMemory
     ) -> Float[Tensor, "N T C"]:
-        # The beams of a sentence ask its one memory as if they were so many positions: B K·T D, not N T D.
+        # The beams of a sentence are queries to its one memory: B K·T D, not N T D.
         query = (self.query(h) + embedded).reshape(len(memory.visible), -1, embedded.size(-1))
         return h + self.context(self.attention(query, memory)).reshape(h.shape)
 

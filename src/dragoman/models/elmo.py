@@ -1,4 +1,4 @@
-"""ELMo (Peters et al. 2018): two language models over the same words, one from either side.
+"""ELMo (Peters et al. 2018): two language models over the same text, one in each direction.
 
     ids ─ characters ─ convolutions, highway, projection ─▶ x                       (`nn/characters.py`)
     x ─ lstm ─┬─ lstm ─ + ─▶ forward: what comes next         ┐ embedding and softmax are shared,
@@ -31,7 +31,7 @@ from dragoman.nn.init import embedding_weight, recurrent_weights
 from dragoman.nn.mask import lengths
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-# On a CPU torch has no quicker kernel for these layers, and says so; nothing can be done about it.
+# torch warns that it has no faster CPU kernel for these layers; the warning is of no use here.
 warnings.filterwarnings("ignore", message="LSTM with projections is not supported with oneDNN")
 
 

@@ -2,14 +2,13 @@
 
     source, target ─ embed ─ + learnt positions ─ [ masked self-attention ─ feed-forward ]×L ─▶ hidden
 
-GPT has its norms after each sublayer, GPT-2 before, and one more at the end. There is no encoder to speak of:
-the source is the beginning of the same sequence, so the model reads it as it reads its own words.
+GPT has its norms after each sublayer, GPT-2 before each and one more at the end. There is no encoder: the
+source is the beginning of the same sequence.
 
-    training    x₁ … x_S y₁ … y_T      one pass over both; what is asked for are the places of y
+    training    x₁ … x_S y₁ … y_T      one pass over both; the outputs at y are used
     search      start: the keys and values of x₁ … x_S, once; step: those of one more y
 
-A language model is asked with a source of the one piece that stands before the text: `</s>`, the end of
-nothing.
+For a language model the source is one piece, `</s>`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +68,7 @@ def gpt(config: GptConfig, vocab: Vocab) -> EncoderDecoder:
 
 
 class GptReader(nn.Module):
-    """Hands the vectors of the source over as they are; the decoder reads them."""
+    """Embeds the source; the decoder reads it."""
 
     def __init__(self, config: object, embedding: TokenEmbedding) -> None:  # noqa: ARG002
         super().__init__()
@@ -100,7 +99,7 @@ class GptDecoder(nn.Module):
         return read_through(self.layers, x, mask, UNRELATED, self.final_norm)[:, src:]  # B T D
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
-        """Every layer's vectors of a source with nothing after it."""
+        """The vectors of every layer for a source without a target."""
         x, mask = self._placed(memory.hidden, positions_of_tokens(memory, 0)), _looking_back(memory.mask, 0)
         return all_layers(self.layers, x, mask, UNRELATED, self.final_norm)
 
@@ -116,7 +115,7 @@ class GptDecoder(nn.Module):
     def _placed(
         self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"] | None
     ) -> Float[Tensor, "B T D"]:
-        """With places of its own, or from 0 on."""
+        """Add the given positions, or positions from 0 on."""
         x = self.positions(x) if places is None else self.positions.at(x, places)
         return F.dropout(x, self.dropout, self.training)
 
@@ -124,11 +123,11 @@ class GptDecoder(nn.Module):
 @dataclass(frozen=True)
 class GptState:
     pasts: tuple[KeyValueCache, ...]
-    """Of each layer: the source's keys and values, padding and all, and then the target's."""
+    """Of each layer: keys and values of the padded source, then of the target."""
     sources: Int[Tensor, "B"]
     """Lengths of the sources."""
     source_mask: Bool[Tensor, "B S"] | None
-    """None where nothing is padded."""
+    """None if nothing is padded."""
     beams: int
     position: int
 
@@ -136,7 +135,7 @@ class GptState:
     def after(
         cls, layers: Iterable[EncoderLayer], x: Float[Tensor, "B S D"], mask: Mask, memory: Memory
     ) -> "GptState":
-        """After the source, which goes through all layers at once under its own mask."""
+        """The state after the source, which is read at once under its own mask."""
         pasts = []
         for layer in layers:
             begun = layer.self_attention.start(len(x), like=x)
@@ -147,11 +146,11 @@ class GptState:
 
     @property
     def places(self) -> Int[Tensor, "N 1"]:
-        """Of the next piece: after the source, without its padding."""
+        """The position of the next piece: after the source without its padding."""
         return (self.sources + self.position).repeat_interleave(self.beams)[:, None]
 
     def mask(self, pieces: int = 1) -> Mask:
-        """What the next piece sees, or so many: what stands before, but for the padding of the source."""
+        """What the next pieces see: everything before them but the padding of the source."""
         causal = pieces > 1
         if self.source_mask is None:
             return CAUSAL if causal else EVERYTHING
@@ -178,7 +177,7 @@ def step_through(
     pasts: tuple[KeyValueCache, ...],
     mask: Mask,
 ) -> tuple[Float[Tensor, "N Q D"], tuple[KeyValueCache, ...]]:
-    """Further positions through all layers, and their caches with them."""
+    """Further positions through all layers, and the longer caches."""
     longer = []
     for layer, past in zip(layers, pasts, strict=True):
         x, grown = layer.step(x, past, mask, UNRELATED)
@@ -187,7 +186,7 @@ def step_through(
 
 
 def positions_of_tokens(memory: Memory, width: int) -> Int[Tensor, "B J"]:
-    """The source from 0 on, and `width` places of the target where the source of its own row ends."""
+    """Positions of the source from 0 on, and `width` positions of the target after the source of its row."""
     places = torch.arange(memory.mask.size(1) + width, device=memory.mask.device)
     source, target = places[: memory.mask.size(1)], places[:width]
     rows = len(memory.mask)
@@ -195,12 +194,12 @@ def positions_of_tokens(memory: Memory, width: int) -> Int[Tensor, "B J"]:
 
 
 def _unpadded(source_mask: Bool[Tensor, "B S"]) -> bool:
-    """Every source has its `</s>`: one piece wide, none is padded."""
+    """Every source has its `</s>`, so sources of one piece have no padding."""
     return source_mask.size(1) == 1
 
 
 def _looking_back(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
-    """Every position sees those before it, but for the padding between source and target."""
+    """Every position sees those before it but the padding between source and target."""
     if _unpadded(source_mask):
         return CAUSAL
     return replace(padding(F.pad(source_mask, (0, width), value=True)), causal=True)

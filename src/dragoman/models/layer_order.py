@@ -1,11 +1,11 @@
-"""The parameters of any network from the bottom to the top: embeddings, layer by layer, head.
+"""The parameters of a network in the order of its layers: embeddings, layers, head.
 
     embeddings      tokens, places, segments, and the norm on them
-    layers          of an encoder, then of a decoder, each with its number: whatever lies in a list `layers`
-    head            what stands after the last layer: final norm, readout, projection, pooler, a task's head
+    layers          of an encoder, then of a decoder: the modules of every list called `layers`
+    head            everything after the last layer: final norm, readout, projection, pooler, task head
 
-A matrix that embeds and projects is an embedding. What has no parameters is left out, so the top is never
-empty. Freezing, rates by layer and gradual unfreezing all go by this order.
+A matrix shared by embedding and projection is an embedding. Stages without parameters are left out, so the
+top is never empty. Freezing, learning rates by layer and gradual unfreezing follow this order.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What BERT, GPT, UniLM and ViT have in common: layers whose heads share the width, and learnt places."""
+"""The layers of BERT, GPT, UniLM and ViT: equal heads, learnt positions."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class StackConfig:
 
 
 def stack(config: StackConfig, norm: NormPlace) -> nn.ModuleList:
-    """Of `EncoderLayer`s."""
+    """A list of `EncoderLayer`s."""
     return nn.ModuleList(_layer(config, norm) for _ in range(config.num_layers))
 
 

@@ -1,4 +1,4 @@
-"""Counting models: from the n-gram to attention, without a single gradient.
+"""Counting models: from n-grams to attention, without gradients.
 
 A pair is read as one sequence, and the target pieces are predicted:
 
@@ -32,7 +32,7 @@ Where all are hidden, the position of the last word itself is visible, and its v
     keys     stacked masks, one for each earlier word      query × keys ─▶ scores: 0 visible, −∞ hidden
     values   the votes                                     softmax(scores) × values ─▶ the prediction
 
-While a tap is open it is computed in this way, by `weigh`; otherwise by look-up. A test holds them equal.
+While a tap is open it is computed in this way, by `weigh`; otherwise by look-up. Tests compare the two.
 """
 
 from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def markov(config: MarkovConfig, vocab: Vocab) -> "Markov":
 
 
 class Markov(EncoderDecoder):
-    """What its decoder gives are log-probabilities already, so there is no projection."""
+    """Its decoder gives log-probabilities, so there is no projection."""
 
     decoder: "MarkovDecoder"
 
@@ -94,12 +94,12 @@ class Markov(EncoderDecoder):
         super().__init__(vocab, MarkovEncoder(), MarkovDecoder(config, vocab), None, config.abilities)
 
     def count(self, batches: Iterable[PairBatch]) -> None:
-        """Fit the tables. The batches are gone through once for every table."""
+        """Fit the tables. The batches are read once for every table."""
         self.decoder.count(batches)
 
 
 class MarkovEncoder(nn.Module):
-    """Nothing is computed: the memory is the ids themselves."""
+    """The memory is the ids themselves."""
 
     like: Tensor
 

@@ -1,12 +1,12 @@
-"""Any encoder with any decoder: they meet in `Memory` alone, and may have different widths.
+"""Any encoder with any decoder. They may have different widths.
 
     model:
       kind: mixed
       encoder: {preset: transformer-tiny}
       decoder: {kind: rnn, model_dim: 256, attention: general, wiring: luong}
 
-Of the encoder's section all that is about a decoder has no effect, and the other way round; the output bias
-is the decoder's. One matrix serves both embeddings only where both sections tie and have the same width.
+Fields of the encoder's section that are about decoders have no effect, and the other way round. The output
+bias is the decoder's. Embeddings share a matrix only if both sections tie and have the same width.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ HALVES: dict[str, tuple[type, MakeEncoder, MakeDecoder]] = {
 
 @dataclass(frozen=True)
 class MixedConfig:
-    """Each half as a section of its own, with a kind or a preset; written out in full once it is checked."""
+    """A section for each half, with a kind or a preset; completed with all fields when it is checked."""
 
     encoder: dict[str, Any]
     decoder: dict[str, Any]

@@ -50,8 +50,8 @@ def transformer_big() -> TransformerConfig:
 
 
 def transformer_student() -> TransformerConfig:
-    """To be fast: a deep encoder, which reads all positions at once, and a decoder of one layer, which is
-    what every word waits for (Kasai et al. 2021). Made to be distilled."""
+    """For speed: a deep encoder, which reads all positions at once, and a decoder of one layer, which runs
+    once for every piece (Kasai et al. 2021). Meant for distillation."""
     return TransformerConfig(
         num_layers=6, num_decoder_layers=1, model_dim=256, num_heads=4, ff_dim=1024, dropout=0.1
     )
@@ -63,7 +63,7 @@ def lstm() -> RnnConfig:
 
 
 def lstm_no_attention() -> RnnConfig:
-    """The same without attention: all that is known of the source is one vector."""
+    """The same without attention: the source is one vector."""
     return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="none", dropout=0.2)
 
 

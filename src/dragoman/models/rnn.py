@@ -9,13 +9,13 @@
     luong      sᵢ = f(sᵢ₋₁, [yᵢ₋₁; outᵢ₋₁])   cᵢ = attention(sᵢ, h)                      Luong et al. 2015
                out = tanh(W [cᵢ; sᵢ])                         outᵢ₋₁ only with input feeding
 
-Where no input of the decoder has to wait for an output (`none`; `luong` without input feeding), training
-gives all positions to the sequence kernel at once. In a deep decoder the context goes into the first layer,
-and Bahdanau's query is the state of the last.
+If no input of the decoder depends on an output (`none`; `luong` without input feeding), training computes all
+positions at once. In a deep decoder the context is input of the first layer, and Bahdanau's query is the
+state of the last.
 
-Dropout is on the embeddings, between layers, on the output and, at a rate of its own, on the memory: at every
-position anew or, with `variational_dropout`, by masks that are held for the whole sequence. What is held is
-drawn in `start` and is part of the state.
+Dropout is on the embeddings, between layers, on the output and, at another rate, on the memory: with a new
+mask at every position or, with `variational_dropout`, with one for the whole sequence. Such masks are drawn
+in `start` and are part of the state.
 """
 
 from dataclasses import dataclass, replace
@@ -102,7 +102,7 @@ class RnnEncoder(nn.Module):
     def read_layers(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
     ) -> list[Float[Tensor, "B S D"]]:
-        """The embeddings and the last layer: the kernels keep those between to themselves."""
+        """The embeddings and the last layer; the kernels do not return the layers between."""
         weight = self.embedding.weight
         x = self.words(self.embedding(src_ids), src_ids, self.words.draw(weight))
         x = self.inputs(x, self.inputs.draw(len(src_ids), weight.size(1), like=weight))
@@ -111,7 +111,7 @@ class RnnEncoder(nn.Module):
 
 
 class SingleContext(nn.Module):
-    """No attention: every query gets the same vector, the one that the encoder ended with."""
+    """No attention: every query gets the final state of the encoder."""
 
     def prepare(self, summary: Float[Tensor, "B D"]) -> PreparedMemory:
         values = summary[:, None]  # B 1 D

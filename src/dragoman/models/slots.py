@@ -1,15 +1,15 @@
-"""A Transformer's decoder with caches that stay where they are, so that a step can be recorded and replayed.
+"""A Transformer decoder whose caches never move, so that a step can be captured and replayed.
 
 A sentence has a slot for every position and beam. The key and value of beam k at position t are written into
-slot (t, k) and stay there. Where beams change places, nothing is moved: a beam knows its ancestors, the place
-that it had at every position, and sees their slots alone.
+slot (t, k) and stay there. When beams are reordered, nothing is moved: each beam has a list of ancestors, the
+slot to read at every position.
 
     position   0   1   2   3
     place 0    a   c   e   g        g came from f, f from c, c from a:   ancestors 0 0 1 0, sees a c f g
     place 1    b   d   f   h        h came from e, e from d, d from a:   ancestors 0 1 0 1, sees a d e h
 
-The beams of a sentence ask together, as so many queries, and each slot is read once for all of them.
-Sentences are at positions of their own, so that one can come in when another is done.
+The beams of a sentence are queries to the same slots, so each slot is read once for all of them. Every
+sentence has its own position, so a new one can take the place of one that is done.
 """
 
 import math
@@ -29,7 +29,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model's steps can be made of slots: a Transformer whose positions are added, if any."""
+    """Whether a model can use slots: a Transformer without relative positions."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
@@ -39,7 +39,7 @@ def fits(model: EncoderDecoder) -> bool:
 
 
 def past_bytes(model: EncoderDecoder) -> int:
-    """What one position of one beam takes in all layers."""
+    """Bytes of one position of one beam in all layers."""
     decoder = model.decoder
     assert isinstance(decoder, TransformerDecoder)
     own = [layer.self_attention for layer in decoder.layers]
@@ -49,7 +49,7 @@ def past_bytes(model: EncoderDecoder) -> int:
 
 @dataclass
 class StepView:
-    """What every layer of a step is told: where it writes, and what may be seen."""
+    """What every layer of a step needs: where to write, and what is visible."""
 
     position: Int[Tensor, "B"]
     ancestors: Int[Tensor, "B K C"]
@@ -57,11 +57,11 @@ class StepView:
     """Of the memories."""
     past: Float[Tensor, "B 1 K M"] | None = None
     memory: Float[Tensor, "B 1 1 S"] | None = None
-    """Zeros and −∞ to add to scores, where no kernel looks at the numbers above."""
+    """Zeros and −∞ to add to scores, where no kernel uses the fields above."""
 
 
 class LayerSlots:
-    """The keys and values of one layer, side by side: of what was written, and of the memory."""
+    """Keys and values of one layer, side by side: of the target so far, and of the memory."""
 
     def __init__(self, layer: DecoderLayer, shape: tuple[int, int, int, int], like: Tensor) -> None:
         sentences, beams, capacity, memory = shape
@@ -125,7 +125,8 @@ class LayerSlots:
 
 
 class TransformerSlots:
-    """Room for so many sentences with so many beams each, of so many positions, over memories of so many."""
+    """Slots for `sentences` with `beams` each, of `capacity` positions, over memories of `memory`
+    positions."""
 
     def __init__(self, model: EncoderDecoder, sentences: int, beams: int, capacity: int, memory: int) -> None:
         decoder = model.decoder
@@ -139,10 +140,10 @@ class TransformerSlots:
         self.lengths = torch.ones(sentences, dtype=torch.long, device=like.device)
         self.memory = torch.arange(memory, device=like.device)
         self.by_kernels = usable(like)
-        """Then a step looks at as many slots as there are, and no further."""
+        """Kernels read only the slots in use."""
 
     def admit(self, rows: Int[Tensor, "R"], memory: Memory) -> None:
-        """Sentences take the places of others. What those have written is hidden by its position."""
+        """Sentences replace others. Old slots are hidden, since positions begin at 0 again."""
         for layer in self.layers:
             layer.admit(rows, memory.hidden)
         self.lengths.index_copy_(0, rows, lengths(memory.mask))
@@ -154,7 +155,7 @@ class TransformerSlots:
         ancestors: Int[Tensor, "B K C"],
         used: int,
     ) -> Float[Tensor, "B K D"]:
-        """One further position for every beam; no sentence has more than `used` of them with this one."""
+        """One further position for every beam; no sentence has more than `used` positions after it."""
         view = StepView(position, ancestors, self.lengths)
         embedding = self.decoder.embedding
         if self.by_kernels:
@@ -171,7 +172,7 @@ class TransformerSlots:
         return self.decoder.finish(x)
 
     def _visible(self, position: Int[Tensor, "B"], ancestors: Int[Tensor, "B K U"]) -> Bool[Tensor, "B K M"]:
-        """Every beam sees one slot at each position up to its own."""
+        """Every beam sees one slot at each position up to the current one."""
         times = torch.arange(ancestors.size(2), device=position.device)
         beams = torch.arange(self.beams, device=position.device)
         past = times <= position[:, None]  # B U

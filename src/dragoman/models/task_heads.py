@@ -1,4 +1,4 @@
-"""Heads: what a network that reads has to say about a text. Any `Reader` takes any of them.
+"""Task heads for networks that read text. Every `Reader` takes every head.
 
     ids ─ network ─▶ layers ─ last, embeddings or mix ─ [ LSTM from both sides ] ─▶ hidden
 
@@ -9,8 +9,8 @@
     hidden of every piece ─ dropout ─ linear ─▶ begins here, ends here                span
 
 As in GPT (Radford et al. 2018, section 3.3) and BERT (Devlin et al. 2019, section 4) a head is one linear
-layer over the last one of the network, and all else is the network's. ELMo's tasks mix all its layers (Peters
-et al. 2018, equation 1), and read the mixture by a recurrent network of their own.
+layer over the last layer of the network. For ELMo a head mixes all layers (Peters et al. 2018, equation 1),
+and a recurrent network reads the mixture.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ class ScalarMix(nn.Module):
 
 
 class Head(nn.Module):
-    """What all heads share: how the layers of a network become one vector a piece. `widths` are theirs."""
+    """What all heads share: one vector a piece from the layers of a network, whose widths are `widths`."""
 
     def __init__(self, config: HeadConfig, widths: Sequence[int]) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Head(nn.Module):
 
 
 class Pooled(Head):
-    """From the vectors of all pieces to scores for the whole."""
+    """Scores for a whole sequence from the vectors of its pieces."""
 
     def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:
         super().__init__(config, widths)
@@ -170,7 +170,7 @@ class Tagger(Head):
 
 
 class SpanFinder(Head):
-    """Scores for where an answer begins and where it ends; −∞ where it cannot be."""
+    """Scores for the begin and end of an answer; −∞ where it cannot be."""
 
     def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:  # noqa: ARG002
         super().__init__(config, widths)
@@ -194,7 +194,7 @@ HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
 
 
 def make_head(network: Network, config: HeadConfig, device: str | None = None) -> AnyHead:
-    """The head of a network. On the device "meta" it has shapes and takes no memory."""
+    """The head of a network. On the device "meta" it takes no memory."""
     widths = _widths(network, config.layers == "last")
     with nullcontext() if device is None else torch.device(device):
         return HEADS[config.kind](config, network, widths)
@@ -216,17 +216,17 @@ class TaskNetwork(nn.Module):
         gpt_weights(self.head.out)
 
     def forward(self, batch: TaskBatch) -> Tensor:
-        """The scores of a batch, as its head gives them."""
+        """The scores of a batch."""
         text = batch.ids, batch.mask, batch.segments
         layers = [self.read(*text)] if self.only_last else self.read_layers(*text)
         return self.head(self.head.listen(layers, batch.mask), batch)
 
     def spell(self, spellings: Sequence[bytes]) -> None:
-        """For networks that read spellings."""
+        """Set the spelling of the vocabulary, for networks that need it."""
         cast(Any, self.network).spell(spellings)
 
     def mixture(self) -> dict[str, float]:
-        """How much each layer counts, from the embeddings to the last, and γ; empty where none are mixed."""
+        """The share of each layer, from the embeddings on, and γ; empty if layers are not mixed."""
         mix = self.head.mix
         if mix is None:
             return {}
@@ -245,7 +245,7 @@ class TaskNetwork(nn.Module):
 
 
 def _widths(network: Network, only_last: bool) -> list[int]:
-    """Of the layers that it reads with, by reading one piece. Nothing of it is random."""
+    """The widths of the layers, found by reading one piece. Dropout is off."""
     was_training = network.training
     network.eval()
     with torch.no_grad():

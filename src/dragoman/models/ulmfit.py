@@ -4,12 +4,12 @@
                    │       │          │              │          │
                  words   inputs     between        between    outputs        dropout, see below
 
-There is no encoder: the source is the beginning of the same sequence, as in `models/gpt.py`, and what is
-carried on are the states of the layers. The last layer is as wide as the embedding, so that both are one
-matrix. There is no attention and no residual connection; what makes it good is what is left out in training:
+There is no encoder: the source is the beginning of the same sequence, as in `models/gpt.py`, and the state is
+that of the layers. The last layer is as wide as the embedding, so that projection and embedding share a
+matrix. There is no attention and no residual connection. Dropout is what makes it good:
 
     weights    single weights between state and cell, for a whole batch (weight drop)
-    words      words of the vocabulary, for a whole batch; drawn for source and target apart
+    words      words of the vocabulary, for a whole batch; drawn separately for source and target
     inputs, between, outputs    units, the same at every position of a sequence (variational)
 """
 
@@ -67,7 +67,7 @@ def ulmfit(config: UlmfitConfig, vocab: Vocab) -> EncoderDecoder:
 
 
 class UlmfitReader(nn.Module):
-    """Hands the vectors of the source over; the decoder reads them."""
+    """Embeds the source; the decoder reads it."""
 
     def __init__(self, config: UlmfitConfig, embedding: TokenEmbedding) -> None:
         super().__init__()
@@ -100,14 +100,15 @@ class UlmfitDecoder(nn.Module):
     def twice(
         self, tgt_in: Int[Tensor, "B T"], memory: Memory
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-        """What the last layer gives, and what dropout leaves of it."""
+        """The output of the last layer before and after dropout."""
         return self.carry(tgt_in, memory, None)[:2]
 
     def carry(
         self, tgt_in: Int[Tensor, "B T"], memory: Memory, pasts: tuple[RecurrentState, ...] | None
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"], tuple[RecurrentState, ...]]:
-        """The same, and where the layers have come to. With `pasts` they go on from there instead of reading
-        the memory; dropout is drawn anew. There may be more rows than now: the first ones go on."""
+        """The same, and the final states. With `pasts` the layers continue from these states instead of
+        reading the memory; dropout masks are new. If there are more rows in `pasts` than now, the first ones
+        are used."""
         if pasts is None:
             state = self.start(memory)
         else:
@@ -128,7 +129,7 @@ class UlmfitDecoder(nn.Module):
         return self.outputs(top, state.masks.outputs)[:, 0], replace(state, pasts=pasts)
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S _"]]:
-        """The vectors of a source with nothing after it: embeddings, and every layer in its own width."""
+        """The vectors of a source without a target: embeddings, and every layer in its own width."""
         masks = self._draw(len(memory.hidden))
         found, _ = self._read(memory, masks)
         return [*found[:-1], self.outputs(found[-1], masks.outputs)]
@@ -175,12 +176,12 @@ class UlmfitDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class UlmfitMasks:
-    """What dropout holds for whole sequences; outside training nothing."""
+    """Dropout masks for whole sequences; none outside training."""
 
     words: Float[Tensor, "V"] | None
     inputs: Float[Tensor, "N D"] | None
     between: tuple[Float[Tensor, "N _"] | None, ...]
-    """On what each layer reads; the first has `inputs` before it."""
+    """On the input of each layer; the first has `inputs` instead."""
     outputs: Float[Tensor, "N D"] | None
     layers: tuple[StackMasks, ...]
 
@@ -199,7 +200,7 @@ class UlmfitMasks:
 
 @dataclass(frozen=True)
 class UlmfitState:
-    """Nothing is shared by beams: what is known of the source is in the states."""
+    """Beams share nothing: the source is in the recurrent states."""
 
     pasts: tuple[RecurrentState, ...]
     masks: UlmfitMasks

@@ -1,4 +1,4 @@
-"""UniLM (Dong et al. 2019): one Transformer, which is told by its mask what it may look at.
+"""UniLM (Dong et al. 2019): one Transformer with several attention masks.
 
     both sides        every piece sees every other                          segment 0, as BERT
     left to right     every piece sees those before it                      segment 1, as GPT
@@ -8,13 +8,12 @@
     ids ─ embed ─ + learnt positions ─ + segment ─ norm ─ [ self-attention ─ feed-forward ]×L ─▶ hidden
     hidden ─ linear ─ gelu ─ norm ─ embeddingᵀ ─▶ which piece stands here
 
-Where a piece is asked for, there is a blank: a vector of its own. Under every mask the model says what
-belongs in the blanks. So it writes, too: behind all that has been written it puts a blank, says what belongs
-there, and takes the blank away again.
+A piece to be predicted is replaced by a blank, a learnt vector. Under every mask the model predicts the
+pieces at the blanks. To generate, it appends a blank, predicts the piece, and removes the blank.
 
-    training    x₁ … x_S  y₀ … y_{T−1}  □₁ … □_T     blank □_t stands at the place of y_t, sees x and the
-                                                     pieces before that place, and no other blank
-    search      y_{t−1} □_t                          the keys and values of y_{t−1} stay, those of □_t go
+    training    x₁ … x_S  y₀ … y_{T−1}  □₁ … □_T     blank □_t has the position of y_t, sees x and the
+                                                     pieces before it, and no other blank
+    search      y_{t−1} □_t                          keys and values of y_{t−1} are kept, those of □_t not
 """
 
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ from dragoman.nn.relative_positions import UNRELATED
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 BOTH_SIDES, LEFT_TO_RIGHT, SOURCE, TARGET = range(4)
-"""Segments: of a piece, how it is read."""
+"""Segments: how a piece is read."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +91,18 @@ class UnilmDecoder(nn.Module):
     def read_text(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        """Text whose segments say how it is read. `<pad>` where the mask says that there is something is a
-        blank."""
+        """Text whose segments say how it is read. A visible `<pad>` is a blank."""
         blank = (ids == self.embedding.pad_id) & mask
         x = torch.where(blank[..., None], self.blank, self.embedding(ids))
         places = torch.arange(ids.size(1), device=ids.device)[None]
         return self._through(self._placed(x, places, segments), looking(mask, segments))[-1]
 
     def to_say(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        """What is projected."""
+        """The input of the projection."""
         return self.transform_norm(self.activation(self.transform(hidden)))
 
     def read_memory(self, memory: Memory) -> list[Float[Tensor, "B S D"]]:
-        """Every layer's vectors of a source, read from both sides."""
+        """The vectors of every layer for a source, read from both sides."""
         x = self._placed(memory.hidden, positions_of_tokens(memory, 0), _all(BOTH_SIDES, memory.hidden))
         return self._through(x, padding(memory.mask))
 
@@ -129,7 +127,7 @@ class UnilmDecoder(nn.Module):
         places = torch.cat([state.places, state.places + 1], dim=1)
         x = self._placed(x, places, _all(TARGET, x))
         x, pasts = step_through(self.layers, x, state.pasts, state.mask(2))
-        pasts = tuple(replace(past, length=past.length - 1) for past in pasts)  # the blank goes
+        pasts = tuple(replace(past, length=past.length - 1) for past in pasts)  # without the blank
         return self.to_say(x[:, 1]), replace(state, pasts=pasts, position=state.position + 1)
 
     def _placed(
@@ -143,7 +141,7 @@ class UnilmDecoder(nn.Module):
 
 
 def looking(mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]) -> Mask:
-    """All see what stands before them; those that are read from both sides see each other."""
+    """All pieces see those before them; pieces that are read from both sides see each other."""
     freely = (segments == BOTH_SIDES) | (segments == SOURCE)
     places = torch.arange(mask.size(1), device=mask.device)
     before = places[None, :] <= places[:, None]  # Q M
@@ -152,7 +150,7 @@ def looking(mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]) -> Mask:
 
 
 def _with_blanks(source_mask: Bool[Tensor, "B S"], width: int) -> Mask:
-    """Of source, pieces and blanks: see the drawing above."""
+    """The mask of source, pieces and blanks, as drawn above."""
     device, src = source_mask.device, source_mask.size(1)
     before = torch.ones(width, width, dtype=torch.bool, device=device).tril()
     own = torch.eye(width, dtype=torch.bool, device=device)

@@ -5,9 +5,8 @@
     class token ─────────────────────────┴─ + learnt positions ─ [ self-attention ─ feed-forward ]×L ─ norm
     the class token's vector ─ linear ─▶ a score for every label
 
-The blocks are those of all other models here, with the norm before each sublayer. Nothing is known of images
-but how they are cut: a patch is a vector, and so is a moment of a series. There is no vocabulary, so that no
-run can be made of it: see `learning/labels.py`.
+The blocks are those of the other models here, with pre-norm. Inputs are vectors: patches of an image, or the
+values of a series. There is no vocabulary, so there are no runs of it: see `learning/labels.py`.
 """
 
 from collections.abc import Sequence
@@ -46,7 +45,7 @@ class VitConfig(StackConfig):
 
 
 def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I"]:
-    """Squares of `size` × `size`, row by row; of each, all of one colour before the next."""
+    """Squares of `size` × `size`, row by row; in each, one colour channel after the other."""
     height, width = images.shape[2:]
     if height % size or width % size:
         raise UserError(f"patches: {height} × {width} pixels cannot be cut into squares of {size}")
@@ -75,8 +74,8 @@ class Vit(nn.Module):
     def read_layers(
         self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]
     ) -> list[Float[Tensor, "B P D"]]:
-        """The vectors of every layer, from the embeddings on; the first place, P = T + 1, is the class
-        token's."""
+        """The vectors of every layer, from the embeddings on. The first of P = T + 1 positions is the class
+        token."""
         x = self.inputs(vectors.masked_fill(~mask[..., None], 0.0))
         x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
         x = F.dropout(x, self.dropout, self.training)

@@ -39,11 +39,12 @@ def attend(
     bias: Float[Tensor, "#B #H #Q M"] | None = None,
     scaled: bool = True,
 ) -> Float[Tensor, "B H Q W"]:
-    """Dot-product attention by the fastest kernel that can."""
-    return _run(AttentionCall(owner, Heads(query, key, value), mask, dropout, bias, scaled))
+    """Dot-product attention of given heads."""
+    return run_attention(AttentionCall(owner, Heads(query, key, value), mask, dropout, bias, scaled))
 
 
-def _run(call: AttentionCall) -> Float[Tensor, "B H Q W"]:
+def run_attention(call: AttentionCall) -> Float[Tensor, "B H Q W"]:
+    """By the fastest kernel that can."""
     return choose(ATTENTION, call).run(call)
 
 
@@ -84,7 +85,8 @@ class SelfAttention(nn.Module):
         if relation is UNRELATED and self.distances is None:
             inputs = Projected(self.query_key_value(x), None, self.sizes)
             dropout = self.dropout if self.training else 0.0
-            return self.out(join_heads(_run(AttentionCall(self, inputs, mask, dropout, scaled=self.scaled))))
+            call = AttentionCall(self, inputs, mask, dropout, scaled=self.scaled)
+            return self.out(join_heads(run_attention(call)))
         return self.out(join_heads(self._attend(*self.project(x, relation), mask, relation)))
 
     def start(self, rows: int, like: Tensor) -> KeyValueCache:
@@ -171,7 +173,8 @@ class CrossAttention(nn.Module):
             return self(x, *self.project_memory(memory), mask)
         inputs = Projected(self.query(x), self.key_value(memory), self.sizes)
         dropout = self.dropout if self.training else 0.0
-        return self.out(join_heads(_run(AttentionCall(self, inputs, mask, dropout, scaled=self.scaled))))
+        call = AttentionCall(self, inputs, mask, dropout, scaled=self.scaled)
+        return self.out(join_heads(run_attention(call)))
 
     def forward(
         self,

@@ -227,6 +227,8 @@ LINEAR = (
 
 
 def _fused_feedforward_refusal(network: "FeedForward", x: Float[Tensor, "*B D"]) -> str | None:
+    if reason := triton_refusal(x):
+        return reason
     if network.fusable is None:
         return "it needs biases, no gate, and relu or gelu"
     if reason := half_refusal(x, network.widen.weight):
@@ -257,13 +259,15 @@ FEEDFORWARD = (
 
 
 def _norm_refusal(x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module) -> str | None:
+    if reason := triton_refusal(x, sublayer):
+        return reason
     if not isinstance(norm, nn.LayerNorm):
         return "it knows LayerNorm alone"
     if x.size(-1) > _WIDEST_NORM:
         return f"it is for at most {_WIDEST_NORM} numbers a position"
     if hasattr(norm.weight, "full_tensor"):
         return "the norm is sharded (FSDP)"
-    return triton_refusal(x, sublayer, norm.weight)
+    return triton_refusal(norm.weight)
 
 
 def _post_norm_refusal(

@@ -62,7 +62,8 @@ class Residual(nn.Module):
     def after(self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         if self.place == "pre":
             return x + F.dropout(sublayer, self.dropout, self.training)
-        return choose(POST_NORM, x, sublayer, self.norm, self.rate).run(x, sublayer, self.norm, self.rate)
+        call = (x, sublayer, self.norm, self.rate)
+        return choose(POST_NORM, *call).run(*call)
 
     def fuses_next_norm(self, x: Float[Tensor, "B T D"]) -> bool:
         """Whether `after_and_norm` is one pass: pre-norm, while it is trained on a GPU. The norms of a model
@@ -73,4 +74,5 @@ class Residual(nn.Module):
         self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"], norm: nn.Module
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
         """`after` of a pre-norm sublayer, and `norm`, that of the next sublayer, of it."""
-        return choose(PRE_NORM, x, sublayer, norm, self.rate).run(x, sublayer, norm, self.rate)
+        call = (x, sublayer, norm, self.rate)
+        return choose(PRE_NORM, *call).run(*call)

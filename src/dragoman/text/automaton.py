@@ -1,8 +1,8 @@
-"""An automaton that reads text in pieces and knows when it holds one of some phrases as whole words.
+"""An automaton that reads pieces and finds phrases as whole words.
 
-Aho and Corasick (1975) over bytes, with two changes. A match begins only where a word may begin, and where a
-phrase ends in a word character the match is held until what follows shows that the word has ended. Reading
-whole pieces is composing the steps of their bytes, so it does not matter how a text is cut into pieces.
+Aho and Corasick (1975) over bytes, with two changes. A match begins only where a word may begin. If a phrase
+ends in a word character, the match is held until the next byte shows that the word has ended. The step of a
+piece is the composition of the steps of its bytes, so the segmentation of a text does not matter.
 """
 
 import functools
@@ -15,7 +15,7 @@ from dragoman.errors import UserError
 from dragoman.text.spelling import Spelling, symbols_of
 from dragoman.text.word_boundaries import is_word_character
 
-_START, _IN_WORD = 0, 1  # no match has begun; a word character came last, so that none can begin now
+_START, _IN_WORD = 0, 1  # no match has begun; none can begin after a word character
 _SYMBOLS = 512
 _MOST_CELLS = 1 << 28
 """Of a table: 1.3 GB."""
@@ -25,16 +25,16 @@ _ROWS = 256
 
 @dataclass(frozen=True)
 class Automaton:
-    """Tables over states and pieces. Reading begins in state 0."""
+    """Tables over states and pieces. State 0 is the initial one."""
 
     after: np.ndarray
     """Z V: the state that a piece leads to."""
     finds: np.ndarray
-    """Z V: whether a phrase is there for certain when the piece has been read."""
+    """Z V: whether a phrase is complete once the piece has been read."""
     holds: np.ndarray
-    """Z: whether a phrase is there if the text ends here."""
+    """Z: whether a phrase is complete if the text ends here."""
     memory: int
-    """The state depends on the last so many pieces alone, if none of them is empty."""
+    """The state depends only on this many last pieces, if none of them is empty."""
 
 
 @functools.lru_cache(maxsize=8)
@@ -63,8 +63,8 @@ def automaton(phrases: tuple[str, ...], spelling: Spelling) -> Automaton:
 
 @functools.lru_cache(maxsize=8)
 def forbidding(phrases: tuple[str, ...], spelling: Spelling, eos_id: int) -> Automaton:
-    """The same where the phrases may not come: `finds` is what may not be read. That is also `</s>` where a
-    phrase is held, and pieces that write nothing: they would hide what stands side by side."""
+    """The same for phrases that are forbidden: `finds` is what must not be read. That includes `</s>` while a
+    phrase is held, and pieces that write nothing, which would separate neighbours."""
     read = automaton(phrases, spelling)
     banned = read.finds | (spelling.widths == 0)
     banned[:, eos_id] = read.holds

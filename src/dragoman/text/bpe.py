@@ -1,8 +1,7 @@
 """Byte-pair encoding step by step, in Python (Sennrich et al. 2016, algorithm 1).
 
-The library segments the bulk of text. This is the same algorithm where it must be watched (merge by merge)
-or be random in a way that a seed decides: BPE-dropout (Provilkov et al. 2020, algorithm 1). A test holds the
-two equal.
+The library tokenizers segments most text. This is the same algorithm for showing single merges, and for
+BPE-dropout with a seed (Provilkov et al. 2020, algorithm 1). Tests compare the two.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ MergeRules = Mapping[tuple[int, int], tuple[int, int]]
 """(left id, right id) -> (rank, id of the merged piece); the lowest rank is merged first."""
 
 WALL = -1
-"""A symbol that no rule knows: it keeps the segments of one list apart."""
+"""A symbol in no merge rule: it separates the segments of one list."""
 _GONE = -2
 _VARIANTS = 8
 _POOLS = 4
@@ -27,8 +26,8 @@ def merging(
 ) -> Iterator[int]:
     """Merge `symbols` in place and yield the rank of each merge as it is made.
 
-    Before every merge each candidate is left out with probability `rate`; the best of the others is merged,
-    and where none is left the segmentation ends. Negative entries of `symbols` are no pieces.
+    Before every merge each candidate is dropped with probability `rate`. The best of the others is merged; if
+    none is left the segmentation ends. Negative entries of `symbols` are not pieces.
     """
     count = len(symbols)
     before = list(range(-1, count - 1))
@@ -69,7 +68,7 @@ def merging(
 
 
 class Speller:
-    """Words -> the symbols that merging starts from: a piece for a known character, bytes for any other."""
+    """Words -> the symbols before merging: a piece for a known character, bytes for any other."""
 
     def __init__(self, characters: Mapping[str, int], first_byte: int) -> None:
         self._characters = characters
@@ -89,9 +88,9 @@ class Speller:
 class BpeDropout:
     """BPE-dropout as a pure function of (text, rate, key).
 
-    A word has eight segmentations under one `key[:-1]` (a seed and an epoch, say); the whole key and the
-    place in the text decide which of them is used. The eight are kept, so a common word is merged eight
-    times an epoch instead of once an occurrence.
+    A word has eight segmentations under one `key[:-1]` (for example a seed and an epoch). The whole key and
+    the position in the text choose one of them. They are cached, so a common word is segmented eight times an
+    epoch.
     """
 
     def __init__(self, segments: re.Pattern[str], spell: Speller, rules: MergeRules) -> None:

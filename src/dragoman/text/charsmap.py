@@ -4,9 +4,9 @@
     trie     a double array (Yata et al. 2007) of u32 units, over the UTF-8 of what is replaced
     texts    UTF-8: what is put there, each text up to the next zero byte
 
-A unit at place i has bits 0-7 label, 8 "a key ends here", 9 "shift the offset", 10-30 offset, 31 "this is a
-value". From place i its children are looked for at i ^ offset ^ label; where a key ends, the value at
-i ^ offset is a place in the texts. The library does not check any of this, and panics on a damaged map.
+A unit at index i has bits 0-7 label, 8 "a key ends here", 9 "shift the offset", 10-30 offset, 31 "this is a
+value". The children of i are at i ^ offset ^ label. Where a key ends, the value at i ^ offset is an index
+into the texts. The library checks none of this, and panics on a damaged map.
 """
 
 import base64
@@ -19,16 +19,17 @@ from dragoman.errors import UserError
 
 LARGEST = 4 << 20
 LONGEST_TEXT = 100
-"""Bytes that one character may become; compatibility forms of Unicode need 33."""
+"""Bytes that may replace one character; Unicode compatibility forms need 33."""
 _BLOCK = 256
 _LEADS = ((0x80, 0), (0xC2, -1), (0xE0, 1), (0xF0, 2), (0xF5, 3), (0x100, -1))
-"""Bytes that begin a character, below each bound, and how many follow; −1: none does."""
+"""For lead bytes below each bound, the number of continuation bytes; −1: not a lead byte."""
 
 Array = np.ndarray
 
 
 def check_charsmap(encoded: str) -> int:
-    """Refuse a map that could make the library panic. Returns the length of its longest text in bytes."""
+    """Refuse a map that could make the library panic. Returns the length of its longest replacement in
+    bytes."""
     if len(encoded) > 2 * LARGEST:
         raise UserError("precompiled_charsmap: too large for such a map")
     try:
@@ -52,8 +53,8 @@ def check_charsmap(encoded: str) -> int:
 
 
 def _is_sound(units: Array, texts: Array) -> bool:
-    """Whatever text is looked up, every place that is looked at exists, keys end where characters do, and
-    values point to the beginnings of characters."""
+    """Whether, for every input, all indices exist, keys end at the end of characters, and values point to the
+    beginnings of characters."""
     labels = np.where(units >> 31, 0, units & 0xFF)
     bases = np.arange(len(units)) ^ ((units >> 10) & 0x1FFFFF) << ((units & 0x200) >> 6)
     ends = (units >> 8 & 1).astype(bool)
@@ -91,7 +92,7 @@ def _end_well(ending: Array, to_come: Array, bases: Array, units: Array, texts: 
 
 
 def _following(to_come: Array, labels: Array) -> Array:
-    """How many bytes of a character are to come after this one; −1 where UTF-8 has no such byte."""
+    """The number of bytes of the character after this one; −1 for invalid UTF-8."""
     leads = np.full(256, -1)
     for (below, _), (bound, count) in pairwise(((0, 0), *_LEADS)):
         leads[below:bound] = count

@@ -1,11 +1,11 @@
-"""Glossaries: how terms of the source are to be called in the target.
+"""Glossaries: required translations of terms.
 
     # source <tab> target <tab> case <tab> notes        blank lines, and lines that begin with #, are skipped
     heart attack    Herzinfarkt|Myokardinfarkt          one of the variants
     IT              IT    exact
-    Levant Inc.                                         no target: the term stays as it is in the source
+    Levant Inc.                                         no target: the term is copied
 
-Terms are found as whole words; at every place the longest wins, and it is done in one pass over the text.
+Terms are found as whole words in one pass over the text; at each position the longest one wins.
 """
 
 import csv
@@ -20,7 +20,7 @@ from dragoman.text.normalize import nfc
 from dragoman.text.word_boundaries import is_word_character
 
 Case = Literal["smart", "exact", "ignore"]
-"""`smart`: as written, and a term all in lower case also with a capital at the beginning of the text."""
+"""`smart`: as written; a term in lower case also with a capital at the beginning of the text."""
 LARGEST_FILE = 64 << 20
 _BETWEEN = "\0"  # two units, so that no others make the same text
 
@@ -29,14 +29,14 @@ _BETWEEN = "\0"  # two units, so that no others make the same text
 class GlossaryEntry:
     source: str
     targets: tuple[str, ...] = ()
-    """Variants, of which one is used; none: the term is not translated."""
+    """Variants, of which one is used; none: the term is copied."""
     case: Case = "smart"
     where: str = ""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A term at `text[start:end]`, and what it may be called there."""
+    """A term at `text[start:end]`, and its possible translations there."""
 
     entry: GlossaryEntry
     start: int
@@ -45,8 +45,8 @@ class Match:
 
 
 class Glossary:
-    """Terms, ready to be found in texts. The index holds each of them once, in folded case; and for what a
-    term can begin with, how many units such terms have."""
+    """Terms and an index of them in folded case; for every first unit the index has the lengths of its
+    terms."""
 
     def __init__(self, entries: Sequence[GlossaryEntry]) -> None:
         self.entries = tuple(entries)
@@ -81,7 +81,7 @@ class Glossary:
         read = _Read(nfc(text))
         found: list[Match] = []
         place = 0
-        begun = False  # whether a word has come before
+        begun = False  # whether there was a word before
         while place < len(read.units):
             match, length = self._longest(read, place, begun)
             if match is not None:
@@ -91,7 +91,7 @@ class Glossary:
         return found
 
     def _longest(self, read: "_Read", place: int, begun: bool) -> tuple[Match | None, int]:
-        """The longest term that begins at `place`, and the number of units to go on by."""
+        """The longest term that begins at `place`, and the number of units to advance."""
         for length in self._lengths.get(read.folded(place, place + 1), ()):
             for entry in self._terms.get(read.folded(place, place + length), ()):
                 start, end = read.units[place][0], read.units[place + length - 1][1]
@@ -111,7 +111,7 @@ class _Read:
         self._starts = [0, *accumulate(len(unit) + len(_BETWEEN) for unit in folded)]
 
     def folded(self, first: int, end: int) -> str:
-        """These units as the index writes them; nothing where the text ends before."""
+        """These units in the form of the index; empty if the text ends before."""
         if end > len(self.units):
             return ""
         return self._folded[self._starts[first] : self._starts[end] - len(_BETWEEN)]
@@ -137,7 +137,7 @@ def _units(text: str) -> list[tuple[int, int, str]]:
 
 
 def _targets(entry: GlossaryEntry, surface: str, at_beginning: bool) -> tuple[str, ...] | None:
-    """What the term may be called where it is written as `surface`; None where the case does not agree."""
+    """The possible translations of a term written as `surface`; None if the case does not match."""
     term = " ".join(nfc(entry.source).split())
     written = " ".join(surface.split())
     capital = written[:1] != term[:1] and written[1:] == term[1:] and written[:1].isupper()
@@ -147,7 +147,7 @@ def _targets(entry: GlossaryEntry, surface: str, at_beginning: bool) -> tuple[st
             return None
     if not entry.targets:
         return (written,)
-    # Where the source has a capital only because it begins a sentence, the translation may have one too.
+    # If the source has a capital because it begins a sentence, the translation may have one too.
     raised = [target[:1].upper() + target[1:] for target in entry.targets] if capital else []
     return tuple(dict.fromkeys([*entry.targets, *raised]))
 

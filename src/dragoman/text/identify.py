@@ -1,10 +1,10 @@
-"""Which language a text is in: by its script, its frequent words, and how letters follow each other in it.
+"""Language identification by script, frequent words, and letter trigrams.
 
     log P(text | language) ≈ Σ over its words of   log share of the word              if it is a frequent one,
                                                    Σ log P(letter | the two before)   if it is not
 
-A naive Bayes model (Cavnar and Trenkle 1994 and Dunning 1994 count letters; words help where a text is short)
-that is made at start from lists of frequent words, some hundred a language. No data, no network, no torch.
+A naive Bayes model (Cavnar and Trenkle 1994 and Dunning 1994 use letters; words help with short texts), built
+at start from lists of some hundred frequent words a language.
 """
 
 import math
@@ -16,25 +16,25 @@ from functools import cache
 from dragoman.text.language_words import FREQUENT, SCRIPTS
 
 KNOWN = (*FREQUENT, *SCRIPTS)
-"""Codes of the languages that can be told."""
+"""Codes of the known languages."""
 _LOOKED_AT = 1000
 """Characters of a text."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SCRIPT = {code: re.compile(f"[{ranges}]") for code, ranges in SCRIPTS.items()}
 _SAME = {"no": "nb", "nn": "nb", "bs": "hr", "iw": "he", "in": "id"}
 _MIXED, _LACKING, _END = 3.0, 0.02, 0.15
-"""How much single letters count beside groups; what a letter that is in no word counts; how often a word
+"""The weight of single letters beside trigrams; the count of an unseen letter; the probability that a word
 ends after a letter."""
 _UNLISTED = math.log(0.5)
 """Half of the words of a text are not among the frequent ones."""
 _MOST_GROUPS = 50_000
 _ENOUGH = 0.15
-"""Of the words of a corpus, so many have to be frequent ones of a language for it to be named."""
+"""The share of frequent words that a corpus needs for its language to be named."""
 _LEAST = 4
 
 
 class _Profile:
-    """Logarithms of how probable words and groups of three letters are in one language."""
+    """Log-probabilities of words and letter trigrams in one language."""
 
     def __init__(self, words: Sequence[str]) -> None:
         # By Zipf's law the n-th word has a share of about 0.1 / n; half of a text is in the list.
@@ -58,14 +58,14 @@ class _Profile:
         for at in range(len(word) + 1):
             group = spelt[at : at + 3]
             if group not in logs:
-                if len(logs) > _MOST_GROUPS:  # whatever is asked, the memory has an end
+                if len(logs) > _MOST_GROUPS:  # bound the memory
                     logs.clear()
                 logs[group] = self._after(group)
             score += logs[group]
         return score
 
     def _after(self, group: str) -> float:
-        """Groups of three, mixed with single letters; a letter that the language lacks is very improbable."""
+        """Trigrams interpolated with single letters; unseen letters are very improbable."""
         ends = group[2] == " "
         alone = _END if ends else (self._letters[group[2]] + _LACKING) / (self._size + 1)
         return math.log((self._groups[group] + _MIXED * alone) / (self._pairs[group[:2]] + _MIXED))
@@ -77,8 +77,8 @@ def _profile(code: str) -> _Profile:
 
 
 def identify(text: str, among: Sequence[str] = KNOWN) -> list[tuple[str, float]]:
-    """The languages, best first, each with a confidence from 0 to 100. One alone is always sure; a language
-    that is not known has 0."""
+    """The languages, best first, each with a confidence from 0 to 100. A single candidate has 100; unknown
+    languages have 0."""
     if len(among) == 1:
         return [(among[0], 100.0)]
     head = text[:_LOOKED_AT]
@@ -95,8 +95,7 @@ def identify(text: str, among: Sequence[str] = KNOWN) -> list[tuple[str, float]]
 
 
 def language_of(texts: Iterable[str]) -> str | None:
-    """The language of a sample of a corpus; None where it is none of those that are known for sure, as with
-    numbers, codes or names alone."""
+    """The language of a sample of a corpus; None if it is not certain, as for numbers, codes or names."""
     votes: Counter[str] = Counter()
     looked: list[str] = []
     for text in texts:
@@ -124,7 +123,7 @@ def _code(code: str) -> str:
 
 
 def _score(code: str, text: str, words: Sequence[str]) -> float | None:
-    """None for a language of which nothing is known, and for a text without letters of its script."""
+    """None for an unknown language, and for a text without letters of its script."""
     if code in SCRIPTS:
         own = len(_SCRIPT[code].findall(text))
         if code == "zh" and _SCRIPT["ja"].search(text):

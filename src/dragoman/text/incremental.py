@@ -1,4 +1,4 @@
-"""Ids -> text, one id at a time: what is final of a text, and where in it each piece stands."""
+"""Decoding one id at a time, and the position of each piece in the decoded text."""
 
 import codecs
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class IncrementalDecoder:
-    """`push` every id, then `finish`: what they return, joined, is `tokenizer.decode(ids)`.
+    """`push` every id, then `finish`: the concatenated results are `tokenizer.decode(ids)`.
 
-    A character comes when its last byte is there. The space that belongs to the mark of the outermost word
-    never comes, so with marks at the end of words a space waits until something follows it.
+    A character is returned once its last byte is there. The space of the outermost word mark is never
+    returned; with marks at the end of words, a space is held until something follows it.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -29,7 +29,7 @@ class IncrementalDecoder:
         return bool(self._utf8.getstate()[0])
 
     def finish(self) -> str:
-        """What was still waiting. A space that waited to the end was the mark."""
+        """The rest of the text. A space held until now was the mark."""
         return self._emit(self._utf8.decode(b"", final=True))
 
     def _emit(self, text: str) -> str:
@@ -47,8 +47,8 @@ class IncrementalDecoder:
 
 
 def offsets(tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[int, int]]:
-    """For each id where it stands in `tokenizer.decode(ids)`, spaces around it not counted. Pieces that share
-    a character all stand there; a piece without any visible character has no length."""
+    """The span of each id in `tokenizer.decode(ids)`, without spaces around it. Pieces that share a character
+    have the same span; a piece without a visible character has an empty one."""
     decoder, found, length = IncrementalDecoder(tokenizer), [], 0
     for piece in ids:
         new = decoder.push(piece)

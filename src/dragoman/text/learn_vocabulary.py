@@ -1,4 +1,4 @@
-"""Training text -> the pieces and merges of a vocabulary. The same text gives the same ones, always."""
+"""Learning the pieces and merges of a vocabulary from text. The same text gives the same vocabulary."""
 
 import json
 import re
@@ -26,8 +26,8 @@ _ALPHABET_ROOM = 256
 def learn_vocabulary(texts: Iterable[str], config: TokenizerConfig) -> tuple[list[str], list[Merge]]:
     """The vocabulary in the order of its ids, and for kind bpe the merges in the order of their ranks.
 
-    Pieces are written as in the file: a space is shown as ▁. `texts` is read once, and kept in a temporary
-    file where it is large, so memory does not grow with it.
+    Pieces are written as in the file: a space is ▁. `texts` is read once; if it is large, it is kept in a
+    temporary file, so memory does not grow with it.
     """
     pieces = list(config.first_pieces)
     if config.kind == "byte":
@@ -54,7 +54,7 @@ def learn_vocabulary(texts: Iterable[str], config: TokenizerConfig) -> tuple[lis
 def _gather(texts: Iterable[str], config: TokenizerConfig, spool: IO[bytes]) -> np.ndarray:
     """Write the normalised text to `spool` in chunks; return how often each code point occurs.
 
-    Sentences are simply joined: each brings its own mark, so the joint is a border of segments.
+    Sentences are concatenated: each has its own word mark, so segments end between them.
     """
     counts = np.zeros(0x110000, dtype=np.int64)
     waiting: list[str] = []
@@ -90,10 +90,10 @@ def _chunks(spool: IO[bytes]) -> Iterator[str]:
 
 
 def _choose_alphabet(counts: np.ndarray, room: int, config: TokenizerConfig) -> tuple[list[str], list[str]]:
-    """The characters that get a piece, and the others, which will be spelt in bytes.
+    """The characters that get a piece, and the others, which are spelt in bytes.
 
-    Where merges or words are wanted too, characters may fill half of the room (or 256 places): an alphabet
-    of thousands gives up its rarest.
+    If merges or words are learnt too, characters get at most half of the vocabulary (or 256 pieces), the most
+    frequent first.
     """
     limit = room if config.kind == "char" else max(room // 2, min(room, _ALPHABET_ROOM))
     seen = [int(code) for code in np.flatnonzero(counts) if chr(code) not in (" ", MARK)]
@@ -105,7 +105,7 @@ def _choose_alphabet(counts: np.ndarray, room: int, config: TokenizerConfig) -> 
 
 
 def _frequent_words(chunks: Iterator[str], room: int, config: TokenizerConfig) -> list[str]:
-    """The most frequent segments of two characters or more, the commonest first."""
+    """The most frequent segments of two characters or more, in order of frequency."""
     findall = segmenter(config).findall
     counts: Counter[str] = Counter()
     for chunk in chunks:
@@ -123,12 +123,12 @@ def _learn_merges(
 ) -> list[Merge]:
     """Learn merges with the library's trainer (Sennrich et al. 2016, algorithm 1).
 
-    Of pairs that are equally frequent the trainer takes the one whose first symbol is older. With the mark at
-    the end it is shown mirrored text, so that the second symbol decides: suffixes grow from the left, as
-    e+s, es+t, est+▁ do in the paper's worked example.
+    Among equally frequent pairs the trainer takes the one whose first symbol is older. With the mark at the
+    end of words it gets reversed text, so that the second symbol decides: suffixes grow from the left, as
+    e+s, es+t, est+▁ in the paper's example.
     """
     mirrored = config.word_mark == "end"
-    # Text is cut where a character has no piece, for no merge can cross it. A literal ▁ never has one.
+    # Text is cut at characters without a piece: no merge crosses them. A literal ▁ has no piece.
     cut = re.compile("[" + "".join(map(re.escape, [MARK, *left_out])) + "]+")
 
     def shown() -> Iterator[str]:

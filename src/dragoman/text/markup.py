@@ -1,4 +1,4 @@
-"""Tags among spans: which opens, which closes, and which two belong together."""
+"""Markup tags: opening, closing and empty ones, and which belong together."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _EMPTY_ELEMENTS = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
     "wbr",
 })  # fmt: skip
-"""HTML writes them without a closing tag."""
+"""HTML elements without a closing tag."""
 
 
 def role(span: Span) -> Role:
@@ -24,8 +24,8 @@ def role(span: Span) -> Role:
 
 
 def partners(spans: Sequence[Span]) -> list[int | None]:
-    """For each opening tag the number of its closing tag, and the other way round. A tag that has none, or
-    whose element would cross another, stands alone."""
+    """For each opening tag the index of its closing tag, and the other way round; None for a tag without a
+    partner or whose element would overlap another."""
     found: list[int | None] = [None] * len(spans)
     opened: list[int] = []
     names: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def partners(spans: Sequence[Span]) -> list[int | None]:
 
 
 def well_formed(spans: Sequence[Span]) -> bool:
-    """Whether every opening tag is closed, and elements lie inside each other or apart."""
+    """Whether every opening tag is closed and elements are properly nested."""
     pairs = partners(spans)
     return all(role(span) == "alone" or pairs[number] is not None for number, span in enumerate(spans))
 

@@ -1,4 +1,4 @@
-"""The one normal form of text: Unicode NFC. Nothing else is changed, so nothing else can be lost."""
+"""Unicode normalisation to NFC. Nothing else is changed."""
 
 import unicodedata
 
@@ -6,7 +6,7 @@ from dragoman.errors import UserError
 
 
 def nfc(text: str) -> str:
-    """Unicode normal form C of `text`; text with a lone surrogate is refused, since UTF-8 cannot hold it."""
+    """`text` in NFC. A lone surrogate is refused, since UTF-8 cannot represent it."""
     if text.isascii():
         return text
     try:
@@ -21,5 +21,5 @@ def nfc(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A model can write a line feed, or a NUL that no reader takes; the line it belongs to stays one line."""
+    """Replace line feeds and NULs, which a model can generate, so that a line stays one line."""
     return text.replace("\n", " ").replace("\0", " ")

@@ -1,14 +1,14 @@
-"""Where in a translation the spans of its source belong, given how strongly its words look at the source's.
+"""Where the protected spans of a source belong in its translation, by attention weights between words.
 
     source        Click <b>the red button</b> at {url} .
     its units     Click    the red button     at       .        what the model translated
     translation   Klicken Sie auf den roten Knopf bei .
     placed        Klicken Sie auf <b>den roten Knopf</b> bei {url}.
 
-An element becomes the run of target units whose weight lies more inside its content than outside it: the
-greatest sum of 2p − 1, where p is a unit's share of weight on that content. It is sought inside the element
-around it and apart from its neighbours, so what was nested stays nested. A span that stands alone follows
-the unit that its left neighbour is translated by, or precedes that of the right one if it is glued to it.
+An element becomes the run of target units with the greatest sum of 2p − 1, where p is the share of a unit's
+weight on the content of the element. The run lies inside that of the enclosing element and does not overlap
+its neighbours, so nesting is kept. A span without content follows the translation of its left neighbour or,
+if it is glued to the right one, precedes the translation of that.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,8 @@ _CLOSING = frozenset(".,;:!?)]}»”’…。，！？")
 
 @dataclass(frozen=True)
 class Mark:
-    """A span, where it was cut out, and whether white space was beside it (None: the text's edge was)."""
+    """A span, where it was cut out, and whether there was white space beside it (None: the edge of the
+    text)."""
 
     span: Span
     place: int
@@ -37,7 +38,7 @@ class Mark:
 
 @dataclass
 class _Node:
-    """A span that stands alone, or an element: its marks, the source units inside it, its target gaps."""
+    """A single span or an element: its marks, the source units inside it, its target gaps."""
 
     marks: tuple[int, ...]
     content: tuple[int, int]
@@ -62,7 +63,7 @@ def arrange(
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
     shares = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights / total, axis=1)], axis=1)
     ends_in_mark = all(bool(places) and text[places[-1][0]] in _CLOSING for text, places in (source, target))
-    weights = np.where(of_target[:, None] >= of_source[None], weights, 1e-9 * weights)  # words by words
+    weights = np.where(of_target[:, None] >= of_source[None], weights, 1e-9 * weights)  # words with words
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -176,7 +177,7 @@ def _below(node: _Node) -> list[_Node]:
 
 
 def _written(root: _Node) -> list[tuple[int, int]]:
-    """Marks from left to right: each element's first, what is in it, its last."""
+    """Marks from left to right: the opening tag of an element, its content, its closing tag."""
     found: list[tuple[int, int]] = []
     waiting: list[tuple[int, int] | _Node] = [root]
     while waiting:
@@ -200,7 +201,7 @@ def write(
     marks: Sequence[Mark],
     spaced: bool,
 ) -> str:
-    """The translation with every mark in its gap. `spaced` puts white space around all that are no tags."""
+    """The translation with every mark in its gap. `spaced` puts spaces around marks that are not tags."""
     parts: list[str] = []
     at = before = 0
     while at < len(placed):
@@ -219,7 +220,7 @@ def write(
 
 
 def _filled(here: Sequence[Mark], has_left: bool, space: str, right: str, spaced: bool) -> str:
-    """The marks of one gap and the white space between them and beside them."""
+    """The marks of one gap with the white space between and around them."""
     between = [_between(a, b, spaced) for a, b in pairwise(here)]
     separators = [_before(here[0], space, spaced) if has_left else "", *between]
     separators.append(_after(here[-1], space, right, spaced) if right else "")

@@ -1,4 +1,4 @@
-"""Protection: what must come out of a translation as it went in, exactly once, however bad the model is.
+"""Protection of spans that a translation must contain unchanged, exactly once.
 
     source ─ find ─▶ spans                                         `spans.py`
     source ─ cut ──▶ text without them ─▶ model ─▶ translation
@@ -6,9 +6,9 @@
                                     │
                                     └─ verified: the same spans, each as often; tags nested if they were
 
-A model that has never seen markup cannot be trusted with it, and no marker is safe with every model. So spans
-are taken out before it and put back after it, and nothing is asked of the model but attention. What `restore`
-writes is searched for spans again; if they are not those of the source, the next, plainer way is taken.
+Models that have never seen markup damage it, and no placeholder is safe with every model. So spans are
+removed before translation and put back after it by attention weights. The result of `restore` is scanned for
+spans again; if they are not those of the source, the next, simpler placement is tried.
 """
 
 from collections import Counter
@@ -25,19 +25,19 @@ from dragoman.text.spans import DEFAULT_KINDS, Span, SpanKind, find
 from dragoman.text.word_boundaries import Place, units, words
 
 Protection = Literal["copied", "placed", "appended"]
-"""`copied`: the model carried everything over by itself; `placed`: it was put where the attention says;
-`appended`: no place was safe, so the spans stand at the end."""
+"""`copied`: the model kept all spans itself; `placed`: they were put in by attention weights; `appended`: no
+placement was safe, so they were put at the end."""
 
 _MOST_UNITS = 1024
 """Of a text whose words nothing is known about but their order."""
 _GLUED_MARKS = frozenset(".,;:!?)]}»”")
 _TRIGGERS = str.maketrans(dict.fromkeys("<>{}%$&@/\\:#€£¥+-.,'’0123456789", None))
-"""Without these characters no span of any kind can begin or go on."""
+"""Without these characters there is no span of any kind."""
 
 
 @dataclass(frozen=True)
 class Protected:
-    """A source, and what of it a model is shown: `text`, NFC, without the spans of `marks`."""
+    """A source, and `text`, the input of the model: in NFC, without the spans of `marks`."""
 
     source: str
     text: str
@@ -50,7 +50,7 @@ class Protected:
 
 
 def protect(source: str, kinds: Collection[SpanKind] = DEFAULT_KINDS) -> Protected:
-    """Cut the spans out. What is left reads as if they had never been there."""
+    """Cut the spans out, with the white space that they no longer need."""
     marks: list[Mark] = []
     left = _Left()
     at, separates = 0, False
@@ -68,7 +68,7 @@ def protect(source: str, kinds: Collection[SpanKind] = DEFAULT_KINDS) -> Protect
 
 @dataclass
 class _Left:
-    """What is left of a source, piece by piece."""
+    """The rest of a source without its spans."""
 
     parts: list[str] = field(default_factory=list)
     length: int = 0
@@ -77,8 +77,8 @@ class _Left:
     after_span: bool = False
 
     def add(self, segment: str, separates: bool) -> None:
-        """What follows a span: one space of two goes, the space before a full stop goes, and a span without
-        spaces around it leaves one."""
+        """Text after a span: of two spaces one is removed, the space before a full stop is removed, and a
+        span between two words without spaces leaves one."""
         last = self.parts[-1][-1] if self.parts else " "
         if self.after_span and segment:
             if segment[0].isspace() and last.isspace():
@@ -98,7 +98,7 @@ class _Left:
 
 
 def carried(protected: Protected, translation: str) -> bool:
-    """Whether a translation has just the spans of the source, and tags that are nested if those are."""
+    """Whether a translation has exactly the spans of the source, and tags that are nested if those are."""
     spans, found = protected.spans, find(translation, protected.kinds)
     if Counter((s.kind, s.text) for s in spans) != Counter((s.kind, s.text) for s in found):
         return False
@@ -108,11 +108,11 @@ def carried(protected: Protected, translation: str) -> bool:
 def restore(
     translation: str, protected: Protected, weights: np.ndarray | None = None
 ) -> tuple[str, Protection]:
-    """The translation of `protected.text` with every span. `weights`: for each of `units(translation)` how
-    much it looks at each of `units(protected.text)`; without them, words are taken to come in the same order.
+    """The translation of `protected.text` with every span. `weights` has a row for every unit of the
+    translation and a column for every unit of `protected.text`; without them the same word order is assumed.
 
-    Spans that the model made up are taken out first. If the translation changes by that, so do its units, and
-    the weights are of no use any more.
+    Spans that the model invented are removed first. If that changes the translation, the weights are not
+    used.
     """
     if not protected.text.strip() and not translation.strip():
         return protected.source, "placed"
@@ -147,13 +147,13 @@ def _joined(places: Sequence[Place]) -> Sequence[Place]:
 
 
 def _same_order(targets: int, sources: int) -> np.ndarray:
-    """Weights that are greatest where both are equally far into their texts."""
+    """Weights of a translation in the same order as its source."""
     target, source = np.arange(targets)[:, None] + 0.5, np.arange(sources)[None] + 0.5
     return np.exp(-np.abs(target / max(targets, 1) - source / max(sources, 1)) * max(targets, sources, 1))
 
 
 def _without_spans(text: str, kinds: Collection[SpanKind]) -> str:
-    for _ in range(3):  # what is left and right of a span may make another one
+    for _ in range(3):  # removing a span can create another one
         spans = find(text, kinds)
         if not spans:
             return text
@@ -164,8 +164,8 @@ def _without_spans(text: str, kinds: Collection[SpanKind]) -> str:
 
 
 def words_without_spans(text: str, bare: str, kinds: Collection[SpanKind]) -> list[Place] | None:
-    """Where the words of `text` stand in `bare`, which is the same but for spans and white space; a word that
-    is all span stands there without length. None if the two differ in more than that."""
+    """The positions of the words of `text` in `bare`, the same text without spans; a word that is a span has
+    length 0. None if the texts differ in more than spans and white space."""
     text = nfc(text)
     inside = {place for span in find(text, kinds) for place in range(span.start, span.end)}
     kept = [place for place, char in enumerate(text) if place not in inside and not char.isspace()]

@@ -1,11 +1,11 @@
-"""A tokenizer that came with a published model, behind the surface of our own.
+"""The tokenizer of a published model, with the interface of our own.
 
-The segmentation is the library's, from the model's tokenizer.json or SentencePiece file; the numbers are
-ours: `<pad>`, `<s>` and `</s>` are 0, 1 and 2, and all other pieces follow in their old order. Unlike our own
-kinds it may be lossy: a model's normalisation and its unknown piece are its own.
+The library tokenizers segments text, by the model's tokenizer.json or SentencePiece file. The ids are ours:
+`<pad>`, `<s>` and `</s>` are 0, 1 and 2, and all other pieces follow in their old order. Unlike our own kinds
+it may be lossy, by the model's normalisation and unknown piece.
 
-Text never becomes one of the three. A piece whose stored name begins with U+0000 is one that text cannot
-spell: a row of the model without a piece, or a piece of the other language.
+Text never becomes a control piece. A piece whose stored name begins with U+0000 cannot be spelt by text: a
+row of the model without a piece, or a piece of the other language.
 """
 
 import functools
@@ -42,18 +42,18 @@ _WORDS = re.compile(r" ?[^ ]+| ")
 
 @dataclass(frozen=True)
 class Published:
-    """A whole published tokenizer as data."""
+    """A published tokenizer as data."""
 
     library: dict[str, Any]
-    """As tokenizer.json has it, with our numbers."""
+    """tokenizer.json with our ids."""
     size: int
-    """Rows of the model, of which some may have no piece."""
+    """Rows of the model's embedding; some may have no piece."""
     joint: bool = True
-    """Source and target have one embedding; the two tokenizers may still differ."""
+    """Source and target share an embedding; their tokenizers may still differ."""
     before: tuple[int, ...] = ()
     """Pieces that every text begins with."""
     prefix: str = ""
-    """Text that is put before every text, such as a task's name."""
+    """Text that is put before every text, such as the name of a task."""
 
 
 def serialise(published: Published) -> bytes:
@@ -76,11 +76,11 @@ def is_published(path: Path) -> bool:
         with open_regular(path) as file:
             return f'"{FORMAT}"'.encode() in file.read(64)
     except (OSError, UserError):
-        return False  # whoever reads it says why
+        return False  # reading it gives the reason
 
 
 class PublishedTokenizer(Tokenizer):
-    """It has no merges to drop and learns nothing; all else is as with our own."""
+    """It cannot be trained and has no BPE-dropout; otherwise it is like our own."""
 
     def __init__(self, published: Published) -> None:
         self.published = published
@@ -116,7 +116,7 @@ class PublishedTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         for text in texts:
-            nfc(text)  # it refuses what no UTF-8 can hold
+            nfc(text)  # refuses lone surrogates
         whole = [self.published.prefix + text for text in texts]
         return [[*self.opening, *ids] for ids in self._segment(whole)]
 
@@ -150,7 +150,7 @@ class PublishedTokenizer(Tokenizer):
         return [self.pieces(self.encode(text))]
 
     def exported(self) -> dict[str, Any]:
-        """tokenizer.json, without the pieces that the model has no row for."""
+        """tokenizer.json without pieces that have no row in the model."""
         library = self.published.library
         if library["model"]["type"] != "Unigram":
             return library
@@ -185,7 +185,7 @@ class PublishedTokenizer(Tokenizer):
 
 
 def _check_fields(published: Published) -> None:
-    """All that a file can say, before anything is made of it."""
+    """Check all fields of a file before they are used."""
     size: Any = published.size
     if type(size) is not int or not len(CONTROL_PIECES) <= size <= LARGEST_VOCABULARY:
         raise UserError(f"size: expected the number of rows of a model, found {shown(size)}")
@@ -205,7 +205,7 @@ def _added(library: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _runtime(library: dict[str, Any]) -> tokenizers.Tokenizer:
-    """The library's tokenizer, in which no text can spell a control piece."""
+    """The tokenizer of the library; no text can spell a control piece."""
     own: dict[str, Any] = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
     own |= {name: library.get(name) for name in ("normalizer", "pre_tokenizer", "model")} | {"version": "1.0"}
     own["added_tokens"] = [token for token in _added(library) if token["id"] not in _CONTROLS]
@@ -226,8 +226,8 @@ def _runtime(library: dict[str, Any]) -> tokenizers.Tokenizer:
 
 @contextmanager
 def _as_user_errors(what: str) -> Iterator[None]:
-    """The library raises plain exceptions, and panics, which are no Exception: so that Python's own ways to
-    stop a program are left alone, they are told by their name."""
+    """The library raises plain exceptions, and panics, which do not derive from Exception. Panics are
+    recognised by name, so that KeyboardInterrupt and SystemExit pass."""
     try:
         yield
     except BaseException as error:
@@ -237,7 +237,7 @@ def _as_user_errors(what: str) -> Iterator[None]:
 
 
 def _speller(library: dict[str, Any]) -> Callable[[str], bytes]:
-    """What a piece writes, by its name."""
+    """The bytes of a piece by its name."""
     model = library["model"]
     if any(part["type"] == "ByteLevel" for part in parts_of(library, "pre_tokenizer")):
         return _byte_level

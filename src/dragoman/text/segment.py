@@ -1,11 +1,11 @@
-"""Text -> segments: the spans that no piece of a vocabulary ever crosses.
+"""Pre-tokenization: segments that no piece of a vocabulary crosses.
 
-A segment is a word with its space, a punctuation mark or a digit with its space, or a lone space. One pattern
-drives both Python's splitter and the one of the library's trainer, so that the two cannot disagree. It is
-made here from character categories, never read from a file, and matches in linear time.
+A segment is a word with its space, a punctuation mark or a digit with its space, or a single space. Python
+and the trainer of the library use the same pattern, so they agree. It is built here from character
+categories, never read from a file, and matches in linear time.
 
-"<" always stands alone. All control pieces begin with "<" and are longer, so no merge and no word of any text
-can spell one of them.
+"<" is always a segment of its own. All control pieces begin with "<" and are longer, so no text can spell
+one.
 """
 
 import functools
@@ -16,16 +16,17 @@ from collections.abc import Iterable
 from dragoman.text.tokenizer_config import MarkPlace, TokenizerConfig
 
 MARK = "▁"
-"""How a space is shown in a piece. Inside, a space stays a space: a literal ▁ is spelt in bytes."""
+"""A space in the written form of a piece. Internally a space is a space, and a literal ▁ is spelt in
+bytes."""
 
-# Beyond this many characters a word is cut, so that text without any spaces costs no more than other text.
+# Longer words are cut, so that text without spaces costs no more than other text.
 _LONGEST_RUN = 128
-# The Basic Multilingual Plane: what lies beyond it is rare, and would make Python's sets of characters slow.
+# The Basic Multilingual Plane: other characters are rare, and would make character classes slow.
 _LAST_WITH_CATEGORY = 0xFFFF
 
 
 def with_mark(text: str, config: TokenizerConfig) -> str:
-    """Normalised `text` with the space that makes its outermost word look like every other word."""
+    """Normalised `text` with a space that marks its outermost word like every other word."""
     if not text or config.kind in ("char", "byte"):
         return text
     return f" {text}" if config.word_mark == "start" else f"{text} "
@@ -34,8 +35,8 @@ def with_mark(text: str, config: TokenizerConfig) -> str:
 def segment_pattern(config: TokenizerConfig, space: str = " ", mark: MarkPlace | None = None) -> str:
     """The regular expression of one segment; its matches cover any text without gaps.
 
-    Trying the alternatives in order: "<" alone, one isolated character, a run of others, a space alone; the
-    second and the third take one space along, on the side where the mark is glued.
+    The alternatives in order: "<", one isolated character, a run of others, a single space. The second and
+    the third include one space on the side of the word mark.
     """
     spaces, punctuation, digits = _character_classes()
     isolated = spaces + punctuation * config.split_punctuation + digits * config.split_digits
@@ -54,7 +55,7 @@ def _character_classes() -> tuple[str, str, str]:
     """Insides of bracket expressions: white space and controls; punctuation; digits and other numerals."""
     category = {code: unicodedata.category(chr(code)) for code in range(_LAST_WITH_CATEGORY + 1)}
     spaces = (c for c, name in category.items() if (name[0] == "Z" or name == "Cc") and c != ord(" "))
-    # The symbols among ASCII count as punctuation, as people use them.
+    # ASCII symbols count as punctuation.
     ascii_symbols = set(map(ord, "$+=>^`|~"))
     punctuation = (c for c, name in category.items() if (name[0] == "P" or c in ascii_symbols))
     digits = (c for c, name in category.items() if name[0] == "N")

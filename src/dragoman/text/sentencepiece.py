@@ -1,6 +1,6 @@
-"""SentencePiece files (Kudo & Richardson 2018) as the library tokenizers describes them; read, never run.
+"""SentencePiece files (Kudo & Richardson 2018) converted to tokenizer.json; they are read, not run.
 
-A file is a protocol buffer: a row of (field, kind, value). Of all that it holds, these fields are needed:
+A file is a protocol buffer: a sequence of (field, kind, value). These fields are used:
 
     ModelProto        1 pieces    2 trainer    3 normaliser
     SentencePiece     1 text      2 score      3 type (1 normal, 2 unknown, 3 control, 4 user's, 6 byte)
@@ -32,7 +32,7 @@ Piece = tuple[str, float, int]
 
 
 def sentencepiece_json(path: Path) -> dict[str, Any]:
-    """A model of its own, with T5's hundred sentinels after its pieces, the last one first."""
+    """A unigram model with T5's hundred sentinels after its pieces, in descending order."""
     pieces, charsmap = read_pieces(path)
     vocab = [[text, score] for text, score, _ in pieces]
     names = [f"<extra_id_{number}>" for number in reversed(range(_SENTINELS))]
@@ -44,8 +44,8 @@ def sentencepiece_json(path: Path) -> dict[str, Any]:
 
 
 def marian_library(path: Path, vocabulary: Mapping[str, Any]) -> dict[str, Any]:
-    """Cut by the pieces of a file, numbered by a vocabulary. A piece that the vocabulary lacks is unknown;
-    one that only the vocabulary has cannot be spelt."""
+    """Pieces from a file with the ids of a vocabulary. Pieces that are not in the vocabulary are unknown;
+    text cannot spell those that are only in the vocabulary."""
     pieces, charsmap = read_pieces(path)
     if len(vocabulary) > LARGEST_VOCABULARY:
         raise UserError(f"{path.parent}: the vocabulary has more than {LARGEST_VOCABULARY:,} pieces")
@@ -120,7 +120,7 @@ def _piece(fields: Mapping[int, Any]) -> Piece:
 
 
 def _of_type(kind: type[T], value: Any) -> T:
-    """In a damaged file a field can be of another type than it is."""
+    """In a damaged file a field can have the wrong type."""
     if not isinstance(value, kind):
         raise TypeError(kind)
     return value
@@ -134,7 +134,7 @@ def _unknown(path: Path, pieces: list[Piece]) -> int:
 
 
 def _fields(data: bytes, most: int) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field: a whole number, or bytes. More than `most` are refused."""
+    """Number and value of each field: an integer, or bytes. More than `most` are refused."""
     at = count = 0
     while at < len(_of_type(bytes, data)):
         count += 1

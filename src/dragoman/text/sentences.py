@@ -1,8 +1,8 @@
-"""Split text into sentences so that the pieces make up the text again, white space and all.
+"""Sentence splitting; the sentences concatenated are the text, white space included.
 
-A sentence ends at . ! ? … (and what closes quotes or brackets after it) before white space and something that
-can begin one; at their full-width sisters; and at the end of a line. Not after a single letter or a usual
-abbreviation, and not before a small letter. One walk from left to right.
+A sentence ends at . ! ? … (with closing quotes or brackets after it) before white space and something that
+can begin a sentence, at their full-width forms, and at the end of a line. It does not end after a single
+letter or a common abbreviation, nor before a lower-case letter. One pass from left to right.
 """
 
 import re

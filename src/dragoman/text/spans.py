@@ -1,9 +1,9 @@
-"""Find what a translation has to carry over as it is: addresses, placeholders, markup, numbers.
+"""Spans that a translation has to copy: URLs, e-mail addresses, placeholders, markup, numbers.
 
-One walk from left to right. At each character that can begin something, a scanner of that kind says where it
-would end; the first that does takes the span. There are no patterns: every scanner stops at the next
-character that could begin its own kind again, or after a fixed number of characters, so a text costs time in
-proportion to its length, whatever is in it. Letters and digits are those of ASCII.
+One pass from left to right. At each character that can begin a span, the scanners of that character look for
+its end; the first that finds one takes the span. There are no regular expressions: every scanner stops at the
+next character that could begin its own kind, or after a fixed number of characters, so time is linear in the
+length of any text. Letters and digits are ASCII.
 """
 
 from collections.abc import Callable, Collection
@@ -15,7 +15,7 @@ from dragoman.errors import UserError
 SpanKind = Literal["url", "email", "number", "placeholder", "printf", "variable", "tag", "entity"]
 ALL_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
 DEFAULT_KINDS: tuple[SpanKind, ...] = tuple(kind for kind in ALL_KINDS if kind != "number")
-"""Numbers are left out: a translation may have to write them in another way (1,234.5 and 1.234,5)."""
+"""Without numbers: languages write them differently (1,234.5 and 1.234,5)."""
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _DIGITS = frozenset("0123456789")
@@ -36,7 +36,7 @@ _ATTRIBUTES_WITHOUT_VALUE = frozenset({
 })  # fmt: skip
 _LONGEST = 256  # characters of a placeholder; of a comment sixteen times as many
 _LONGEST_ENTITY = 32
-_LONG_INTEGER = 5  # digits from which a number without separators counts as one in a given form
+_LONG_INTEGER = 5  # digits from which a number without separators is a span
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ def find(text: str, kinds: Collection[SpanKind] = DEFAULT_KINDS) -> list[Span]:
 
 
 class _Comments:
-    """Where comments end. Each end is looked for once, however many beginnings stand before it."""
+    """The ends of comments. Each is searched once, however many beginnings come before it."""
 
     def __init__(self, text: str) -> None:
         self._text, self._end = text, 0
 
     def end(self, at: int) -> int | None:
-        """Of the comment that begins here, unless it is too long."""
+        """The end of the comment that begins here, unless it is too long."""
         if 0 <= self._end < at + 4:
             self._end = self._text.find("-->", at + 4)
         return self._end + 3 if 0 <= self._end <= at + 16 * _LONGEST - 3 else None

@@ -1,4 +1,4 @@
-"""What every piece of a vocabulary writes: the bridge from constraints on text to rules on pieces."""
+"""The bytes of every piece of a vocabulary, for constraints on text."""
 
 import functools
 from collections.abc import Sequence
@@ -9,16 +9,15 @@ from dragoman.text.word_boundaries import is_word_character
 
 
 class Spelling:
-    """The UTF-8 of every id, and how it meets its neighbours.
+    """The UTF-8 of every id, and whether words can continue across its edges.
 
-    A byte piece may be a part of any character, so where it stands nobody knows at once whether a word goes
-    on. Who needs a boundary reads `may_continue` and `may_be_continued`, which are True for such a piece;
-    who watches for whole words reads `symbols`, which take it for a boundary.
+    A byte piece may be part of any character, so it is not known whether it continues a word. `may_continue`
+    and `may_be_continued` are True for such a piece; `symbols` take it for a boundary.
     """
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self.pieces = tuple(pieces)
-        # The last such one: the piece of the byte 0x20 writes a space too, but text is never cut that way.
+        # The last such piece: the byte piece 0x20 is a space too, but text is never segmented with it.
         self.space_id = max(place for place, piece in enumerate(self.pieces) if piece == b" ")
         self.widths = np.array([len(piece) for piece in self.pieces], dtype=np.int64)
         self.may_continue = np.array([_edge(piece, first=True) for piece in self.pieces], dtype=bool)
@@ -37,7 +36,7 @@ class Spelling:
 
 
 def symbols_of(piece: bytes) -> list[int]:
-    """The bytes of a text, plus 256 where their character is known to be part of a word."""
+    """The bytes of a text, plus 256 if their character is a word character."""
     symbols: list[int] = []
     for character in piece.decode("utf-8", errors="surrogateescape"):
         known = not "\udc80" <= character <= "\udcff"
@@ -52,7 +51,7 @@ def may_be_in_word(character: str) -> bool:
 
 
 def _edge(piece: bytes, first: bool) -> bool:
-    """Whether a word may reach beyond the first (or last) character of the piece."""
+    """Whether a word may continue across the first (or last) character of the piece."""
     text = piece.decode("utf-8", errors="surrogateescape")
-    # A control piece writes nothing, and so separates nothing.
+    # A control piece writes nothing, so it separates nothing.
     return not text or may_be_in_word(text[0] if first else text[-1])

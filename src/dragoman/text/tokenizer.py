@@ -3,7 +3,7 @@
     text --NFC--> text --mark--> " text" --segments--> [" text"] --merges--> ids
 
 `decode(encode(x)) == nfc(x)` for every text. Characters without a piece are spelt in bytes, so nothing is
-unknown; control pieces are not in the tables that text is looked up in, so no text can become one.
+unknown. Control pieces are not in the tables for text, so no text can become one.
 """
 
 import functools
@@ -32,7 +32,7 @@ _REPLACEMENT = "\ufffd"
 
 
 class Tokenizer:
-    """A trained tokenizer. It never changes; `sha256` is that of its file and names it."""
+    """A trained tokenizer. It is immutable; `sha256` is the hash of its file."""
 
     pad_id = PAD_ID
     bos_id = BOS_ID
@@ -55,7 +55,7 @@ class Tokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
-        """Learn a vocabulary from `texts`, which is read once. The same texts give the same file."""
+        """Learn a vocabulary from `texts`, which are read once. The same texts give the same file."""
         pieces, merges = learn_vocabulary(texts, config)
         return cls(Vocabulary(config, tuple(pieces), tuple(merges)))
 
@@ -66,8 +66,8 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`[encode(text) for text in texts]`.
 
-        Each distinct segment goes through the library once, on all cores, and is then looked up: text repeats
-        its words so much that this costs half of giving the library whole sentences.
+        Each distinct segment is tokenized by the library once, on all cores, and then looked up. Words repeat
+        so often that this takes half the time of whole sentences.
         """
         if self.kind == "byte":
             return [self._encode_bytes(text) for text in texts]
@@ -81,8 +81,9 @@ class Tokenizer:
     def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:
         """Like `encode`, with each merge left out at `rate`: BPE-dropout (Provilkov et al. 2020).
 
-        A pure function of (text, rate, key). Keys that differ in the last number only share work, so let
-        that be the one that changes most, as in (seed, epoch, index). Kinds without merges ignore the rate.
+        A pure function of (text, rate, key). Keys that differ only in the last number share work, so that
+        should be the one that changes most often, as in (seed, epoch, index). Kinds without merges ignore the
+        rate.
         """
         if not 0.0 <= rate <= 1.0:
             raise UserError(f"dropout: expected a rate from 0 to 1, found {rate}")
@@ -91,15 +92,14 @@ class Tokenizer:
         return self._dropout(self._prepare(text), rate, key)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of any ids: control pieces are skipped, bytes that are not UTF-8 and ids that do not
-        exist become U+FFFD."""
+        """The text of any ids. Control pieces are skipped; invalid UTF-8 and unknown ids become U+FFFD."""
         text = b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
         if self.kind in ("char", "byte"):
             return text
         return text.removeprefix(" ") if self.config.word_mark == "start" else text.removesuffix(" ")
 
     def spell(self, text: str) -> list[int]:
-        """The ids that write exactly `text`, whose words carry the spaces that mark them already."""
+        """The ids that write exactly `text`, whose words have their marking spaces already."""
         if self.kind == "byte":
             return self._encode_bytes(text)
         segments = self._segments.findall(nfc(text))
@@ -107,28 +107,28 @@ class Tokenizer:
         return list(chain.from_iterable(map(known.__getitem__, segments)))
 
     def segments(self, text: str) -> list[str]:
-        """The spans of `text` that no piece crosses."""
+        """The segments of `text`, which no piece crosses."""
         return self._segments.findall(nfc(text))
 
     @functools.cached_property
     def spelling(self) -> Spelling:
-        """What each id writes, for constraints on text."""
+        """The bytes of each id, for constraints on text."""
         return Spelling(self._spelling)
 
     def bytes_of(self, piece: int) -> bytes:
-        """The UTF-8 that one id adds to a text; a character may need several of them."""
+        """The UTF-8 of one id; a character may need several ids."""
         return self._spelling[piece] if 0 <= piece < self.size else _REPLACEMENT.encode()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces as they stand in the file: a space as ▁, a byte as <0xE2>."""
+        """The pieces as written in the file: a space as ▁, a byte as <0xE2>."""
         known = self._vocabulary.pieces
         return [known[i] if 0 <= i < self.size else _REPLACEMENT for i in ids]
 
     def merge_steps(self, text: str) -> list[list[str]]:
         """The segmentation before the first merge and after each merge rule, in the order they are applied.
 
-        The last one is `pieces(encode(text))`. Kinds without merges have that one only. A long text has as
-        many steps as it needs rules, and each is as long as the text.
+        The last one is `pieces(encode(text))`. Kinds without merges have only that one. There are as many
+        steps as merge rules are used, each as long as the text.
         """
         if self.kind != "bpe":
             return [self.pieces(self.encode(text))]
@@ -157,8 +157,8 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Read a saved tokenizer; a file that is damaged or contradicts itself is refused by name."""
-        from dragoman.text.published_tokenizer import (  # it is made of this class
+        """Read a saved tokenizer. A damaged or inconsistent file is refused."""
+        from dragoman.text.published_tokenizer import (  # a subclass of this one
             PublishedTokenizer,
             is_published,
         )
@@ -203,7 +203,7 @@ class Tokenizer:
 
 
 def _spelling(vocabulary: Vocabulary) -> list[bytes]:
-    """The UTF-8 that each id stands for: nothing for control pieces, one byte for byte pieces."""
+    """The UTF-8 of each id: nothing for control pieces, one byte for byte pieces."""
     first = len(vocabulary.config.first_pieces)
     controls = [b""] * (first - 256)
     values = [bytes([value]) for value in range(256)]

@@ -1,4 +1,4 @@
-"""What a person can choose about a tokenizer, and the pieces that every vocabulary begins with."""
+"""The options of a tokenizer, and the pieces that every vocabulary begins with."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -26,17 +26,17 @@ class TokenizerConfig:
     kind: TokenizerKind = "bpe"
     vocab_size: int = 8000
     joint: bool = True
-    """One vocabulary for both sides of a corpus."""
+    """One vocabulary for source and target."""
     min_frequency: int = 2
-    """Characters, merges and words that are seen less often get no piece of their own."""
+    """Rarer characters, merges and words get no piece."""
     word_mark: MarkPlace = "start"
-    """Where a word carries its space: before it (▁word) or after it (word▁)."""
+    """The space of a word: before it (▁word) or after it (word▁)."""
     split_punctuation: bool = True
     split_digits: bool = True
     dropout: float = 0.0
     """Rate of BPE-dropout on training text (Provilkov et al. 2020)."""
     specials: tuple[str, ...] = ()
-    """Further control pieces, such as `<2de>`; text can never become one of them."""
+    """Further control pieces, such as `<2de>`; no text can become one."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(TokenizerKind):

@@ -1,9 +1,9 @@
-"""The file of a tokenizer: our own JSON. The same tokenizer gives the same bytes; reading checks all of them.
+"""The file of a tokenizer, in JSON. The same tokenizer gives the same bytes; reading checks them.
 
     {"format": ..., "version": 1, "config": {...}, "pieces": [piece of id 0, ...], "merges": ["e s", ...],
      "checksum": SHA-256 of the file as it is without this field}
 
-It holds data only: no pattern, no pipeline, nothing that names code.
+It holds only data: no patterns, no pipeline, no names of code.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A whole tokenizer as data. A space inside a piece is written ▁; a literal ▁ is in no piece."""
+    """A tokenizer as data. A space inside a piece is written ▁; no piece has a literal ▁."""
 
     config: TokenizerConfig
     pieces: tuple[str, ...]
@@ -62,13 +62,13 @@ def write(vocabulary: Vocabulary, path: Path) -> None:
 
 
 def write_bytes(data: bytes, path: Path) -> None:
-    """Write the file so that a crash leaves either the old one or the new one, never half of one."""
+    """Write the file atomically: a crash leaves the old one or the new one."""
     with explained(path):
         replace_file(path, data)
 
 
 def read(path: Path) -> Vocabulary:
-    """Read and check a file; anything that dragoman would not have written is refused by name."""
+    """Read and check a file. Anything that dragoman would not have written is refused."""
     data, content = read_json(path)
     try:
         vocabulary = _check(content)
@@ -80,7 +80,7 @@ def read(path: Path) -> Vocabulary:
 
 
 def read_json(path: Path) -> tuple[bytes, Any]:
-    """The bytes of a file, and what they say."""
+    """The bytes of a file, and their content."""
     data = _read_bytes(path)
     try:
         return data, parse_json(data, MOST_VALUES)

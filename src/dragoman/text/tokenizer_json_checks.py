@@ -1,8 +1,7 @@
-"""What a tokenizer.json from anywhere may say: a closed list of parts, of their fields, and of sizes.
+"""Checks of a tokenizer.json from any source: allowed parts, their fields, and sizes.
 
-The library tokenizers would run whatever stands there: regular expressions that take for ever, normalisers
-that make gigabytes of a sentence, a compiled map that makes it panic. Every field has to be known here, so
-nothing can stand beside the fields that are looked at.
+The library tokenizers runs whatever the file says: regular expressions that never end, normalisers that turn
+a sentence into gigabytes, a compiled map that makes it panic. So every field has to be known here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +14,12 @@ from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 LONGEST_NAME = 512
 _MOST_PARTS, _DEEPEST = 16, 4
 _LARGEST_NAMES = 8 << 20
-"""UTF-8 of all names of pieces: the library takes some 330 bytes for each byte of them."""
+"""UTF-8 bytes of all pieces; the library takes some 330 bytes for each."""
 _MOST_ADDED = 100_000
 _LARGEST_GROWTH = 1000
 _LONGEST_WORD = 1000
 _HARMLESS = " {2,}"
-"""The only pattern that may come from a file: whatever else it says could take for ever on some text."""
+"""The only pattern that a file may contain: others could take exponential time."""
 
 FieldCheck = Callable[[Any], bool]
 FieldChecks = Mapping[str, FieldCheck]
@@ -43,7 +42,7 @@ def _count(value: Any) -> bool:
 
 
 def _pattern(value: Any) -> bool:
-    """A text that is looked for, or the harmless expression."""
+    """A literal text, or the harmless expression."""
     if not isinstance(value, dict) or set(value) != {"String"}:
         return value == {"Regex": _HARMLESS}
     return _text(value["String"]) and value["String"] != ""
@@ -124,7 +123,7 @@ SECTIONS: dict[str, dict[str, FieldChecks]] = {
     },
 }
 _NOT_RUN = ("version", "truncation", "padding", "post_processor", "role_to_token")
-"""Fields that have no effect here: they are replaced or left out before anything is run."""
+"""Fields without effect: they are replaced or removed before anything is run."""
 _ADDED: FieldChecks = {
     "id": lambda value: type(value) is int and 0 <= value <= LARGEST_VOCABULARY,
     "content": lambda value: _text(value) and value != "",
@@ -138,7 +137,7 @@ _GROWTH = {
 
 
 def check_library(library: Any) -> None:
-    """Refuse what is not known, in one sentence. What passes takes time and memory in proportion to text."""
+    """Refuse anything unknown. What passes takes time and memory linear in the text."""
     if not isinstance(library, dict) or not isinstance(library.get("model"), dict):
         raise UserError("this is not what the library tokenizers writes")
     for name in library:
@@ -155,7 +154,7 @@ def check_library(library: Any) -> None:
 
 
 def parts_of(library: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
-    """All parts of a section, those inside sequences too, each checked."""
+    """All parts of a section, also those inside sequences, checked."""
     found = library.get(section)
     parts = [] if found is None else list(_inside(section, found, 1))
     if len(parts) > _MOST_PARTS:

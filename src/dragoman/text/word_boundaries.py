@@ -1,15 +1,15 @@
-"""Where words begin and end, in plain characters and without a tokenizer: two people who count words agree.
+"""Word boundaries by character classes, independent of any tokenizer.
 
-What «as whole words» means for glossaries and for constraints on translations: a boundary lies between two
-characters unless both are word characters (letters, digits, marks, and `_`).
-Scripts that are written without spaces (Han, kana, Thai, Lao, Khmer, Burmese) have a boundary everywhere.
+Glossaries and constraints match whole words: there is a boundary between two characters unless both are word
+characters (letters, digits, combining marks, and `_`). Scripts written without spaces (Han, kana, Thai, Lao,
+Khmer, Burmese) have a boundary everywhere.
 """
 
 import unicodedata
 from collections.abc import Iterator
 
 Place = tuple[int, int]
-"""First character, and the one after the last."""
+"""Start and end of a span of characters."""
 
 _WITHOUT_SPACES = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -43,7 +43,7 @@ def is_boundary(text: str, place: int) -> bool:
 
 
 def places_of(phrase: str, text: str) -> Iterator[int]:
-    """Where `phrase` stands in `text` as whole words."""
+    """The positions of `phrase` in `text` as whole words."""
     place = text.find(phrase)
     while place >= 0:
         if is_boundary(text, place) and is_boundary(text, place + len(phrase)):
@@ -56,7 +56,7 @@ def has_phrase(text: str, phrase: str) -> bool:
 
 
 def words(text: str) -> list[Place]:
-    """What white space separates: the words that alignments are written about."""
+    """Words separated by white space, as in alignments."""
     found: list[Place] = []
     start = 0
     for place, char in enumerate(f"{text} "):
@@ -68,7 +68,8 @@ def words(text: str) -> list[Place]:
 
 
 def units(text: str) -> list[Place]:
-    """The same, with every mark of punctuation and every symbol on its own: what markup can stand between."""
+    """The same with punctuation marks and symbols as units of their own; markup can be placed between
+    units."""
     found: list[Place] = []
     for start, end in words(text):
         first = start
@@ -82,5 +83,5 @@ def units(text: str) -> list[Place]:
 
 
 def _in_word(char: str) -> bool:
-    """Letters, digits and the marks that combine with them; scripts that join with other signs stay whole."""
+    """Letters, digits, combining marks and format characters, which some scripts use inside words."""
     return char.isalnum() or unicodedata.category(char)[0] in "MC"

@@ -1,0 +1,141 @@
+"""The first kernel that takes a call runs, and every refusal has a reason."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD
+from dragoman.nn import kernel_choice
+from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, PRE_NORM, choose, explain
+from dragoman.nn.linear import Linear
+from dragoman.nn.mask import CAUSAL, EVERYTHING, Packing, packed
+from dragoman.nn.tap import open_tap
+
+OWNER = nn.Identity()
+
+
+def heads(rows: int, queries: int, width: int = 8) -> Heads:
+    return Heads(*torch.randn(3, rows, 2, queries, width).unbind())
+
+
+def packed_call(lengths: list[int], width: int = 8, dropout: float = 0.0) -> AttentionCall:
+    packing = Packing.of(torch.tensor(lengths))
+    inputs = Projected(torch.randn(1, sum(lengths), 3 * 2 * width), None, (2, width, width))
+    return AttentionCall(OWNER, inputs, packed(packing, packing), dropout)
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if Triton could take any tensor."""
+    monkeypatch.setattr(kernel_choice, "triton_refusal", lambda *_: None)
+
+
+@pytest.mark.parametrize("kernels", [ATTENTION, LINEAR, FEEDFORWARD, POST_NORM, PRE_NORM])
+def test_the_last_kernel_takes_everything_and_names_are_unique(
+    kernels: tuple[kernel_choice.Kernel, ...],
+) -> None:
+    assert kernels[-1].refusal(None) is None
+    assert len({kernel.name for kernel in kernels}) == len(kernels)
+    assert all(kernel.what for kernel in kernels)
+
+
+def test_a_list_that_takes_nothing_is_a_bug() -> None:
+    for function in (choose, explain):
+        with pytest.raises(AssertionError, match="takes everything"):
+            function(ATTENTION[:1], AttentionCall(OWNER, heads(1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: AttentionCall(OWNER, heads(2, 1)), "one query"),
+        (lambda: AttentionCall(OWNER, heads(2, 2)), "torch"),
+        (lambda: AttentionCall(OWNER, heads(2, 1), CAUSAL), "torch"),
+        (lambda: AttentionCall(OWNER, heads(2, 1), bias=torch.zeros(1, 1, 1, 1)), "torch"),
+        (lambda: packed_call([3, 1]), "padded"),
+    ],
+)
+def test_attention_on_a_cpu(make: Callable[[], AttentionCall], name: str) -> None:
+    call = make()
+    with torch.inference_mode():
+        assert choose(ATTENTION, call).name == name
+        *refused, (chosen, reason) = explain(ATTENTION, call)
+    assert (chosen, reason) == (name, None)
+    assert all(reason for _, reason in refused)
+    if name == "one query":
+        assert choose(ATTENTION, call).name == "torch", "gradients are recorded now"
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_short_packed_sequences_take_the_triton_kernel() -> None:
+    call = packed_call([3, LONGEST_SEQUENCE])
+    assert choose(ATTENTION, call).name == "packed"
+    with open_tap(lambda *_: None):
+        assert choose(ATTENTION, call).name == "padded"
+    refused = {
+        "attention has dropout": replace(call, dropout=0.1),
+        "positions are relative": replace(call, inputs=call.inputs.split()),
+        f"sequences are longer than {LONGEST_SEQUENCE}": packed_call([LONGEST_SEQUENCE + 1]),
+        f"heads are wider than {WIDEST_HEAD}": packed_call([3], WIDEST_HEAD + 1),
+        "it is for packed batches, as on a GPU": replace(call, mask=EVERYTHING),
+    }
+    for reason, other in refused.items():
+        assert ATTENTION[0].refusal(other) == reason
+
+
+def test_packed_and_padded_give_the_same_where_a_tap_looks() -> None:
+    call, seen = packed_call([3, 1, 2]), []
+    expected = choose(ATTENTION, call).run(call)
+    with open_tap(lambda _, weights: seen.append(weights)):
+        found = choose(ATTENTION, call).run(call)
+    torch.testing.assert_close(found, expected)
+    assert [weights.shape for weights in seen] == [(3, 2, 3, 3)]
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_linear_layers_learn_in_half_precision() -> None:
+    layer, x = Linear(8, 8), torch.randn(2, 8)
+    half = x.bfloat16()
+    assert choose(LINEAR, half, layer.weight, layer.bias, layer).name == "half"
+    assert choose(LINEAR, x, layer.weight, layer.bias, layer).name == "torch"
+    assert choose(FEEDFORWARD, network := FeedForward(8, 8), half).name == "half"
+    for other in (
+        FeedForward(8, 8, gated=True),
+        FeedForward(8, 8, bias=False),
+        FeedForward(8, 8, dropout=0.1),
+    ):
+        assert choose(FEEDFORWARD, other, half).name == "torch"
+    assert choose(FEEDFORWARD, FeedForward(8, 8, dropout=0.1).eval(), half).name == "half"
+    with torch.inference_mode():
+        assert choose(FEEDFORWARD, network, half).name == "torch"
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_norms_are_fused_where_the_kernel_can() -> None:
+    x, norm = torch.randn(2, 8), nn.LayerNorm(8)
+    assert choose(POST_NORM, x, x, norm, 0.1).name == choose(PRE_NORM, x, x, norm, 0.1).name == "fused"
+    assert choose(POST_NORM, x, x.bfloat16(), norm, 0.1).name == "torch"
+    assert choose(PRE_NORM, x, x.bfloat16(), norm, 0.1).name == "fused"
+    wide = torch.randn(1, 8193)
+    for kernels in (POST_NORM, PRE_NORM):
+        assert choose(kernels, x, x, nn.RMSNorm(8), 0.1).name == "torch"
+        assert choose(kernels, wide, wide, nn.LayerNorm(8193), 0.1).name == "torch"
+    sharded = nn.LayerNorm(8)
+    sharded.weight.full_tensor = lambda: None  # as FSDP's parameters have it
+    assert explain(PRE_NORM, x, x, sharded, 0.1)[0] == ("fused", "the norm is sharded (FSDP)")
+    with torch.inference_mode():
+        assert choose(POST_NORM, x, x, norm, 0.0).name == "fused"
+        assert choose(POST_NORM, x, x, norm, 0.1).name == "torch"
+        assert choose(PRE_NORM, x, x, norm, 0.0).name == "torch"
+
+
+def test_plain_norms_are_what_the_formula_says() -> None:
+    x, y, norm = torch.randn(2, 3, 8), torch.randn(2, 3, 8), nn.LayerNorm(8)
+    assert torch.equal(POST_NORM[-1].run(x, y, norm, 0.0), norm(x + y))
+    total, normed = PRE_NORM[-1].run(x, y, norm, 0.0)
+    assert torch.equal(total, x + y) and torch.equal(normed, norm(x + y))

@@ -17,8 +17,6 @@ from dragoman.learning.validation import AnswerValidator
 from dragoman.runs.directory import Run
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.training import loop as loop_module
-from dragoman.training.auto import CorpusStats, Machine
-from dragoman.training.auto import _batch as _batch_of
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.display import Quiet
 from dragoman.training.estimate import Estimate
@@ -99,13 +97,6 @@ def test_a_new_run_has_room_for_checkpoints(make_run: Any) -> None:
     assert run.checkpoints.is_dir() and not any(run.checkpoints.iterdir())
 
 
-@pytest.mark.parametrize(("wanted", "expected"), [(4096, (4000, 1)), (4097, (2000, 2)), (9000, (3000, 3))])
-def test_without_a_card_a_batch_has_at_most_4096_tokens(wanted: int, expected: tuple[int, int]) -> None:
-    size: Any = SimpleNamespace(batch_tokens=wanted, gpu_bytes_per_token=1)
-    stats = CorpusStats(10**9, characters=10**9, longest=100)
-    assert _batch_of(size, stats, Machine(cores=2)) == expected
-
-
 @pytest.mark.parametrize(("patience", "told"), [("null", "about 2:00"), ("3", "at most 2:00")])
 def test_a_plan_tells_speed_and_time(
     make_config: Any, prepared: Prepared, patience: str, told: str, tmp_path: Path
@@ -119,11 +110,6 @@ def test_a_plan_tells_speed_and_time(
     names = [name for name, _ in plan.rows()]
     assert names.index("parameters") == names.index("model") + 1 and names[-3:] == ["speed", "time", "run"]
     assert not {"speed", "time", "parameters"} & dict(replace(plan, estimate=None).rows()).keys()
-
-
-def test_tokens_are_guessed_from_characters_and_ends() -> None:
-    assert CorpusStats(3, characters=400).tokens == 103
-    assert CorpusStats(2, characters=0).tokens == 3
 
 
 @pytest.mark.parametrize(

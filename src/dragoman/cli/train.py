@@ -31,7 +31,7 @@ def train(
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
     from dragoman.training.api import plan_and_train
-    from dragoman.training.plan import split_arguments
+    from dragoman.training.draft import split_arguments
 
     files, overrides = split_arguments(arguments)
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)

@@ -217,7 +217,9 @@ class DecoderValidator(SequenceValidator):
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
         # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
-        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False)
+        own = self.run_config.search
+        limits = {name: getattr(own, name) for name in ("max_ratio", "max_extra", "max_length")}
+        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False, **limits)
         translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)

@@ -11,7 +11,8 @@ from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.directory import Run
 from dragoman.training.display import Display, make_display
 from dragoman.training.distributed import Crew, joined
-from dragoman.training.plan import Overrides, Plan, Source, as_assignments, make_plan
+from dragoman.training.draft import Overrides, Source, as_assignments
+from dragoman.training.plan import Plan, make_plan
 from dragoman.training.session import train_run
 
 _EXAMPLES = (

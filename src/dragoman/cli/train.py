@@ -22,6 +22,9 @@ def train(
     valid: Annotated[
         list[str] | None, typer.Option(help="Validation file; give it twice for source and target.")
     ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
+    ] = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,6 +37,14 @@ def train(
     from dragoman.training.plan import split_arguments
 
     files, overrides = split_arguments(arguments)
-    run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
+    run = plan_and_train(
+        files,
+        out=out,
+        overrides=overrides,
+        valid=valid or [],
+        quiet=quiet,
+        dry_run=dry_run,
+        minutes=minutes,
+    )
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

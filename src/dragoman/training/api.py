@@ -31,15 +31,21 @@ def train(
     overrides: Overrides = (),
     valid: Sequence[str] = (),
     quiet: bool = False,
+    minutes: float | None = None,
 ) -> Run:
     """Train on parallel files (`"a.en", "a.de"`), a table of pairs, a YAML recipe, or a mapping like one.
 
     What is not given is chosen from the data and the machine. `overrides` are strings such as
-    `"model.num_layers=4"`, or a mapping of dotted names. A run that exists with the same configuration goes
-    on where it stopped.
+    `"model.num_layers=4"`, or a mapping of dotted names. `minutes` is a budget for all of it: the learning
+    rate falls to 0 within it. A run that exists with the same configuration goes on where it stopped.
     """
     run = plan_and_train(
-        sources, out=Path(out) if out else None, overrides=overrides, valid=valid, quiet=quiet
+        sources,
+        out=Path(out) if out else None,
+        overrides=overrides,
+        valid=valid,
+        quiet=quiet,
+        minutes=minutes,
     )
     assert run is not None, "this was not a dry run"
     return run
@@ -53,6 +59,7 @@ def plan_and_train(
     valid: Sequence[str],
     quiet: bool,
     dry_run: bool = False,
+    minutes: float | None = None,
 ) -> Run | None:
     """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
     run in the end."""
@@ -60,7 +67,15 @@ def plan_and_train(
         display = make_display(quiet or not crew.first)
 
         def begin() -> str | None:
-            plan = make_plan(sources, display, out=out, overrides=overrides, valid=valid, processes=crew.size)
+            plan = make_plan(
+                sources,
+                display,
+                out=out,
+                overrides=overrides,
+                valid=valid,
+                processes=crew.size,
+                minutes=minutes,
+            )
             display.table("Plan", plan.rows())
             return None if dry_run else str(open_or_create(plan).directory)
 

@@ -53,6 +53,7 @@ class Loop:
             for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
                 self.crew.ask(stop.signal, self._out_of_time())
+                self.training.time_share = self._time_share
                 self._learn(data)
                 self.log.display.tick(progress.update, self.total)
                 ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended_by()
@@ -95,6 +96,12 @@ class Loop:
 
     def _out_of_time(self) -> bool:
         return self.config.max_minutes is not None and self.log.elapsed >= 60 * self.config.max_minutes
+
+    @property
+    def _time_share(self) -> float:
+        """Share of the time budget."""
+        limit = self.config.max_minutes
+        return 0.0 if limit is None else self.log.elapsed / (60 * limit)
 
     @property
     def _stops(self) -> tuple[int, int, int]:

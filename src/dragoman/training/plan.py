@@ -102,9 +102,10 @@ def make_plan(
     overrides: Overrides = (),
     valid: Sequence[str] = (),
     processes: int = 1,
+    minutes: float | None = None,
 ) -> Plan:
     """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
-    config = make_config(sources, overrides=overrides, valid=valid, display=display)
+    config = make_config(sources, overrides=overrides, valid=valid, display=display, minutes=minutes)
     config = _dealt(config, processes)
     out = out or Path("runs") / learning_of(config).run_name(config)
     if Run.exists(out):
@@ -138,9 +139,15 @@ def _dealt(config: RunConfig, processes: int) -> RunConfig:
 
 
 def make_config(
-    sources: Sequence[Source], *, overrides: Overrides, valid: Sequence[str], display: Display
+    sources: Sequence[Source],
+    *,
+    overrides: Overrides,
+    valid: Sequence[str],
+    display: Display,
+    minutes: float | None = None,
 ) -> RunConfig:
-    """The resolved configuration of files, of a YAML recipe, or of a mapping like one."""
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one; `minutes` is a budget
+    that takes the place of other ends."""
     assignments = as_assignments(overrides)
     format = _LABELLED if _is_task(assignments) else "text" if _learns_from_text(assignments) else "auto"
     plain = apply_overrides(_plain_config(sources, valid, format), assignments)
@@ -152,19 +159,22 @@ def make_config(
         given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
     if plain.get("task") is not None:
-        return resolve(completed_task(given, plain, data, missing, _brings_model(assignments)), assignments)
+        task = completed_task(given, plain, data, missing, _brings_model(assignments))
+        return resolve(task, assignments, minutes)
     if missing:
         display.stage("reading the corpus", 0, None)
         train = plain.get("train")
         asked = train if isinstance(train, Mapping) else {}
         updates = asked.get("max_updates")
         known = updates if isinstance(updates, int) and updates > 0 else None
+        if "schedule" in missing and known is None:
+            minutes = minutes or asked.get("max_minutes")
         machine = this_machine(str(asked.get("device", "auto")))
         chosen = choose(_stats(data, display), machine, known, named(_objective_of(plain)))
         if plain.get("start") is not None:
             chosen["optim"]["rate"] = _FINE_TUNING_RATE
         given |= {section: _without_clashes(section, chosen[section], assignments) for section in missing}
-    return resolve(given, assignments)
+    return resolve(given, assignments, minutes)
 
 
 def _as_begun(start: Run, given: dict[str, Any]) -> dict[str, Any]:

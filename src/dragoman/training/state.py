@@ -245,6 +245,8 @@ class Training(Fitting):
         anew = steady and config.train.accumulate == 1
         recorded = self.ahead and (self.packed or steady)
         self.recorder = Recorder(self.passed, self.parameters, anew) if recorded else None
+        self.time_share = 0.0
+        """Share of the time budget that has passed when the update under way began."""
         if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
             torch.backends.cuda.enable_cudnn_sdp(steady)
 
@@ -252,7 +254,8 @@ class Training(Fitting):
     def rate(self) -> float:
         """The learning rate of the update under way."""
         assert self.config.optim.rate is not None, "the configuration is resolved before training"
-        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
+        progress = self.progress
+        scale = scale_at(self.config.schedule, progress.update, progress.plateau_cuts, self.time_share)
         return self.config.optim.rate * scale
 
     def loss(self, batch: Batch, update: int) -> Loss:

@@ -33,6 +33,9 @@ def train(
     Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
+    from dragoman.training.clock import Clock
+
+    clock = Clock.of_command()
     from dragoman.training.api import plan_and_train
     from dragoman.training.plan import split_arguments
 
@@ -45,6 +48,7 @@ def train(
         quiet=quiet,
         dry_run=dry_run,
         minutes=minutes,
+        clock=clock,
     )
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

@@ -200,6 +200,13 @@ def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, objec
     return list(_differences(to_dict(old), to_dict(new), ""))
 
 
+def training_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+    """The same, without what a run that has tuned its search chose itself."""
+    found = differences(old, new)
+    tuned = ("search.beam", "search.alpha", "search.n_best") if new.train.tune_search else ()
+    return [each for each in found if each[0] not in tuned]
+
+
 def _differences(old: object, new: object, where: str) -> list[tuple[str, object, object]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found = []

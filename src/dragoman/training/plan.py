@@ -20,10 +20,11 @@ from dragoman.errors import UserError
 from dragoman.learning import learning_of, named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task, prepare_for_task
-from dragoman.runs.config import RunConfig, differences
+from dragoman.runs.config import RunConfig, training_differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
 from dragoman.training.auto import CorpusStats, choose, measure, this_machine
+from dragoman.training.clock import Clock
 from dragoman.training.display import Display, duration
 from dragoman.training.estimate import Estimate, estimate
 
@@ -46,6 +47,8 @@ class Plan:
     estimate: Estimate | None
     """None where the run exists already, and where there are no updates to be timed."""
     processes: int = 1
+    reasons: tuple[tuple[str, str], ...] = ()
+    """What was chosen and why, for the report."""
 
     def rows(self) -> list[tuple[str, str]]:
         """What a person wants to know before training."""
@@ -62,8 +65,10 @@ class Plan:
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         pieces = f"{src.size:,} (joint)" if src.config.joint else f"{src.size:,} and {tgt.size:,}"
         times = f"{train.accumulate} × " if train.accumulate > 1 else ""
-        ends = {"updates": train.max_updates, "epochs": train.max_epochs, "minutes": train.max_minutes}
+        ends = {"updates": train.max_updates, "epochs": train.max_epochs}
         limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
+        if train.max_minutes is not None:
+            limits.append(f"{train.max_minutes:g} minutes")
         if train.patience:
             limits.append(f"{train.patience} validations without a better {train.metric}")
         if config.counted:
@@ -87,11 +92,19 @@ class Plan:
             below = [name for name, _ in rows].index("model") + 1
             rows.insert(below, ("parameters", f"{self.estimate.parameters:,}"))
             unit = "targets" if learning.learns_from == "labels" else "target tokens"
-            rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
-            seconds = self.estimate.seconds
-            at_most = "at most " if train.patience else "about "
-            rows.append(("time", "not known" if seconds is None else at_most + duration(seconds)))
+            if self.estimate.tokens_per_second is not None:
+                rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
+            rows.append(("time", self._time()))
         return [*rows, ("run", str(self.out))]
+
+    def _time(self) -> str:
+        assert self.estimate is not None
+        seconds = self.estimate.seconds
+        if seconds is None:
+            return "not known"
+        if self.config.budgeted:
+            return f"{duration(seconds)} for all of it"
+        return f"about {duration(seconds)}{' if it runs to its end' if self.config.train.patience else ''}"
 
 
 def make_plan(
@@ -103,8 +116,10 @@ def make_plan(
     valid: Sequence[str] = (),
     processes: int = 1,
     minutes: float | None = None,
+    clock: Clock | None = None,
 ) -> Plan:
-    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
+    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data. `clock`
+    began with the command."""
     config = make_config(sources, overrides=overrides, valid=valid, display=display, minutes=minutes)
     config = _dealt(config, processes)
     out = out or Path("runs") / learning_of(config).run_name(config)
@@ -119,7 +134,7 @@ def make_plan(
     if config.counted or (config.train.shard and processes > 1):  # in parts: one process cannot try it
         return Plan(config, out, prepared, None, processes)
     display.stage("timing a few updates", 0, None)
-    measured = estimate(config, prepared, pick_device(config.train.device), processes)
+    measured = estimate(config, prepared, pick_device(config.train.device), processes, clock)
     return Plan(config, out, prepared, measured, processes)
 
 
@@ -265,7 +280,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _refuse_other_config(run: Run, config: RunConfig) -> None:
-    found = differences(run.config, config)
+    found = training_differences(run.config, config)
     if found:
         field, old, new = found[0]
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""

@@ -42,7 +42,9 @@ def test_time_is_left_for_what_comes_after_the_last_update() -> None:
     assert plain.reserve == pytest.approx(600 * (0.02 + 0.005 + 0.01) + 1)  # nothing has been timed yet
     plain.validated(0.1, seconds=20.0)
     plain.saved(0.1, seconds=2.0)
-    assert plain.reserve == pytest.approx(20 + 2 + 6 + 1)
+    assert plain.reserve == pytest.approx(20 + 3 + 6 + 1)
+    plain.saved(0.1, seconds=4.0)
+    assert plain.reserve == pytest.approx(20 + 4 + 6 + 1)
     for train, more in (
         ({"average": 3}, 20),
         ({"tune_search": True}, 30),
@@ -51,7 +53,7 @@ def test_time_is_left_for_what_comes_after_the_last_update() -> None:
     ):
         other = budget(**train)
         other.validated(0.1, seconds=20.0)
-        other.saved(0.1, seconds=2.0)
+        other.saved(0.1, seconds=4.0)
         assert other.reserve == pytest.approx(plain.reserve + more)
     plain.validated(0.1, seconds=1000.0)
     assert plain.reserve == 240  # most of it is for training, whatever the rest takes
@@ -184,7 +186,7 @@ def test_what_starting_again_takes_counts(make_run: MakeRun, monkeypatch: pytest
     timed.die_at = None
     timed.train(run, start=20.0)
     assert run.outcome is not None
-    reserve = 120 * 0.01 + 1
+    reserve = 120 * (0.01 + 0.005) + 1
     assert run.outcome.update == pytest.approx(120 - reserve - 20, abs=2)
     assert run.outcome.update > saved
 

@@ -18,8 +18,10 @@ from dragoman.training.progress import Spent
 
 TUNING = 0.05
 """Of the budget, for tuning the search."""
-_GUESSED_VALIDATION, _GUESSED_SAVE = 0.02, 0.005
-"""Of the budget, before the first of them has been timed."""
+_GUESSED_VALIDATION = 0.02
+"""Of the budget, before the first one has been timed."""
+_SAVE = 0.005
+"""Of the budget, for the last checkpoint, at least."""
 _MARGIN, _MARGIN_SECONDS = 0.01, 1.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
 _MOST_VALIDATING = 0.2
@@ -39,6 +41,7 @@ class Budget:
         self._before = spent.seconds
         if self.spent.start is None:
             self.spent.start = min(self.elapsed, _LATEST_START * self.total)
+            self.spent.next_save = self._save_distance
         if self.spent.next_validation is None and config.validations is not None:
             self.spent.next_validation = self.share() + self._distance
 
@@ -67,17 +70,15 @@ class Budget:
     def reserve(self) -> float:
         """Seconds that are needed after the last update."""
         config, spent = self.config, self.spent
-        validation = self._guessed(spent.validation_seconds, _GUESSED_VALIDATION)
-        save = self._guessed(spent.save_seconds, _GUESSED_SAVE)
+        known = spent.validation_seconds
+        validation = _GUESSED_VALIDATION * self.total if known is None else known
+        save = max(_SAVE * self.total, spent.save_seconds)
         needed = validation * (2 if config.average else 1) + save
         if config.tune_search:
             needed += TUNING * self.total
         elif config.report:
             needed += validation
         return min(needed + _MARGIN * self.total + _MARGIN_SECONDS, _MOST_RESERVED * self.total)
-
-    def _guessed(self, seconds: float | None, share: float) -> float:
-        return share * self.total if seconds is None else seconds
 
     def share(self) -> float:
         """How much of the time for updates has passed when the next one is over: 1 where it is the last. It
@@ -110,7 +111,11 @@ class Budget:
 
     def saved(self, share: float, seconds: float) -> None:
         self.spent.save_seconds = seconds
-        self.spent.next_save = share + _SECONDS_BETWEEN_SAVES / self.total
+        self.spent.next_save = share + self._save_distance
+
+    @property
+    def _save_distance(self) -> float:
+        return _SECONDS_BETWEEN_SAVES / self.total
 
     def note(self) -> None:
         """Before a checkpoint is written."""

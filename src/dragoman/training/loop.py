@@ -9,6 +9,7 @@ the seed and the number of the update, and all of these are in the checkpoint.
 import math
 
 from dragoman import checkpoint
+from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Corpus, Outcome, Run
@@ -100,7 +101,8 @@ class Loop:
         # Checkpoints of earlier versions do not say how much time has passed.
         spent = progress.spent or Spent(minutes, self.log.elapsed_before if progress.update else 0.0)
         budget = Budget(self.config, self.log.clock, spent)
-        progress.spent = budget.spent
+        agreed = self.crew.decide(lambda: to_dict(budget.spent))  # by the clock of the first process
+        progress.spent = budget.spent = from_dict(Spent, agreed, "spent")
         return budget
 
     def _time_share(self) -> float:

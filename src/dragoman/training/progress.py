@@ -36,7 +36,7 @@ class Spent:
     next_save: float = 0.0
     validation_seconds: float | None = None
     """Of the last one."""
-    save_seconds: float | None = None
+    save_seconds: float = 0.0
     lowest_loss: float | None = None
     """On the validation set."""
     stale: int = 0

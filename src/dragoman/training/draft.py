@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from dragoman.autopilot import Chosen, Profile, Profiler, choose, this_machine
+from dragoman.autopilot.choice import positive, said
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import scanned_once
@@ -50,11 +51,19 @@ class Draft:
 
 
 def make_config(
-    sources: Sequence[Source], *, overrides: Overrides, valid: Sequence[str], display: Display
+    sources: Sequence[Source],
+    *,
+    overrides: Overrides,
+    valid: Sequence[str],
+    display: Display,
+    minutes: float | None = None,
 ) -> RunConfig:
-    """The resolved configuration of files, of a YAML recipe, or of a mapping like one."""
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one; `minutes` is a budget
+    that takes the place of other ends."""
     with ExitStack() as stack, scratch_directory() as cache:
-        return make_draft(sources, stack, cache, overrides=overrides, valid=valid, display=display).config
+        return make_draft(
+            sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
+        ).config
 
 
 def make_draft(
@@ -65,6 +74,7 @@ def make_draft(
     overrides: Overrides,
     valid: Sequence[str],
     display: Display,
+    minutes: float | None = None,
 ) -> Draft:
     """The same, with what was chosen and found out on the way. Files of a scan are in `cache` until the stack
     is closed."""
@@ -79,24 +89,33 @@ def make_draft(
         given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
     if plain.get("task") is not None:
-        return Draft(
-            resolve(completed_task(given, plain, data, missing, _brings_model(assignments)), assignments)
-        )
+        task = completed_task(given, plain, data, missing, _brings_model(assignments))
+        return Draft(resolve(task, assignments, minutes))
     if not missing:
-        return Draft(resolve(given, assignments))
+        return Draft(resolve(given, assignments, minutes))
     profiler = Profiler()
     seed = plain.get("seed", RunConfig.seed)
     seed = seed if isinstance(seed, int) else RunConfig.seed
     scanned = stack.enter_context(scanned_once(data, cache, seed, display.stage, profiler.add))
     profile = _profile(data, profiler, scanned)
-    chosen = _choose(profile, plain, apply_overrides(given, assignments))
+    updates = positive(plain, "train.max_updates")
+    if "schedule" in missing and updates is None:
+        minutes = minutes or positive(plain, "train.max_minutes")
+    chosen = choose(
+        profile,
+        this_machine(str(said(plain, "train.device") or "auto")),
+        minutes=minutes or positive(plain, "train.max_minutes"),
+        max_updates=int(updates) if updates is not None else None,
+        learning=named(_objective_of(plain)),
+        given=apply_overrides(given, assignments),
+    )
     if plain.get("start") is not None:
         chosen.sections["optim"]["rate"] = _FINE_TUNING_RATE
     following = [name for name in _FOLLOWING if "tokenizer" in missing and name not in given]
     given |= {name: chosen.sections[name] for name in [*missing, *following] if name in chosen.sections}
     if "tokenizer" in missing and "data" in chosen.sections:
         given["data"] = {**given["data"], **chosen.sections["data"]}
-    return Draft(resolve(given, assignments), chosen, scanned)
+    return Draft(resolve(given, assignments, minutes), chosen, scanned)
 
 
 def _profile(data: DataConfig, profiler: Profiler, scanned: Scan) -> Profile:
@@ -106,20 +125,6 @@ def _profile(data: DataConfig, profiler: Profiler, scanned: Scan) -> Profile:
         files = ", ".join(file for source in data.train for file in source.files)
         raise UserError(f"{files}: there is no pair to learn from")
     return profile
-
-
-def _choose(profile: Profile, plain: Mapping[str, Any], given: Mapping[str, Any]) -> Chosen:
-    train = plain.get("train")
-    asked = train if isinstance(train, Mapping) else {}
-    updates, minutes = asked.get("max_updates"), asked.get("max_minutes")
-    return choose(
-        profile,
-        this_machine(str(asked.get("device", "auto"))),
-        minutes=minutes if isinstance(minutes, int | float) and minutes > 0 else None,
-        max_updates=updates if isinstance(updates, int) and updates > 0 else None,
-        learning=named(_objective_of(plain)),
-        given=given,
-    )
 
 
 def _as_begun(start: Run, given: dict[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from dragoman.data.scan import Scan
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.task_plan import prepare_for_task
-from dragoman.runs.config import RunConfig, differences
+from dragoman.runs.config import RunConfig, training_differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
+from dragoman.training.clock import Clock
 from dragoman.training.display import Display, duration
 from dragoman.training.draft import Overrides, Source, make_draft
 from dragoman.training.estimate import Estimate, estimate
@@ -52,8 +53,10 @@ class Plan:
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         pieces = f"{src.size:,} (joint)" if src.config.joint else f"{src.size:,} and {tgt.size:,}"
         times = f"{train.accumulate} × " if train.accumulate > 1 else ""
-        ends = {"updates": train.max_updates, "epochs": train.max_epochs, "minutes": train.max_minutes}
+        ends = {"updates": train.max_updates, "epochs": train.max_epochs}
         limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
+        if train.max_minutes is not None:
+            limits.append(f"{train.max_minutes:g} minutes")
         if train.patience:
             limits.append(f"{train.patience} validations without a better {train.metric}")
         if config.counted:
@@ -77,15 +80,23 @@ class Plan:
             below = [name for name, _ in rows].index("model") + 1
             rows.insert(below, ("parameters", f"{self.estimate.parameters:,}"))
             unit = "targets" if learning.learns_from == "labels" else "target tokens"
-            rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
-            seconds = self.estimate.seconds
-            at_most = "at most " if train.patience else "about "
-            rows.append(("time", "not known" if seconds is None else at_most + duration(seconds)))
+            if self.estimate.tokens_per_second is not None:
+                rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
+            rows.append(("time", self._time()))
         return [*self._chosen_rows(), *rows, ("run", str(self.out))]
 
     def _chosen_rows(self) -> list[tuple[str, str]]:
         kept = [("kept, for example", f"{pair.src} → {pair.tgt}") for pair in self.shown]
         return [*((f"why: {name}", reason) for name, reason in self.reasons), *kept]
+
+    def _time(self) -> str:
+        assert self.estimate is not None
+        seconds = self.estimate.seconds
+        if seconds is None:
+            return "not known"
+        if self.config.budgeted:
+            return f"{duration(seconds)} for all of it"
+        return f"about {duration(seconds)}{' if it runs to its end' if self.config.train.patience else ''}"
 
 
 def make_plan(
@@ -96,11 +107,16 @@ def make_plan(
     overrides: Overrides = (),
     valid: Sequence[str] = (),
     processes: int = 1,
+    minutes: float | None = None,
+    clock: Clock | None = None,
 ) -> Plan:
-    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data."""
+    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data. `clock`
+    began with the command."""
     cache = (out or Path("runs") / "run").parent / CACHE
     with ExitStack() as stack:
-        draft = make_draft(sources, stack, cache, overrides=overrides, valid=valid, display=display)
+        draft = make_draft(
+            sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
+        )
         config = _dealt(draft.config, processes)
         out = out or Path("runs") / learning_of(config).run_name(config)
         if Run.exists(out):
@@ -117,7 +133,7 @@ def make_plan(
     if config.counted or (config.train.shard and processes > 1):  # in parts: one process cannot try it
         return plan
     display.stage("timing a few updates", 0, None)
-    measured = estimate(config, prepared, pick_device(config.train.device), processes)
+    measured = estimate(config, prepared, pick_device(config.train.device), processes, clock)
     return dataclasses.replace(plan, estimate=measured)
 
 
@@ -143,7 +159,7 @@ def _dealt(config: RunConfig, processes: int) -> RunConfig:
 
 
 def _refuse_other_config(run: Run, config: RunConfig) -> None:
-    found = differences(run.config, config)
+    found = training_differences(run.config, config)
     found.sort(key=lambda difference: difference[0] == "schedule.total")  # it follows from another field
     if found:
         field, old, new = found[0]

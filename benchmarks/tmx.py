@@ -80,7 +80,7 @@ def _train(path: str, progress: Progress) -> int:
     """All that is done before the first update, but for the trial of a few."""
     from dragoman.data.corpus import prepare
     from dragoman.training.display import make_display
-    from dragoman.training.plan import make_config
+    from dragoman.training.draft import make_config
 
     display = make_display(quiet=True)
     config = make_config([path], overrides=(), valid=(), display=display)

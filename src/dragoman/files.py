@@ -241,10 +241,12 @@ def _make_and_open(temporary: Path, mode: int = 0o777) -> int:
 
 
 @contextmanager
-def scratch_directory() -> Iterator[Path]:
-    """A directory in the system's folder for temporary files, removed in the end. If the process is killed,
-    the next one that asks for a scratch directory removes it."""
-    name = Path(tempfile.gettempdir(), f"dragoman-{os.getuid()}")
+def scratch_directory(within: Path | None = None) -> Iterator[Path]:
+    """A directory in `within`, or in the system's folder for temporary files, removed in the end. If the
+    process is killed, the next one that asks for a scratch directory there removes it."""
+    if within is not None:
+        make_directories(within)
+    name = Path(within or tempfile.gettempdir(), f"dragoman-{os.getuid()}")
     remove_unfinished(name)
     with claimed(name, lambda temporary: _make_and_open(temporary, 0o700)) as (temporary, _):
         yield temporary

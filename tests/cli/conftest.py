@@ -8,7 +8,7 @@ import pytest
 
 import dragoman
 from dragoman.training.display import Quiet
-from dragoman.training.plan import make_config
+from dragoman.training.draft import make_config
 from given import MODEL, STILL, begin
 
 WORDS = ["red", "blue", "old", "new", "cat", "dog", "fish", "hill"]

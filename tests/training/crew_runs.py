@@ -29,6 +29,7 @@ from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
 from dragoman.training.api import resume
+from dragoman.training.clock import Clock
 
 DOUBLE = torch.float64
 KILLS = 10
@@ -119,6 +120,33 @@ def equal_runs(runs: Runs) -> None:
     runs.make("rnn-parts", "train.shard=true", *RECURRENT, dtype=DOUBLE, size=2)
 
 
+class ReadingClock(Clock):
+    """A fiftieth of a second passes whenever it is read. Those of other processes than the first are an hour
+    ahead: nobody may go by them."""
+
+    def __init__(self) -> None:
+        self.now = 3600.0 * int(os.environ.get("RANK", "0"))
+
+    def seconds(self) -> float:
+        self.now += 0.02
+        return self.now
+
+
+def budgeted_runs(runs: Runs) -> None:
+    """The clock of the first process brings the learning rate down and ends the run."""
+    for name, size in (("alone-timed", 1), ("two-timed", 2)):
+        out = runs.create(name, "train.max_updates=null", "train.max_minutes=0.1", *TIMED)
+
+        def work(out: Path = out) -> None:
+            torch.set_default_dtype(DOUBLE)
+            outcome = resume(out, quiet=True, clock=ReadingClock()).outcome
+            raise SystemExit(outcome.exit_status if outcome else 1)
+
+        children, _store = start(size, work, runs.directory / f"{name}.out")
+        runs.told[name] = [ended(children), Run.open(out).last]
+
+
+TIMED = ("schedule.name=linear", "schedule.by=minutes", "train.validations=4", "train.log_every=1")
 RECURRENT = ("model={kind: rnn, model_dim: 16}", "objective.teacher_forcing=0.5", "train.max_updates=5")
 
 
@@ -178,7 +206,7 @@ def main() -> None:
     directory, config = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
     torch.set_num_threads(1)
     runs = Runs(directory, config)
-    for each in (equal_runs, stopped_run, killed_run, orphaned_run, refused_runs):
+    for each in (equal_runs, budgeted_runs, stopped_run, killed_run, orphaned_run, refused_runs):
         each(runs)
     (directory / "told.json").write_text(json.dumps(runs.told))
 

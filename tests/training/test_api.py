@@ -24,8 +24,9 @@ from dragoman.training import loop
 from dragoman.training.api import resume, train
 from dragoman.training.batches import UpdateBatch
 from dragoman.training.display import Plain, Quiet
+from dragoman.training.draft import make_config, split_arguments
 from dragoman.training.estimate import estimate
-from dragoman.training.plan import make_config, make_plan, split_arguments
+from dragoman.training.plan import make_plan
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 
@@ -71,8 +72,8 @@ def test_files_are_enough(
     config = Run.open(run.directory).config
     assert (config.data.src_lang, config.data.tgt_lang) == ("en", "de")
     assert config.model["num_layers"] == 1
-    assert config.model["dropout"] == 0.3
-    assert config.train.metric == "bleu"
+    assert config.model["norm"] == "pre"
+    assert config.train.metric == "chrf"
 
 
 def test_the_same_again_goes_on_and_another_configuration_is_refused(
@@ -86,7 +87,7 @@ def test_the_same_again_goes_on_and_another_configuration_is_refused(
     assert (out / "metrics.jsonl").read_bytes() == before
     with pytest.raises(
         UserError,
-        match=r"another configuration \(train\.max_updates is 6 there and 7 here\); use another directory",
+        match=r"another configuration \(train\.max_updates is 6 there and 7 here.*\); use another directory",
     ):
         train(*corpus, out=out, overrides=[*SMALL, "train.max_updates=7"], quiet=True)
 
@@ -122,9 +123,9 @@ def test_missing_sections_are_chosen_and_given_ones_are_not(corpus: tuple[str, s
     given = {"data": {"train": [{"files": list(corpus)}]}, "train": {"max_updates": 9}}
     config = make_config([given], overrides=[], valid=[], display=Quiet())
     assert config.train.validate_every == 500  # the section is given, so its other fields have their defaults
-    assert config.tokenizer.vocab_size == 1000
+    assert config.tokenizer.vocab_size == 500
     named = make_config([given], overrides=["model.preset=transformer-small"], valid=[], display=Quiet())
-    assert (named.model["model_dim"], named.model["dropout"]) == (256, 0.1)
+    assert (named.model["model_dim"], named.model["norm"]) == (256, "pre")
 
 
 def test_validation_files_and_tables(tmp_path: Path, corpus: tuple[str, str]) -> None:

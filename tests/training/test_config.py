@@ -98,6 +98,71 @@ def test_mistakes_name_the_field(assignment: str, message: str) -> None:
         resolve(minimal(), [assignment])
 
 
+def budgeted(*overrides: str, minutes: float | None = 15, **sections: Any) -> RunConfig:
+    return resolve(minimal(**sections), overrides, minutes)
+
+
+def test_a_budget_takes_the_place_of_what_was_chosen_for_another_length() -> None:
+    given = {"max_updates": 10, "max_epochs": 3, "validate_every": 7, "save_every": 5, "patience": 9}
+    config = budgeted(
+        train={**given, "log_every": 20}, schedule={"name": "linear", "warmup": 50, "total": 99}
+    )
+    train = config.train
+    assert (train.max_minutes, train.max_updates, train.max_epochs) == (15, None, None)
+    assert (train.validations, train.patience, train.log_every) == (15, 4, 20)
+    assert train.tune_search and train.report
+    assert (config.schedule.by, config.schedule.total, config.schedule.warmup) == ("minutes", None, 50)
+    assert resolve(to_dict(config)) == config
+
+
+def test_a_budget_brings_a_schedule_that_ends_and_keeps_the_rate() -> None:
+    paper = resolve(minimal(schedule={"name": "inverse_sqrt", "warmup": 400})).optim.rate
+    config = budgeted(schedule={"name": "inverse_sqrt", "warmup": 400})
+    assert (config.schedule.name, config.schedule.by, config.optim.rate) == ("linear", "minutes", paper)
+    assert budgeted(schedule={"name": "cosine"}).schedule.name == "cosine"
+
+
+def test_a_number_of_updates_that_is_asked_for_stays_the_end() -> None:
+    config = budgeted("train.max_updates=500", schedule={"name": "linear", "warmup": 5}, optim={"rate": 0.1})
+    assert (config.schedule.by, config.schedule.total, config.train.max_minutes) == ("updates", 500, 15)
+    assert config.train.validations is None and not config.train.tune_search
+
+
+def test_what_is_asked_for_stays_under_a_budget() -> None:
+    config = budgeted(
+        "train.validate_every=30", "train.patience=2", "train.tune_search=false", "schedule.name=constant",
+        optim={"rate": 0.1},
+    )  # fmt: skip
+    assert config.schedule.by == "updates"
+    assert (config.train.validate_every, config.train.patience) == (30, 2)
+    config = budgeted("train.validate_every=30", "train.tune_search=false")
+    assert (config.schedule.by, config.train.validations) == ("minutes", None)
+    assert not config.train.tune_search
+
+
+def test_minutes_in_a_file_are_a_budget_where_the_schedule_has_no_other_end() -> None:
+    train = {"max_minutes": 5}
+    linear = resolve(minimal(train=train, schedule={"name": "linear", "warmup": 9}))
+    assert (linear.schedule.by, linear.train.validations) == ("minutes", 15)
+    other = resolve(minimal(train=train, schedule={"name": "inverse_sqrt"}))
+    assert (other.schedule.by, other.train.validations) == ("updates", None)
+    total = resolve(minimal(train=train, schedule={"name": "linear", "total": 5000}, optim={"rate": 0.1}))
+    assert total.schedule.by == "updates"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["train.validations=3"], "train.validations: 3 in how many minutes"),
+        (["schedule={name: linear, by: minutes}", "optim.rate=1"], "schedule.by: minutes of what"),
+        (["schedule.by=minutes", "train.max_minutes=3"], "schedule.by: the clock brings down"),
+    ],
+)
+def test_a_share_of_no_budget_is_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}"):
+        resolve(minimal(), overrides)
+
+
 def test_a_linear_schedule_needs_an_end() -> None:
     with pytest.raises(UserError, match=r"^schedule\.total: linear has to know its end"):
         resolve(minimal(optim={"rate": 0.1}), ["schedule.name=linear", "schedule.warmup=20"])

@@ -84,6 +84,15 @@ def test_any_number_of_processes_gives_what_one_gives(crew_runs: Path, name: str
     assert (crew_runs / f"{name}.out").read_text() == ""
 
 
+def test_all_processes_use_the_clock_of_the_first_one(crew_runs: Path) -> None:
+    alone, two = told(crew_runs, "alone-timed"), told(crew_runs, "two-timed")
+    assert (alone[0], two[0]) == ([0], [0, 0]), (crew_runs / "two-timed.out").read_text()
+    assert alone[1] == two[1]
+    assert farthest(crew_runs / "alone-timed", crew_runs / "two-timed", alone[1]) <= 1e-12
+    rates = [r["rate"] for r in Run.open(crew_runs / "two-timed").metrics if r["kind"] == "train"]
+    assert len(rates) > 10 and rates[-1] < 0.1 * max(rates)
+
+
 @pytest.mark.parametrize("name", ["two32", "parts32"])
 def test_in_single_precision_they_differ_by_its_rounding(crew_runs: Path, name: str) -> None:
     assert farthest(crew_runs / "alone32", crew_runs / name) <= 1e-6

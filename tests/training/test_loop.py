@@ -21,8 +21,9 @@ from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.display import Quiet
 from dragoman.training.log import Log
 from dragoman.training.loop import learn
+from dragoman.training.progress import Best, Progress
 from dragoman.training.session import train_run
-from dragoman.training.state import Best, Progress, Training
+from dragoman.training.state import Training
 
 MakeConfig = Callable[..., RunConfig]
 MakeRun = Callable[..., Run]

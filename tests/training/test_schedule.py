@@ -87,3 +87,41 @@ def test_slanted_triangular_ends_at_its_lowest_whatever_the_length(total: int) -
 def test_bad_numbers_are_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(UserError, match=f"^{field}: "):
         ScheduleConfig(**{"warmup": 10, field: value})  # type: ignore[arg-type]
+
+
+# --- by the clock ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine"])
+def test_by_minutes_the_rate_rises_by_updates_and_falls_to_the_floor_with_the_time(name: str) -> None:
+    config = ScheduleConfig(name, warmup=100, by="minutes")  # type: ignore[arg-type]
+    assert [scale_at(config, update) for update in (1, 50, 100, 1000)] == [0.01, 0.5, 1.0, 1.0]
+    falling = [scale_at(config, 10_000, time_share=step / 50) for step in range(51)]
+    assert all(a > b for a, b in itertools.pairwise(falling))
+    assert scale_at(config, 10_000, time_share=0.5) == pytest.approx(0.5)
+    assert falling[-1] == 0.0
+    assert scale_at(config, 10_000, time_share=1.3) == 0.0
+    with_floor = ScheduleConfig(name, warmup=100, by="minutes", floor=0.1)  # type: ignore[arg-type]
+    assert scale_at(with_floor, 10_000, time_share=1.0) == pytest.approx(0.1)
+
+
+def test_by_minutes_a_slow_machine_has_warmed_up_after_a_fifth_of_the_time() -> None:
+    config = ScheduleConfig("linear", warmup=4000, by="minutes")
+    assert scale_at(config, 3, time_share=0.1) == pytest.approx(0.5 * 0.9)
+    assert scale_at(config, 6, time_share=0.2) == pytest.approx(0.8)
+    assert scale_at(config, 9, time_share=0.5) == pytest.approx(0.5)
+
+
+def test_by_minutes_slanted_triangular_is_the_same_triangle() -> None:
+    by_minutes = ScheduleConfig("slanted_triangular", by="minutes")
+    by_updates = ScheduleConfig("slanted_triangular", total=1000)
+    for update in range(1, 1001):
+        assert scale_at(by_minutes, 1, time_share=update / 1000) == pytest.approx(
+            scale_at(by_updates, update)
+        )
+
+
+@pytest.mark.parametrize("given", [{"name": "inverse_sqrt"}, {"name": "linear", "total": 9000}])
+def test_by_minutes_needs_a_schedule_that_ends_and_no_other_end(given: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"^by: "):
+        ScheduleConfig(by="minutes", **given)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 from dragoman.training.api import changed_config, resume, train
 from dragoman.training.display import Quiet
-from dragoman.training.plan import make_config
+from dragoman.training.draft import make_config
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import train_until_killed

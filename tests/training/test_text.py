@@ -23,7 +23,7 @@ from dragoman.nn.characters import spelling_table
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training.display import Quiet
-from dragoman.training.plan import make_config
+from dragoman.training.draft import make_config
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import assert_same_checkpoint, train_until_killed

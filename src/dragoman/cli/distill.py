@@ -51,7 +51,8 @@ def distill(
     from dragoman.training.api import execute
     from dragoman.training.display import make_display
     from dragoman.training.distill import student_recipe, translate_text, write_recipe, write_text
-    from dragoman.training.plan import make_plan, split_arguments
+    from dragoman.training.draft import split_arguments
+    from dragoman.training.plan import make_plan
 
     names, overrides = split_arguments(arguments)
     if not names:

@@ -60,7 +60,7 @@ def read(run: "Run", text: str, checkpoint: str, device: str) -> tuple["Read", "
             )
         return reading.read_example(predictor, texts), predictor.tokenizer
     from dragoman.checkpoint.model import load_network
-    from dragoman.models.heads import TaskNetwork
+    from dragoman.models.task_heads import TaskNetwork
     from dragoman.probe.guess import guesser_of
     from dragoman.runs.device import pick_device
 

@@ -36,7 +36,7 @@ def finetune(
     """
     from dragoman.runs.directory import Run
     from dragoman.training.api import plan_and_train
-    from dragoman.training.plan import split_arguments
+    from dragoman.training.draft import split_arguments
 
     files, overrides = split_arguments(arguments)
     if files and Run.exists(Path(files[0])):

@@ -32,7 +32,7 @@ def pretrain(
     """
     from dragoman.models.presets import usual_objective
     from dragoman.training.api import plan_and_train
-    from dragoman.training.plan import split_arguments
+    from dragoman.training.draft import split_arguments
 
     files, overrides = split_arguments(arguments)
     presets = [value for name, _, value in (o.partition("=") for o in overrides) if name == "model.preset"]

@@ -16,8 +16,11 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Continue a run from its newest checkpoint, as if it had never stopped."""
+    from dragoman.training.clock import Clock
+
+    clock = Clock.of_command()
     from dragoman.training.api import resume as resume_run
 
-    outcome = resume_run(run, overrides or [], quiet).outcome
+    outcome = resume_run(run, overrides or [], quiet, clock).outcome
     if outcome is not None and outcome.exit_status:
         raise typer.Exit(outcome.exit_status)

@@ -22,6 +22,9 @@ def train(
     valid: Annotated[
         list[str] | None, typer.Option(metavar="FILES", help="Validation files: dev.en dev.de, or a table.")
     ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
+    ] = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,10 +33,22 @@ def train(
     Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
+    from dragoman.training.clock import Clock
+
+    clock = Clock.of_command()
     from dragoman.training.api import plan_and_train
-    from dragoman.training.plan import split_arguments
+    from dragoman.training.draft import split_arguments
 
     files, overrides = split_arguments(arguments)
-    run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
+    run = plan_and_train(
+        files,
+        out=out,
+        overrides=overrides,
+        valid=valid or [],
+        quiet=quiet,
+        dry_run=dry_run,
+        minutes=minutes,
+        clock=clock,
+    )
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

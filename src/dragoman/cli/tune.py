@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from dragoman.evaluate.tune import Tuned
     from dragoman.runs.directory import Run
 
-ALPHAS = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2"
-
 
 def tune(
     run: RunDirectory,
@@ -20,7 +18,9 @@ def tune(
         list[str] | None, typer.Argument(help="Validation files; without any, the run's own validation set.")
     ] = None,
     beams: Beams = "1,2,4,5,8",
-    alphas: Annotated[str, typer.Option(help="Length normalisations to try.")] = ALPHAS,
+    alphas: Annotated[
+        str, typer.Option(help="Length normalisations to try.")
+    ] = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2",
     metric: Annotated[Score, typer.Option(help="What to choose by.")] = Score.bleu,
     sentences: Annotated[
         int | None, typer.Option(min=1, help="Only so many, from all over the validation set.")
@@ -88,28 +88,24 @@ def _validation(run: "Run", files: list[str], sentences: int | None) -> tuple[li
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.search_errors import evenly
+    from dragoman.evaluate.tune import validation_pairs
 
     data = run.config.data
-    if files:
-        pairs = [
-            (pair.src, pair.tgt)
-            for pair in read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
-        ]
-    else:
+    if not files:
         prepared = run.prepared()
-        store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
-        pairs = [
-            (src.decode(store.src(i).tolist()), tgt.decode(store.tgt(i).tolist())) for i in range(len(store))
-        ]
-        if not pairs:
+        if not len(prepared.valid):
             raise UserError(f"{run.directory}: it has no validation set; give validation files after the run")
+        return validation_pairs(prepared, sentences)
+    pairs = [
+        (pair.src, pair.tgt) for pair in read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
+    ]
     places = evenly(len(pairs), sentences or len(pairs))
     return [pairs[place][0] for place in places], [pairs[place][1] for place in places]
 
 
 def print_tuned(found: "Tuned", metric: str, sentences: int) -> None:
     """A row for each beam, a column for each alpha; a star at the best."""
-    name = {"bleu": "BLEU", "chrf": "chrF"}[metric]
+    name = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}[metric]
     typer.echo(f"{name} of {sentences} validation sentences by beam and alpha")
     rows = [["beam", *(f"{alpha:g} " for alpha in found.alphas)]]
     for beam in found.beams:

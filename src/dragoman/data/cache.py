@@ -21,6 +21,13 @@ _EARLIER = (".unfinished-*", ".damaged-*")
 _GRACE_SECONDS = 3600.0
 
 
+def has_prepared(cache: Path) -> bool:
+    """Whether there may be prepared data in a directory."""
+    return cache.is_dir() and any(
+        entry.is_dir() and not entry.name.startswith(".") for entry in cache.iterdir()
+    )
+
+
 def found_or_made(target: Path, open_whole: Callable[[Path], T], make: Callable[[], T]) -> T:
     """What is at `target`, if it is whole; else what `make` puts there.
 

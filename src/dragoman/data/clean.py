@@ -11,7 +11,7 @@ EMPTY, COPY, DUPLICATE, TOO_LONG, RATIO = range(1, 1 + len(REASONS))
 HELD_OUT = 255
 """Not left out, but moved into the validation set."""
 
-_SHORT = 12
+SHORT = 12
 """Tokens up to which an odd length ratio says nothing: one word may well be a dozen pieces."""
 
 
@@ -32,5 +32,5 @@ def length_codes(src_lengths: np.ndarray, tgt_lengths: np.ndarray, clean: CleanC
     """KEPT, TOO_LONG or RATIO for each pair of lengths."""
     longer = np.maximum(src_lengths, tgt_lengths)
     shorter = np.maximum(1, np.minimum(src_lengths, tgt_lengths))
-    odd = (longer > _SHORT) & (longer > clean.max_ratio * shorter)
+    odd = (longer > SHORT) & (longer > clean.max_ratio * shorter)
     return np.where(longer > clean.max_length, TOO_LONG, np.where(odd, RATIO, KEPT)).astype(np.uint8)

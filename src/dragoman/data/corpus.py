@@ -1,34 +1,35 @@
 """From files to an encoded corpus: check, clean, de-duplicate, split, learn the vocabulary, encode.
 
-    files ──hash──> fingerprint ──known?──> open what is there
-      │
-      ├──read──> hashes, codes ──> duplicates, held-out pairs        (scan.py, hashes.py, split.py)
-      ├──read──> a sample ──> tokenizer                              (scan.py)
+    files ──read──> fingerprint ──known?──> open what is there       (scan.py, fingerprint.py)
+      │       ├───> hashes, codes ──> duplicates, held-out pairs     (scan.py, hashes.py, split.py)
+      │       └───> a sample ──> tokenizer                           (scan.py, spool.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
-Every pass is a stream; peak memory does not grow with the corpus.
+Every reading is a stream; peak memory does not grow with the corpus. Where prepared data are there already,
+the files are only hashed, for they may be those data, unless the caller has read the corpus before.
 """
 
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from dragoman.config import to_dict
 from dragoman.data.alignment.links import with_links
-from dragoman.data.cache import found_or_made, remove_leftovers
+from dragoman.data.cache import found_or_made, has_prepared, remove_leftovers
 from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
 from dragoman.data.encode import Encoders, Sink, encode_corpus
-from dragoman.data.fingerprint import check_unchanged, fingerprint
+from dragoman.data.fingerprint import Stamp, check_unchanged, fingerprint
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.hashed import OutputFiles
 from dragoman.data.hashes import write_sorted_set
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.scan import Progress, Scan, each_code, sample, scan, sides, text_code
+from dragoman.data.scan import Progress, Scan, Watch, each_code, sample, scan, sides, text_code
 from dragoman.data.seal import JOINT_TOKENIZER, write_seal
 from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
 from dragoman.data.split import count_kept, hold_out, hold_out_end
@@ -37,7 +38,7 @@ from dragoman.data.store_meta import StoreMeta
 from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
-from dragoman.files import new_directory
+from dragoman.files import new_directory, scratch_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 __all__ = [
@@ -62,38 +63,86 @@ def prepare(
     cache: Path,
     progress: Progress | None = None,
     given: Sequence[Tokenizer] = (),
+    scanned: Scan | None = None,
 ) -> Prepared:
     """The encoded corpus in `cache/<fingerprint>`, made unless the same contents were prepared before. With
-    `given` tokenizers, one or one a side, none is learnt.
+    `given` tokenizers, one or one a side, none is learnt. `scanned` is what the caller has found out about
+    the same corpora with the same seed; it is used up.
 
     Any number of processes may prepare the same corpus at the same time, and be killed at any moment.
     """
     report = progress or _say_nothing
     remove_leftovers([cache, *shard_directories(data.shards)])
-    name, stamps = fingerprint(data, tokenizer, seed, report, [each.sha256 for each in given])
-    target = cache / name
+    with ExitStack() as stack, _explained(data, cache):
+        if scanned is None and not has_prepared(cache):
+            scanned = scan(data, stack.enter_context(scratch_directory(cache)), report, seed)
+        known = scanned.files if scanned is not None else {}
+        hashes = [each.sha256 for each in given]
+        name, stamps = fingerprint(data, tokenizer, seed, report, hashes, known)
+        return _found_or_made(data, tokenizer, seed, cache / name, stamps, report, given, scanned)
+
+
+@contextmanager
+def _explained(data: DataConfig, cache: Path) -> Iterator[None]:
+    """What the system says against writing becomes one sentence."""
+    try:
+        yield
+    except OSError as error:
+        where = ", ".join([str(cache), *dict.fromkeys(data.shards.directories)])
+        raise UserError(f"{where}: cannot write the prepared corpus ({error.strerror or error})") from None
+
+
+@contextmanager
+def scanned_once(
+    data: DataConfig, cache: Path, seed: int, report: Progress, watch: Watch | None = None
+) -> Iterator[Scan]:
+    """One reading of the training corpora, for a caller that looks at them before it prepares them."""
+    with ExitStack() as stack:
+        with _explained(data, cache):
+            scratch = stack.enter_context(scratch_directory(cache))
+            scanned = scan(data, scratch, report, seed, watch)
+        yield scanned
+
+
+def _found_or_made(
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    seed: int,
+    target: Path,
+    stamps: Sequence[Stamp],
+    report: Progress,
+    given: Sequence[Tokenizer],
+    scanned: Scan | None,
+) -> Prepared:
+    scans = [scanned] if scanned is not None else []
 
     def make() -> Prepared:
-        with new_directory(target, keep_existing=True) as result, shard_places(data.shards, name) as places:
-            _Preparation(data, seed, result, report, places).run(tokenizer, name, given)
+        with (
+            new_directory(target, keep_existing=True) as result,
+            shard_places(data.shards, target.name) as places,
+        ):
+            preparation = _Preparation(data, seed, result, report, places, scans.pop() if scans else None)
+            preparation.run(tokenizer, target.name, given)
             check_unchanged(stamps)
             places.point_from(result)
         return Prepared.open(target)
 
-    try:
-        return found_or_made(target, Prepared.open_whole, make)
-    except OSError as error:
-        where = ", ".join([str(cache), *dict.fromkeys(data.shards.directories)])
-        raise UserError(f"{where}: cannot write the prepared corpus ({error.strerror or error})") from None
+    return found_or_made(target, Prepared.open_whole, make)
 
 
 class _Preparation:
     """One making of a prepared corpus in the directory `result`."""
 
     def __init__(
-        self, data: DataConfig, seed: int, result: Path, report: Progress, places: ShardPlaces
+        self,
+        data: DataConfig,
+        seed: int,
+        result: Path,
+        report: Progress,
+        places: ShardPlaces,
+        scanned: Scan | None,
     ) -> None:
-        self.data, self.seed, self.places = data, seed, places
+        self.data, self.seed, self.places, self.scanned = data, seed, places, scanned
         self.result, self.report = result, report
         self.scratch, self.output = result / "scratch", OutputFiles()
 
@@ -105,7 +154,9 @@ class _Preparation:
         shutil.rmtree(self.scratch)
 
     def _write(self, config: TokenizerConfig, fingerprint: str, given: Sequence[Tokenizer]) -> PreparedMeta:
-        scanned = scan(self.data, self.scratch, self.report)
+        scanned = self.scanned or scan(self.data, self.scratch, self.report, self.seed)
+        if not self.data.cleaning.drop_duplicates:
+            scanned.keep_duplicates()
         if not self.data.valid and self.data.text:
             hold_out_end(scanned.codes, self.data.valid_size)
         elif not self.data.valid:
@@ -134,7 +185,7 @@ class _Preparation:
         """One tokenizer, or one a side."""
 
         def pairs() -> Iterator[Pair]:
-            return sample(scanned, self.data, self.seed, self.report)
+            return sample(scanned, self.report)
 
         if config.joint:
             texts = [(text for pair in pairs() for text in (pair.src, pair.tgt))]

@@ -3,16 +3,15 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dragoman.config import to_dict
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.formats import detect_format
-from dragoman.data.formats.lines import open_binary
-from dragoman.data.scan import Progress
+from dragoman.data.formats.lines import HashedFile, open_binary
+from dragoman.data.scan import Progress, refuse_unless_ordinary
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -32,14 +31,19 @@ class Stamp:
 
 
 def fingerprint(
-    data: DataConfig, tokenizer: TokenizerConfig, seed: int, progress: Progress, given: Sequence[str] = ()
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    seed: int,
+    progress: Progress,
+    given: Sequence[str] = (),
+    known: Mapping[str, HashedFile] | None = None,
 ) -> tuple[str, list[Stamp]]:
     """The fingerprint, and the stamps of the files that it stands for. `given` are the SHA-256 of tokenizers
-    that are not learnt."""
+    that are not learnt, `known` the hashes of files that have been read already."""
     sources = (*data.train, *data.valid)
     files = [file for source in sources for file in source.files]
     files += [source.alignment for source in sources if source.alignment is not None]
-    stamps = stamp_files(files, progress)
+    stamps = stamp_files(files, progress, known or {})
     hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
 
     def describe(source: SourceConfig) -> dict[str, Any]:
@@ -78,12 +82,19 @@ def check_unchanged(stamps: Iterable[Stamp]) -> None:
             raise UserError(f"{stamp.path}: the file was changed while it was being read; start again")
 
 
-def stamp_files(paths: Sequence[str], progress: Progress) -> list[Stamp]:
+def stamp_files(
+    paths: Sequence[str], progress: Progress, known: Mapping[str, HashedFile] | None = None
+) -> list[Stamp]:
+    """Hash the files that are not known yet."""
+    known = known or {}
     statuses = {path: _status(path) for path in paths}
-    total = sum(status.st_size for status in statuses.values())
+    total = sum(status.st_size for path, status in statuses.items() if path not in known)
     done = 0
     stamps = []
     for path, status in statuses.items():
+        if path in known:
+            stamps.append(Stamp(path, known[path].sha256, known[path].size, known[path].modified))
+            continue
         digest = hashlib.sha256()
         with open_binary(path) as file:
             while chunk := file.read(_CHUNK):
@@ -96,7 +107,6 @@ def stamp_files(paths: Sequence[str], progress: Progress) -> list[Stamp]:
 
 def _status(path: str) -> os.stat_result:
     """Of an ordinary file that can be read; else an error that says what it is."""
-    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
-        raise UserError(f"{path}: not an ordinary file; it has to be read more than once, so save it as one")
+    refuse_unless_ordinary([path])
     with open_binary(path) as file:
         return os.fstat(file.fileno())

@@ -55,13 +55,16 @@ def map_numbers(path: Path, dtype: np.dtype | type, *, writable: bool = False) -
     return np.memmap(path, dtype=dtype, mode="r+" if writable else "r").view(np.ndarray)
 
 
-def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path) -> None:
-    """Set codes[i] to `code` where an earlier pair with code 0 has the hash of i."""
+def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path) -> int:
+    """Set codes[i] to `code` where an earlier pair with code 0 has the hash of i; return how many are set."""
+    marked = 0
     for part, indices in _partitions(hashes, codes, scratch):
         order = np.argsort(part, kind="stable")  # stable: the first of equals stays first
         ordered = part[order]
         repeats = order[1:][ordered[1:] == ordered[:-1]]
         codes[indices[repeats]] = code
+        marked += len(repeats)
+    return marked
 
 
 def write_sorted_set(hashes: np.ndarray, codes: np.ndarray, out: HashedWriter, scratch: Path) -> None:

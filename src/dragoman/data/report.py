@@ -11,7 +11,7 @@ from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.leak import Leaks, OverlapReport
-from dragoman.data.scan import Progress, Scan, sample, scan
+from dragoman.data.scan import Progress, Scan, Watch, sample, scan
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import scratch_directory
@@ -121,11 +121,12 @@ def analyse(
     lines: str | None = None,
     show_line: ShowLine | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> CorpusReport:
     """Read a corpus and report on it, in memory that does not grow with it.
 
     Without `tokenizers` tokens are counted with a vocabulary learnt from a sample. With `lines`, the pairs
-    to which that reason applies go to `show_line` on the way.
+    to which that reason applies go to `show_line` on the way. `watch` sees every pair.
     """
     clean = clean or CleanConfig()
     report = progress or (lambda *_: None)
@@ -135,8 +136,8 @@ def analyse(
         raise UserError(f"{sources[0].files[0]}: this is text, and the report is about pairs; give pairs")
     leaks = Leaks(test, src_lang, tgt_lang) if test else None
     with scratch_directory() as directory:
-        scanned = scan(data, directory, report)
-        src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, data, report)
+        scanned = scan(data, directory, report, watch=watch)
+        src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, report)
         corpora = []
         paths = [directory / name for name in ("src.json", "tgt.json")]
         for tokenizer, path in zip((src_tokenizer, tgt_tokenizer), paths, strict=True):
@@ -226,12 +227,12 @@ class _Analysis:
         return optional.get(reason, True)
 
 
-def _quick_tokenizer(scanned: Scan, data: DataConfig, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
+def _quick_tokenizer(scanned: Scan, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
     """Like that of a run with default options, learnt from less text."""
     if scanned.characters == 0:  # nothing to learn from, and nothing to count
         tokenizer = Tokenizer.train([], TokenizerConfig(kind="byte"))
     else:
-        pairs = sample(scanned, data, 0, progress, _SAMPLE_CHARACTERS)
+        pairs = sample(scanned, progress, _SAMPLE_CHARACTERS)
         texts = chain.from_iterable((pair.src, pair.tgt) for pair in pairs)
         tokenizer = Tokenizer.train(texts, TokenizerConfig())
     return tokenizer, tokenizer

@@ -1,8 +1,11 @@
-"""The first passes over the text: hashes of every pair, what is left out, what a tokenizer learns from."""
+"""The first reading of the text: hashes, what is left out, and what a tokenizer learns from."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 
@@ -10,9 +13,11 @@ from dragoman.data.alignment.links import with_links
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.formats.lines import metered
+from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
 from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
+from dragoman.data.spool import SpoolWriter, read_spool
 from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
+from dragoman.errors import UserError
 
 Progress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""
@@ -22,10 +27,16 @@ REPORT_EVERY = 1 << 13
 _CHUNK = 1 << 16
 SAMPLE_CHARACTERS = 50_000_000
 """Of a larger corpus the tokenizer sees a sample of about this size; more would not change the merges."""
+_SAMPLED_AT_ONCE = 1 << 12
+"""Pairs that are decided about at once."""
 _LONGEST_SAMPLE = 4096
 """Characters of one sentence that the tokenizer sees."""
 _KEY = 0x5EED_0F_5A3B1E
 """Keeps the choice of the sample apart from other uses of the same hashes."""
+
+
+Watch = Callable[[str, str, bool], None]
+"""Called with both sides of every pair, and whether one of them is empty."""
 
 
 @dataclass(frozen=True)
@@ -40,51 +51,166 @@ class Scan:
     tgt_hashes: np.ndarray
     codes: np.ndarray
     """KEPT or why not; writable."""
+    duplicates: int
+    """Pairs that occurred before; none are counted in text."""
+    per_corpus: tuple[int, ...]
+    """Pairs of each corpus."""
+    spool: Path
+    """Pairs that a tokenizer may learn from, for the seed of the scan."""
+    seed: int
+    files: dict[str, HashedFile]
+    """Of those files that were hashed on the way."""
+
+    def keep_duplicates(self) -> None:
+        """Undo that pairs which occurred before are left out."""
+        for start in range(0, len(self.codes), _CHUNK):
+            part = self.codes[start : start + _CHUNK]
+            part[part == DUPLICATE] = KEPT
 
 
-def _read_train(data: DataConfig) -> Iterator[Pair]:
-    for source in data.train:
-        yield from read_pairs(source, data.src_lang, data.tgt_lang)
+def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
+    """A training corpus, with its word alignments looked through: what is wrong with them should come out
+    early."""
+    source = data.train[number]
+    return with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
 
 
-def _read_checked(data: DataConfig) -> Iterator[Pair]:
-    """The same, with the word alignments looked through: what is wrong with them should come out early."""
-    for source in data.train:
-        yield from with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
-
-
-def scan(data: DataConfig, scratch: Path, progress: Progress) -> Scan:
-    """Read the training corpora once; write hashes and codes of all pairs into files under `scratch`."""
-    names = ("pair", "src", "tgt", "codes")
-    paths = {name: scratch / f"scan.{name}" for name in names}
-    characters = number = 0
+def scan(
+    data: DataConfig, scratch: Path, progress: Progress, seed: int = 0, watch: Watch | None = None
+) -> Scan:
+    """Read the training corpora once; write hashes and codes of all pairs, and a sample of their text, into
+    files under `scratch`. Pairs that occurred before are marked, whether they will be left out or not."""
+    refuse_unless_ordinary([file for source in data.train for file in source.files])
+    per_corpus = []
     with (
-        NumberWriter(paths["pair"], "Q") as pair_hashes,
-        NumberWriter(paths["src"], "Q") as src_hashes,
-        NumberWriter(paths["tgt"], "Q") as tgt_hashes,
-        NumberWriter(paths["codes"], "B") as codes,
+        hashed_while_read() as files,
+        _Scanning(scratch, data, seed, watch) as scanning,
         metered(file for source in data.train for file in source.files) as meter,
     ):
-        for number, pair in enumerate(_read_checked(data), start=1):
-            src, tgt = sides(pair, data)
-            code = text_code(src, tgt, data.cleaning)
-            codes.append(code)
-            if code == KEPT:
-                characters += len(pair.src) + len(pair.tgt)
-                pair_hashes.append(hash_pair(src, tgt))
-                src_hashes.append(hash_text(normalise(src)))
-                tgt_hashes.append(hash_text(normalise(tgt)))
-            else:
-                for file in (pair_hashes, src_hashes, tgt_hashes):
-                    file.append(0)
-            if number % REPORT_EVERY == 0:
-                progress("read", number, meter.expected(number))
-    progress("read", number, number)
-    pairs, src, tgt = (map_numbers(paths[name], np.uint64) for name in names[:3])
-    mapped_codes = map_numbers(paths["codes"], np.uint8, writable=True)
-    if data.cleaning.drop_duplicates:
-        mark_repeats(pairs, mapped_codes, DUPLICATE, scratch)
-    return Scan(number, characters, pairs, src, tgt, mapped_codes)
+        for number in range(len(data.train)):
+            before = scanning.pairs
+            for pair in _read_checked(data, number):
+                scanning.add(pair)
+                if scanning.pairs % REPORT_EVERY == 0:
+                    progress("read", scanning.pairs, meter.expected(scanning.pairs))
+            per_corpus.append(scanning.pairs - before)
+    progress("read", scanning.pairs, scanning.pairs)
+    pairs, src, tgt = (map_numbers(scanning.paths[name], np.uint64) for name in ("pair", "src", "tgt"))
+    codes = map_numbers(scanning.paths["codes"], np.uint8, writable=True)
+    duplicates = 0 if data.text else mark_repeats(pairs, codes, DUPLICATE, scratch)
+    return Scan(
+        scanning.pairs,
+        scanning.characters,
+        pairs,
+        src,
+        tgt,
+        codes,
+        duplicates,
+        tuple(per_corpus),
+        scanning.paths["spool"],
+        seed,
+        files,
+    )
+
+
+def refuse_unless_ordinary(paths: Iterable[str]) -> None:
+    for path in map(Path, paths):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(
+                f"{path}: not an ordinary file; it has to be read more than once, so save it as one"
+            )
+
+
+class _Scanning:
+    """What is written on the way through the corpora."""
+
+    def __init__(self, scratch: Path, data: DataConfig, seed: int, watch: Watch | None) -> None:
+        self.paths = {name: scratch / f"scan.{name}" for name in ("pair", "src", "tgt", "codes", "spool")}
+        self.pairs = self.characters = 0
+        self._data, self._clean, self._watch = data, data.cleaning, watch
+        self._sampler = _Sampler(self.paths["spool"], seed)
+
+    def __enter__(self) -> "_Scanning":
+        with ExitStack() as stack:
+            self._pair, self._src, self._tgt = (
+                stack.enter_context(NumberWriter(self.paths[name], "Q")) for name in ("pair", "src", "tgt")
+            )
+            self._codes = stack.enter_context(NumberWriter(self.paths["codes"], "B"))
+            stack.enter_context(self._sampler)
+            self._files = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.__exit__(kind, error, trace)
+
+    def add(self, pair: Pair) -> None:
+        src, tgt = sides(pair, self._data)
+        code = text_code(src, tgt, self._clean)
+        self._codes.append(code)
+        if code == KEPT:
+            self.characters += len(pair.src) + len(pair.tgt)
+            hashed = hash_pair(src, tgt)
+            self._pair.append(hashed)
+            self._src.append(hash_text(normalise(src)))
+            self._tgt.append(hash_text(normalise(tgt)))
+            self._sampler.add(self.pairs, hashed, pair, self.characters)
+        else:
+            for file in (self._pair, self._src, self._tgt):
+                file.append(0)
+        if self._watch is not None:
+            self._watch(src, tgt, code == EMPTY)
+        self.pairs += 1
+
+
+class _Sampler:
+    """Writes pairs into a spool: all that the sample of the whole corpus may turn out to have.
+
+    A pair is in the sample where a hash of it is below a limit, and the limit falls with the characters of
+    the corpus. So what is below the limit of the characters so far holds all that will be below the last.
+    """
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self._writer, self._seed = SpoolWriter(path), seed
+        self._waiting: list[tuple[int, int, Pair]] = []
+        self._characters = 0
+
+    def add(self, number: int, hashed: int, pair: Pair, characters: int) -> None:
+        """`characters` are those of the corpus up to here."""
+        short = Pair(pair.src[:_LONGEST_SAMPLE], pair.tgt[:_LONGEST_SAMPLE], pair.line)
+        self._waiting.append((number, hashed, short))
+        self._characters = characters
+        if len(self._waiting) == _SAMPLED_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        hashes = np.array([hashed for _, hashed, _ in self._waiting], dtype=np.uint64)
+        for index in np.flatnonzero(_in_sample(hashes, self._seed, self._characters)):
+            number, _, pair = self._waiting[index]
+            self._writer.append(number, pair)
+        self._waiting.clear()
+
+    def __enter__(self) -> "_Sampler":
+        self._writer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.__exit__(kind, error, trace)
+
+
+def _in_sample(
+    hashes: np.ndarray, seed: int, characters: int, sample_characters: int | None = None
+) -> np.ndarray:
+    """Which pairs of a corpus of so many characters are in the sample."""
+    wanted = SAMPLE_CHARACTERS if sample_characters is None else sample_characters
+    share = min(1.0, wanted / max(1, characters))
+    limit = np.uint64(min(int(share * 2.0**64), (1 << 64) - 1))
+    return mix(hashes, seed ^ _KEY) <= limit
 
 
 def sides(pair: Pair, data: DataConfig) -> tuple[str, str]:
@@ -101,26 +227,15 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
     return KEPT
 
 
-def sample(
-    scanned: Scan, data: DataConfig, seed: int, progress: Progress, characters: int | None = None
-) -> Iterator[Pair]:
+def sample(scanned: Scan, progress: Progress, characters: int | None = None) -> Iterator[Pair]:
     """The kept pairs, or where there are more `characters` a sample of them that only the seed decides."""
-    characters = SAMPLE_CHARACTERS if characters is None else characters
-    share = min(1.0, characters / max(1, scanned.characters))
-    limit = np.uint64(min(int(share * 2.0**64), (1 << 64) - 1))
-
-    def chosen() -> Iterator[bool]:
-        for start in range(0, scanned.pairs, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            below = mix(scanned.pair_hashes[part], seed ^ _KEY) <= limit
-            yield from ((scanned.codes[part] == KEPT) & below).tolist()
-
-    # Not strict: a file that changes meanwhile is found out by its stamp in the end.
-    for number, (pair, use) in enumerate(zip(_read_train(data), chosen(), strict=False), start=1):
-        if use:
-            yield Pair(pair.src[:_LONGEST_SAMPLE], pair.tgt[:_LONGEST_SAMPLE], pair.line)
-        if number % REPORT_EVERY == 0 or number == scanned.pairs:
-            progress("learn vocabulary", number, scanned.pairs)
+    spooled = read_spool(scanned.spool)
+    while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):
+        numbers = np.array([number for number, _ in chunk])
+        below = _in_sample(scanned.pair_hashes[numbers], scanned.seed, scanned.characters, characters)
+        for index in np.flatnonzero((scanned.codes[numbers] == KEPT) & below):
+            yield chunk[index][1]
+        progress("learn vocabulary", int(numbers[-1]) + 1, scanned.pairs)
 
 
 def each_code(codes: np.ndarray) -> Iterator[int]:

@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 
 from dragoman.data.batch import by_length, pad_sources
+from dragoman.data.corpus import Prepared
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.finished import Ended
@@ -25,7 +26,8 @@ from dragoman.decode.search.search import set_up
 from dragoman.decode.translator.loops import loops
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
-from dragoman.evaluate.metrics import bleu, check_counts, chrf
+from dragoman.evaluate.metrics import bleu, check_counts, chrf, exact_match
+from dragoman.evaluate.search_errors import evenly
 from dragoman.shapes import Bool, Int, Tensor
 
 
@@ -97,7 +99,20 @@ def _make_anew(
                 own[index] = text
 
 
-TunedMetric = Literal["bleu", "chrf"]
+TunedMetric = Literal["bleu", "chrf", "exact"]
+_SCORES = {"bleu": bleu, "chrf": chrf, "exact": exact_match}
+
+
+class OutOfTime(Exception):
+    """Raised by a caller's `progress` to stop: what has been searched by then counts."""
+
+
+def validation_pairs(prepared: Prepared, sentences: int | None = None) -> tuple[list[str], list[str]]:
+    """Sources and references of the validation set, or so many of them from all over it."""
+    store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
+    places = evenly(len(store), sentences or len(store))
+    sources = [src.decode(store.src(place).tolist()) for place in places]
+    return sources, [tgt.decode(store.tgt(place).tolist()) for place in places]
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,8 @@ class Tuned:
     scores: dict[tuple[int, float], float]
     """By beam and α."""
     chosen: SearchConfig
+    translations: dict[tuple[int, float], list[str]]
+    """By beam and α."""
 
     @property
     def best(self) -> float:
@@ -126,29 +143,40 @@ def tune(
     progress: Progress | None = None,
 ) -> Tuned:
     """The best pair of beam and α; of equals the narrower beam, then the α that is nearest to the one of
-    `search`. What else that says stays as it is."""
+    `search`. What else that says stays as it is. Where `progress` raises OutOfTime, the beams that were done
+    by then are compared; before the first one is done, it is passed on."""
     start = search or translator.search
     check_counts(sources, references)
     if start.method != "beam":
         raise UserError(f"search.method: beam and alpha can be tuned for the method beam, not {start.method}")
-    score = bleu if metric == "bleu" else chrf
     by_beam = sorted(set(beams))
+    whole = len(by_beam) * len(sources)
     by_alpha = sorted(set(alphas))
     scores: dict[tuple[int, float], float] = {}
     searches: dict[tuple[int, float], SearchConfig] = {}
+    said: dict[tuple[int, float], list[str]] = {}
     for number, beam in enumerate(by_beam):
 
         def report(done: int, of: int, begun: int = number) -> None:
             if progress:
-                progress(begun * of + done, len(by_beam) * of)
+                progress(begun * of + done, whole)
 
         own = [replace(start, beam=beam, n_best=1, record=False, alpha=alpha) for alpha in by_alpha]
-        if can_rerank(start):
-            found = translate_by(translator, sources, own, batch_tokens, report)
-        else:
-            found = [translator.translate(sources, search=each, batch_tokens=batch_tokens) for each in own]
+        try:
+            if can_rerank(start):
+                found = translate_by(translator, sources, own, batch_tokens, report)
+            else:
+                found = [
+                    translator.translate(sources, search=each, batch_tokens=batch_tokens) for each in own
+                ]
+        except OutOfTime:
+            if not scores:
+                raise
+            by_beam = by_beam[:number]
+            break
         for each, texts in zip(own, found, strict=True):
-            scores[beam, each.alpha] = score(texts, references)
+            scores[beam, each.alpha] = _SCORES[metric](texts, references)
             searches[beam, each.alpha] = each
+            said[beam, each.alpha] = texts
     best = min(scores, key=lambda key: (-scores[key], key[0], abs(key[1] - start.alpha)))
-    return Tuned(tuple(by_beam), tuple(by_alpha), scores, replace(searches[best], n_best=1))
+    return Tuned(tuple(by_beam), tuple(by_alpha), scores, searches[best], said)

@@ -7,7 +7,7 @@ Each way is a class in a file of its own, and a line in `LEARNING`. Training, pl
 and never its name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -58,6 +58,16 @@ class Validator:
     def run(self, model: Any, autocast: torch.autocast) -> "Validation":
         """Leaves the model in training mode, as it was."""
         raise NotImplementedError
+
+    def estimated_seconds(
+        self,
+        model: Any,  # noqa: ARG002
+        autocast: torch.autocast,  # noqa: ARG002
+        now: Callable[[], float],  # noqa: ARG002
+    ) -> float | None:
+        """About how long `run` takes once the model has learnt something, by timing a small part of it; None
+        where only running it would tell."""
+        return None
 
 
 class Learning:

@@ -9,12 +9,23 @@ from dragoman.config import apply_overrides, from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.learning import Learning, named
 from dragoman.runs.config import ENDS, RunConfig, model_section
-from dragoman.runs.optim import paper_rate
+from dragoman.runs.optim import ENDING, paper_rate
+
+_BUDGETED = {"validations": 15, "patience": 4, "tune_search": True, "report": True}
+"""Fields of `train` where the clock ends the run and nothing else is said."""
+_BY_UPDATES = ("max_updates", "max_epochs", "validate_every", "save_every", "patience")
+"""Fields of `train` that somebody chose for another length of training."""
 
 
-def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
-    """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in."""
+def resolve(
+    data: Mapping[str, Any], overrides: Sequence[str] = (), minutes: float | None = None
+) -> RunConfig:
+    """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in.
+    `minutes` is a budget: what `data` says about the length of training, and `overrides` do not, gives way to
+    it."""
     plain = apply_overrides(data, overrides)
+    if minutes is not None:
+        plain = _limited(plain, overrides, minutes)
     kind, model = model_section(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
@@ -25,6 +36,8 @@ def resolve(data: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig
     plain["purpose"] = learning.purpose
     if model.abilities.counts:
         plain["train"] = _with_an_end(plain["train"])
+    else:
+        plain = _budgeted(plain, learning)
     config = learning.settle(from_dict(RunConfig, plain), model.abilities)
     learning.check(config, model.abilities)
     config = _with_specials(config, learning)
@@ -59,11 +72,50 @@ def _with_specials(config: RunConfig, learning: Learning) -> RunConfig:
     )
 
 
+def _limited(plain: dict[str, Any], overrides: Sequence[str], minutes: float) -> dict[str, Any]:
+    """With a budget in place of other ends, and with a schedule that ends with it. A number of updates among
+    the overrides stays: then the schedule is a function of updates, and the budget only a limit."""
+    said = {assignment.split("=", 1)[0] for assignment in overrides}
+    train, schedule = plain.get("train", {}), plain.get("schedule", {})
+    if not isinstance(train, Mapping) or not isinstance(schedule, Mapping):
+        return plain  # from_dict says what is wrong
+    if "train.max_updates" in said:
+        return {**plain, "train": {**train, "max_minutes": minutes}}
+    kept = {
+        name: value for name, value in train.items() if f"train.{name}" in said or name not in _BY_UPDATES
+    }
+    timed = {**schedule, "total": None}
+    if schedule.get("name") not in ENDING and "schedule.name" not in said:
+        timed["name"] = "linear"
+    return {**plain, "train": {**kept, "max_minutes": minutes}, "schedule": timed}
+
+
+def _budgeted(plain: dict[str, Any], learning: Learning) -> dict[str, Any]:
+    """Where minutes alone end a run and its schedule: the clock brings the rate down, and what is counted in
+    updates elsewhere follows the clock too."""
+    train, schedule = plain["train"], plain.get("schedule", {})
+    if not isinstance(train, Mapping) or not isinstance(schedule, Mapping):
+        return plain
+    ends_by_clock = train.get("max_minutes") is not None and train.get("max_updates") is None
+    if not ends_by_clock or schedule.get("name") not in ENDING or schedule.get("total") is not None:
+        return plain
+    by = schedule.get("by", "minutes")
+    if by != "minutes":
+        return plain
+    own = dict(_BUDGETED)
+    if "validate_every" in train:
+        del own["validations"]
+    if learning.purpose != "translate":
+        own["tune_search"] = False
+    return {**plain, "train": {**own, **train}, "schedule": {**schedule, "by": by}}
+
+
 def _with_schedule(config: RunConfig, model: Any) -> RunConfig:
     """With the highest learning rate, and with the update at which the schedule ends."""
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
-        if schedule.name != "inverse_sqrt" or not hasattr(model, "model_dim"):
+        own = schedule.name == "inverse_sqrt" or config.budgeted
+        if not own or not hasattr(model, "model_dim"):
             raise UserError("optim.rate: only the schedule inverse_sqrt has a rate of its own; set one")
         optim = dataclasses.replace(optim, rate=paper_rate(model.model_dim, schedule.warmup))
     if schedule.needs_total and schedule.total is None:

@@ -9,9 +9,10 @@ A decoder that has only ever seen right words may not know how to go on after a 
 with one word more has all later words at other positions than the data, and they count as wrong.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,8 @@ from dragoman.runs.records import Sample
 
 _EXAMPLES = 20_000
 _AT_ONCE = 1_000
+_TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
+"""By which the time of a validation is estimated."""
 
 
 def frequency_loss(train: Examples, valid: Examples, vocab_size: int) -> float:
@@ -134,6 +137,12 @@ class SequenceValidator(Validator):
             self._frequency_loss = frequency_loss(trained_on, self.examples, vocab_size)
         return self._frequency_loss
 
+    def _some_batches(self) -> tuple[list[list[int]], float]:
+        """A few batches from all over, and how many times as many examples all of them have."""
+        step = -(-len(self._batches) // _TIMED_BATCHES)
+        some = [list(batch) for batch in self._batches[step // 2 :: step]]
+        return some, len(self) / sum(map(len, some))
+
     def _load(self, batches: Sequence[Sequence[int]]) -> Iterator[Batch]:
         for numbers in batches:
             yield self.examples.batch(np.array(numbers), epoch=0).to(self.device)
@@ -163,10 +172,19 @@ class DecoderValidator(SequenceValidator):
         if carried is not None and len(self):
             self._batches = [numbers.tolist() for numbers in TrackSampler(len(self), tracks).batches(0)]
         self._size = text_size(prepared) if sized else None
+        count = min(len(prepared.valid), config.train.validate_sentences) if translates else 0
+        self._choose(
+            [int(i) for i in np.linspace(0, len(prepared.valid) - 1, count).round()] if count else []
+        )
+        # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
+        limits = {name: getattr(config.search, name) for name in ("max_ratio", "max_extra", "max_length")}
+        self._search = SearchConfig(beam=self.config.validate_beam, loop_guard=False, **limits)
+
+    def _choose(self, chosen: list[int]) -> None:
+        """The sentences to be translated."""
+        prepared, self._chosen = self.prepared, chosen
         store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
-        count = min(len(store), config.train.validate_sentences) if translates else 0
-        chosen = [int(i) for i in np.linspace(0, len(store) - 1, count).round()] if count else []
-        of_chosen = by_length([int(self.lengths[i]) for i in chosen], config.train.batch_tokens)
+        of_chosen = by_length([int(self.lengths[i]) for i in chosen], self.config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
@@ -183,6 +201,35 @@ class DecoderValidator(SequenceValidator):
                 metrics[name] = score(outputs, self.references)
         shown = zip(self.sources, self.references, outputs, strict=True) if outputs else ()
         return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
+
+    def estimated_seconds(
+        self, model: EncoderDecoder, autocast: torch.autocast, now: Callable[[], float]
+    ) -> float | None:
+        if self._carried is not None or not len(self):
+            return None
+        part = copy.copy(self)
+        part._batches, more = self._some_batches()
+        step = 1 if self.device.type == "cuda" else -(-len(self._chosen) // _TIMED_SENTENCES)
+        part._choose(self._chosen[::step])
+        if part.sources:
+            part._search = replace(self._search, max_ratio=self._usual_ratio(), max_extra=1)
+        model.eval()
+        seconds = 0.0
+        for _ in range(2):  # the first time, kernels are loaded too
+            began = now()
+            with autocast:
+                part._teacher_forced(model)
+                forced = now()
+                part._free_running(model)
+            if part.sources:
+                part._translate(model)
+            seconds = (forced - began) * more + (now() - forced) * step
+        model.train()
+        return seconds
+
+    def _usual_ratio(self) -> float:
+        """Target pieces a source piece: an untrained model does not know where to end."""
+        return float(self.examples.tgt_lengths.sum() / max(1, self.examples.src_lengths.sum()))
 
     @torch.inference_mode()
     def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
@@ -216,9 +263,8 @@ class DecoderValidator(SequenceValidator):
 
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
-        # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
-        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False)
-        translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
+        tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
+        translator = Translator(model, *tokenizers, self._search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)
 
@@ -244,6 +290,17 @@ class AnswerValidator(SequenceValidator):
             metrics = self._measured(model)
         model.train()
         return Validation(metrics, [])
+
+    def estimated_seconds(
+        self, model: Network, autocast: torch.autocast, now: Callable[[], float]
+    ) -> float | None:
+        part, seconds = copy.copy(self), 0.0
+        part._batches, more = self._some_batches()
+        for _ in range(2):  # the first time, kernels are loaded too
+            began = now()
+            part.run(model, autocast)
+            seconds = (now() - began) * more
+        return seconds
 
     @torch.inference_mode()
     def _measured(self, model: Network) -> dict[str, float]:

@@ -37,7 +37,8 @@ class TrainConfig:
     max_updates: int | None = None
     max_epochs: int | None = None
     max_minutes: float | None = None
-    """The clock decides: such a run is not the same twice."""
+    """The whole command ends within so many minutes: reading, training, the last validation and what follows
+    it. The clock decides, so such a run is not the same twice."""
     batch_tokens: int = 4096
     """Tokens of a batch on its longer side, padding counted."""
     accumulate: int = 1
@@ -52,6 +53,9 @@ class TrainConfig:
     there on (NT-ASGD, Merity et al. 2018, section 3); 0 is off."""
     log_every: int = 50
     validate_every: int = 500
+    validations: int | None = None
+    """With max_minutes: about so many validations, each followed by a checkpoint, at equal distances in time,
+    in place of validate_every and save_every."""
     validate_sentences: int = 200
     """Sentences of the validation set to translate for bleu, chrf, exact and the samples, and to measure with
     the model's own words; 0 is none."""
@@ -61,10 +65,18 @@ class TrainConfig:
     """Newest checkpoints that stay, beside the best."""
     average: int = 0
     """At the end, try the mean of this many last checkpoints, and take it if it is better; 0 is off."""
+    tune_search: bool = False
+    """At the end, choose search.beam and search.alpha on the validation set. resolve() switches it on where
+    schedule.by is minutes."""
+    report: bool = False
+    """At the end, write report.md: what was chosen, the learning curve and the kinds of mistakes. resolve()
+    switches it on where schedule.by is minutes."""
     metric: Metric = "loss"
     """What the best checkpoint is the best in, on the validation set."""
     patience: int | None = None
-    """Stop after this many validations without a better result."""
+    """Stop after this many validations without a better result. Where schedule.by is minutes: after this many
+    in which neither the metric nor the loss became better, the rate falls to 0 within a tenth of the budget,
+    and the run ends."""
     max_bad_updates: int = 10
     """Stop when so many updates in a row had a loss or gradient that is not finite."""
     amp: Literal["auto", "bf16", "none"] = "auto"
@@ -86,13 +98,17 @@ class TrainConfig:
         at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
         at_least |= {"validate_beam": 1, "save_every": 1, "keep": 2, "max_bad_updates": 1, "patience": 1}
         at_least |= {"max_updates": 1, "max_epochs": 1, "validate_sentences": 0, "average": 0, "samples": 0}
-        at_least |= {"asgd": 0}
+        at_least |= {"asgd": 0, "validations": 1}
         for name, least in at_least.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise UserError(f"{name}: expected a whole number of at least {least}, found {value}")
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UserError(f"max_minutes: expected a number above 0, found {self.max_minutes}")
+        if self.validations is not None and self.max_minutes is None:
+            raise UserError(
+                f"validations: {self.validations} in how many minutes? Set max_minutes, or use validate_every"
+            )
         check_not_negative(self, "clip")
         if not 0 < self.timeout < math.inf:
             raise UserError(f"timeout: expected a number of seconds above 0, found {self.timeout}")
@@ -132,6 +148,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
             raise UserError(f"seed: expected a whole number from 0 up to 2^63, found {self.seed}")
+        if self.schedule.by == "minutes" and self.train.max_minutes is None:
+            raise UserError("schedule.by: minutes of what? Set train.max_minutes")
         if self.optim.relative and self.train.shard:
             raise UserError(
                 "optim.relative: a part of a parameter has no size; set it or train.shard to false"
@@ -141,6 +159,11 @@ class RunConfig:
     def model_config(self) -> tuple[str, Any]:
         """The model's kind and its config dataclass."""
         return model_section(self.model)
+
+    @property
+    def budgeted(self) -> bool:
+        """The clock brings the learning rate down and ends the run."""
+        return self.schedule.by == "minutes"
 
     @property
     def counted(self) -> bool:
@@ -175,6 +198,13 @@ def model_section(section: object) -> tuple[str, Any]:
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
     """The dotted fields in which two configurations differ, with both values."""
     return list(_differences(to_dict(old), to_dict(new), ""))
+
+
+def training_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+    """The same, without what a run that has tuned its search chose itself."""
+    found = differences(old, new)
+    tuned = ("search.beam", "search.alpha", "search.n_best") if new.train.tune_search else ()
+    return [each for each in found if each[0] not in tuned]
 
 
 def _differences(old: object, new: object, where: str) -> list[tuple[str, object, object]]:

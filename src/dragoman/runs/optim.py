@@ -39,14 +39,21 @@ class OptimConfig:
             raise UserError("relative: it is for adam and adamw; leave it out, or choose one of them as name")
 
 
+ENDING = ("linear", "cosine", "slanted_triangular")
+"""Schedules whose rate falls to its lowest at a given moment."""
+
+
 @dataclass(frozen=True)
 class ScheduleConfig:
     name: Literal["inverse_sqrt", "linear", "cosine", "constant", "plateau", "slanted_triangular"] = (
         "inverse_sqrt"
     )
     warmup: int = 4000
+    by: Literal["updates", "minutes"] = "updates"
+    """For linear, cosine and slanted_triangular: what brings the rate down, the updates that are done or the
+    share of train.max_minutes that has passed. The warm-up is counted in updates."""
     total: int | None = None
-    """For linear, cosine and slanted_triangular: where the rate ends. None: at train.max_updates."""
+    """For the same schedules by updates: where the rate ends. None: at train.max_updates."""
     floor: float = 0.0
     """For linear and cosine: the share of the rate that is left at the end."""
     factor: float = 0.5
@@ -63,6 +70,11 @@ class ScheduleConfig:
             raise UserError(f"warmup: expected 0 or more updates, found {self.warmup}")
         if self.total is not None and self.total <= self.rise:
             raise UserError(f"total: expected more than the warm-up's {self.rise}, found {self.total}")
+        if self.by == "minutes" and (not self.has_end or self.total is not None):
+            raise UserError(
+                "by: the clock brings down the rate of linear, cosine and slanted_triangular, which have no "
+                f"total then; found {self.name} with total {self.total}"
+            )
         if not 0 <= self.floor <= 1:
             raise UserError(f"floor: expected a share from 0 to 1, found {self.floor}")
         if not 0 < self.factor < 1:
@@ -75,8 +87,13 @@ class ScheduleConfig:
             raise UserError(f"ratio: expected a number from 1 on, found {self.ratio}")
 
     @property
+    def has_end(self) -> bool:
+        """Whether the rate falls to its lowest at a given moment."""
+        return self.name in ENDING
+
+    @property
     def needs_total(self) -> bool:
-        return self.name in ("linear", "cosine", "slanted_triangular")
+        return self.has_end and self.by == "updates"
 
     @property
     def rise(self) -> int:

@@ -7,11 +7,14 @@ from pathlib import Path
 from dragoman.config import apply_overrides, to_dict
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
-from dragoman.runs.config import RunConfig, differences
+from dragoman.runs.config import RunConfig, differences, training_differences
 from dragoman.runs.directory import Run
+from dragoman.training.clock import Clock
 from dragoman.training.display import Display, make_display
 from dragoman.training.distributed import Crew, joined
-from dragoman.training.plan import Overrides, Plan, Source, as_assignments, make_plan
+from dragoman.training.draft import Overrides, Source, as_assignments
+from dragoman.training.plan import Plan, make_plan
+from dragoman.training.report import write_reasons
 from dragoman.training.session import train_run
 
 _EXAMPLES = (
@@ -31,15 +34,22 @@ def train(
     overrides: Overrides = (),
     valid: Sequence[str] = (),
     quiet: bool = False,
+    minutes: float | None = None,
 ) -> Run:
     """Train on parallel files (`"a.en", "a.de"`), a table of pairs, a YAML recipe, or a mapping like one.
 
     What is not given is chosen from the data and the machine. `overrides` are strings such as
-    `"model.num_layers=4"`, or a mapping of dotted names. A run that exists with the same configuration goes
-    on where it stopped.
+    `"model.num_layers=4"`, or a mapping of dotted names. `minutes` is a budget for all of it: the learning
+    rate falls to 0 within it. A run that exists with the same configuration goes on where it stopped.
     """
     run = plan_and_train(
-        sources, out=Path(out) if out else None, overrides=overrides, valid=valid, quiet=quiet
+        sources,
+        out=Path(out) if out else None,
+        overrides=overrides,
+        valid=valid,
+        quiet=quiet,
+        minutes=minutes,
+        clock=Clock(),
     )
     assert run is not None, "this was not a dry run"
     return run
@@ -53,14 +63,26 @@ def plan_and_train(
     valid: Sequence[str],
     quiet: bool,
     dry_run: bool = False,
+    minutes: float | None = None,
+    clock: Clock | None = None,
 ) -> Run | None:
     """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
-    run in the end."""
+    run in the end. `clock` began with the command."""
+    clock = clock or Clock()
     with joined() as crew:
         display = make_display(quiet or not crew.first)
 
         def begin() -> str | None:
-            plan = make_plan(sources, display, out=out, overrides=overrides, valid=valid, processes=crew.size)
+            plan = make_plan(
+                sources,
+                display,
+                out=out,
+                overrides=overrides,
+                valid=valid,
+                processes=crew.size,
+                minutes=minutes,
+                clock=clock,
+            )
             display.table("Plan", plan.rows())
             return None if dry_run else str(open_or_create(plan).directory)
 
@@ -69,7 +91,7 @@ def plan_and_train(
             if directory is None:
                 return None
             run = _open_as_member(directory, crew)
-            train_run(run, display, crew)
+            train_run(run, display, crew, clock)
             return run
         finally:
             display.close()
@@ -93,9 +115,12 @@ def execute(plan: Plan, display: Display) -> Run:
 
 def open_or_create(plan: Plan) -> Run:
     if not Run.exists(plan.out):
-        return Run.create(plan.out, plan.config, plan.prepared)
+        run = Run.create(plan.out, plan.config, plan.prepared)
+        if plan.reasons:
+            write_reasons(run.directory, plan.reasons)
+        return run
     run = Run.open(plan.out)
-    if differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
+    if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
         # It was not there when the plan was made.
         raise UserError(
             f"{plan.out}: another process has just made another run here; choose another directory with --out"
@@ -104,8 +129,12 @@ def open_or_create(plan: Plan) -> Run:
     return run
 
 
-def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False) -> Run:
-    """Go on with a run. `overrides` may change how it is trained, not what it is."""
+def resume(
+    run: str | Path | Run, overrides: Overrides = (), quiet: bool = False, clock: Clock | None = None
+) -> Run:
+    """Go on with a run. `overrides` may change how it is trained, not what it is. `clock` began with the
+    command."""
+    clock = clock or Clock()
     directory = run.directory if isinstance(run, Run) else Path(run)
 
     def change() -> None:
@@ -121,7 +150,7 @@ def resume(run: str | Path | Run, overrides: Overrides = (), quiet: bool = False
         opened = _open_as_member(directory, crew)
         display = make_display(quiet or not crew.first)
         try:
-            train_run(opened, display, crew)
+            train_run(opened, display, crew, clock)
         finally:
             display.close()
     return opened

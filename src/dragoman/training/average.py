@@ -20,7 +20,8 @@ from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import DATA, Run
-from dragoman.training.state import Best, Progress, uses_bf16
+from dragoman.training.progress import Best, Progress
+from dragoman.training.state import uses_bf16
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Which checkpoints a run writes, keeps, goes on from, and averages in the end."""
 
 import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from dragoman.runs.directory import Run
 from dragoman.shapes import Tensor
 from dragoman.training.average import save_average
 from dragoman.training.log import Log
-from dragoman.training.state import Best, Fitting
+from dragoman.training.progress import Best
+from dragoman.training.state import Fitting
 
 AVERAGED = "averaged"
 
@@ -85,10 +85,10 @@ class Keeper:
 
     def save(self, last: bool) -> float:
         """Write a checkpoint and remove those that are no longer needed. Returns the seconds it took."""
-        began = time.monotonic()
+        began = self.log.clock.seconds()
         tensors = self.training.tensors()
         self.crew.decide(lambda: self._save(tensors, last))
-        seconds = time.monotonic() - began
+        seconds = self.log.clock.seconds() - began
         self.log.saved(self.training.progress.update, seconds)
         return seconds
 
@@ -125,7 +125,7 @@ class Keeper:
         """What the mean at the end is made of: the newest checkpoints that were due. One that a signal made
         is not among them, so stopping changes nothing."""
         final = self.training.progress.update if last else 0
-        every = self.config.save_every
+        every = 1 if self.config.validations else self.config.save_every  # by time: all were due
         due = [n for n in checkpoint.names(self.root) if int(n) % every == 0 or int(n) == final]
         return due[-self.config.average :] if self.config.average else []
 
@@ -138,14 +138,16 @@ class Keeper:
         if len(names) < 2 or not len(validator):
             return
         training, progress, metric = self.training, self.training.progress, self.config.metric
-        began = time.monotonic()
+        began = self.log.clock.seconds()
         part = "ema" if training.average else "model"
         mean = checkpoint.average([self.root / name for name in names], part)
         with training.usable_model(mean) as model:
             found = validator.run(model, training.autocast())
         better = progress.is_better(metric, found.metrics)
         self.log.say(f"mean of the last {len(names)} checkpoints:")
-        self.log.valid(progress.update, found.metrics, better, [], time.monotonic() - began, kind=AVERAGED)
+        self.log.valid(
+            progress.update, found.metrics, better, [], self.log.clock.seconds() - began, kind=AVERAGED
+        )
         if better:
             best = Best(AVERAGED, metric, found.metrics[metric], found.metrics["loss"])
             save_average(self.run, AVERAGED, mean, training.state(), best)

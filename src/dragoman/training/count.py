@@ -5,7 +5,6 @@ is killed starts again, and ends with the same bytes.
 """
 
 import dataclasses
-import time
 from collections.abc import Iterator
 
 import torch
@@ -18,8 +17,9 @@ from dragoman.runs.directory import Outcome, Run
 from dragoman.training.batches import Batches
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.log import Log
+from dragoman.training.progress import Best
 from dragoman.training.signals import StopRequest
-from dragoman.training.state import Best, Fitting
+from dragoman.training.state import Fitting
 
 _SCORES_AT_ONCE = 1 << 24
 """Of a validation batch: a counting model gives all scores over the vocabulary, not something to project."""
@@ -53,11 +53,11 @@ def _validate(run: Run, prepared: Prepared, fitting: Fitting, log: Log) -> None:
     if not len(validator):
         return
     log.display.stage("validating", 0, None)
-    began = time.monotonic()
+    began = log.clock.seconds()
     found = validator.run(model, fitting.autocast())
     value, loss = found.metrics[config.metric], found.metrics["loss"]
     progress.best = Best(checkpoint.name_of(progress.update), config.metric, value, loss)
-    log.valid(progress.update, found.metrics, True, found.samples, time.monotonic() - began)
+    log.valid(progress.update, found.metrics, True, found.samples, log.clock.seconds() - began)
 
 
 class _Stopped(Exception):

@@ -59,15 +59,15 @@ class Crew:
     def connect(self, device: torch.device, timeout: float) -> None:
         """Open the lines for gradients: nccl between GPUs, gloo between CPUs."""
 
-    def ask(self, stop_signal: int | None, out_of_time: bool) -> None:
-        """Say what this process wishes; it travels with the numbers of the update."""
+    def ask(self, stop_signal: int | None, time_share: float) -> None:
+        """Say what this process wishes, and its time; it travels with the numbers of the update."""
 
     def agreed_signal(self, own: int | None) -> int | None:
         """The signal that all stop for: a signal may reach one process an update earlier than another."""
         return own
 
-    def agreed_end(self, own: bool) -> bool:
-        """Whether the time is over, by the clock of rank 0."""
+    def agreed_time(self, own: float) -> float:
+        """The share of the time budget that has passed, by the clock of rank 0."""
         return own
 
     def total(self, norm: Tensor, loss: Tensor, nll: Tensor, tokens: int) -> tuple[float, float, float, int]:
@@ -121,8 +121,8 @@ class _Member(Crew):
     def __init__(self) -> None:
         self._group: dist.ProcessGroup | None = None
         self._decisions = 0
-        self._asks = self._agreed = [False, False, False]
-        """To stop after SIGINT, after SIGTERM, because the time is over: own wishes, what all agree on."""
+        self._asks = self._agreed = [0.0, 0.0, 0.0]
+        """Whether to stop after SIGINT, after SIGTERM; the time: own wishes, what all agree on."""
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=PATIENCE)))
@@ -171,14 +171,15 @@ class _Member(Crew):
         )
         self._group = dist.group.WORLD
 
-    def ask(self, stop_signal: int | None, out_of_time: bool) -> None:
-        self._asks = [stop_signal == SIGINT, stop_signal == SIGTERM, out_of_time and self.first]
+    def ask(self, stop_signal: int | None, time_share: float) -> None:
+        asked = (stop_signal == SIGINT, stop_signal == SIGTERM, time_share if self.first else 0.0)
+        self._asks = [float(number) for number in asked]
 
     def agreed_signal(self, own: int | None) -> int | None:  # noqa: ARG002
         interrupted, terminated, _ = self._agreed
         return SIGTERM if terminated else SIGINT if interrupted else None
 
-    def agreed_end(self, own: bool) -> bool:  # noqa: ARG002
+    def agreed_time(self, own: float) -> float:  # noqa: ARG002
         return self._agreed[2]
 
     def total(self, norm: Tensor, loss: Tensor, nll: Tensor, tokens: int) -> tuple[float, float, float, int]:
@@ -186,7 +187,7 @@ class _Member(Crew):
         numbers[0], numbers[1] = loss, nll
         dist.all_reduce(numbers, group=self._group)
         found = torch.cat([whole(norm).to(numbers)[None], numbers]).tolist()
-        self._agreed = [count > 0 for count in found[4:]]
+        self._agreed = found[4:]
         return found[0], found[1], found[2], int(found[3])
 
     def wrap(self, model: nn.Module, objective: Objective, shard: bool) -> Passes:

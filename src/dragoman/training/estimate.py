@@ -1,64 +1,181 @@
-"""How long a run will take: a few real updates of its model on its own data, timed and thrown away.
+"""How long a run will take: a few real updates and a part of a validation, timed and thrown away.
 
 Nothing of it reaches the run: the weights are a copy of their own, and the run seeds its random numbers anew.
+What is timed is what will be done again and again: on a GPU each update comes twice before, so that its
+kernels are loaded and its recording is made.
 """
 
-import time
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 
-from dragoman.runs.config import RunConfig
+from dragoman import checkpoint
+from dragoman.learning import learning_of
+from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
-from dragoman.training.batches import Batches
+from dragoman.training.batches import Batches, UpdateBatch
+from dragoman.training.budget import TUNING
+from dragoman.training.clock import Clock
 from dragoman.training.state import Training
-from dragoman.training.update import learn
+from dragoman.training.update import Late, Learnt, learn
 
-_WARM_UP = {"cpu": 1, "cuda": 5}
-"""Updates that also pay for allocations and for loading kernels."""
-_TIMED_UPDATES = {"cpu": 4, "cuda": 20}
-_TIME_LIMIT = 10.0
+_UPDATES = {"cpu": 12, "cuda": 16}
+_ROUNDS_BEFORE = {"cpu": 0, "cuda": 2}
+_WARM_UP = 1
+"""Updates of a CPU that also pay for allocations."""
+_TIME_LIMIT = 3.0
+"""Seconds of a round; two updates are timed at least."""
 _VALIDATION_COST = 1 / 3
-"""A forward pass against a forward and a backward pass."""
+"""A forward pass against a forward and a backward pass, where a validation cannot be timed in part."""
+_BYTES_SAVED_A_SECOND, _SAVE_SECONDS = 2e8, 0.05
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of what a run does again and again."""
+
+    update: float
+    validation: float = 0.0
+    save: float = 0.0
+
+    def of(self, config: TrainConfig, first: int, last: int) -> float:
+        """From after update `first` to after update `last`, the end of the run."""
+        validations = last // config.validate_every - first // config.validate_every
+        saves = last // config.save_every - first // config.save_every
+        if last % config.validate_every:
+            validations += 1
+        if config.average:
+            validations += 1
+        saves = max(saves, validations)
+        seconds = (last - first) * self.update + validations * self.validation + saves * self.save
+        return seconds * (1 + TUNING) if config.tune_search else seconds
 
 
 @dataclass(frozen=True)
 class Estimate:
     parameters: int
-    tokens_per_second: float
-    """Target tokens learnt from."""
+    tokens_per_second: float | None
+    """Target tokens learnt from; None where no update was timed."""
     updates: int | None
     """Of the whole run, where that is known."""
     seconds: float | None
-    """Of the whole run; an upper bound where it may stop early."""
+    """Of the whole command; of one that may stop early, if it does not."""
 
 
-def estimate(config: RunConfig, prepared: Corpus, device: torch.device, processes: int = 1) -> Estimate:
-    """One process does it all; of several it is taken that each is as quick, and that talking is free."""
+def estimate(
+    config: RunConfig, prepared: Corpus, device: torch.device, processes: int = 1, clock: Clock | None = None
+) -> Estimate:
+    """One process does it all; of several it is taken that each is as quick, and that talking is free.
+    `clock` began with the command."""
+    clock = clock or Clock()
     training = Training(config, prepared, device)
+    parameters = sum(p.numel() for p in training.parameters)
+    if config.budgeted:
+        return Estimate(parameters, None, None, 60 * (config.train.max_minutes or 0.0))
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
     batches = Batches(config, prepared, device, packed=training.packed)
-    seconds = tokens = timed = 0
-    for number, data in enumerate(batches.updates(0, 0)):
-        began = time.perf_counter()
-        learnt = learn(training, data)
-        _ = learnt.loss  # asking for it waits for the device
-        if number >= _WARM_UP.get(device.type, 1):
-            seconds += (time.perf_counter() - began) / processes
-            tokens += learnt.tokens
-            timed += 1
-        if timed == _TIMED_UPDATES.get(device.type, 4) or seconds > _TIME_LIMIT or data.last:
-            break
-    parameters = sum(p.numel() for p in training.parameters)
-    if not timed:
-        return Estimate(parameters, 0.0, batches.count_updates(), None)
-    speed = tokens / seconds
     total = batches.count_updates()
-    if total is None:
-        limit = config.train.max_minutes
-        return Estimate(parameters, speed, None, 60 * limit if limit else None)
-    validations = total / config.train.validate_every
-    whole = total * seconds / timed + validations * prepared.valid_targets / speed * _VALIDATION_COST
-    if config.train.max_minutes is not None:
-        whole = min(whole, 60 * config.train.max_minutes)
+    data = _first_updates(batches, _UPDATES.get(device.type, 12))
+    rounds = [_timed(training, data, clock) for _ in range(_ROUNDS_BEFORE.get(device.type, 0))]
+    timed = _timed(training, data, clock)
+    if not timed.updates:
+        return Estimate(parameters, None, total, None)
+    update = timed.seconds / timed.updates / processes
+    speed = timed.tokens / timed.seconds * processes
+    whole = None
+    if total is not None:
+        validation = _validation_seconds(config, prepared, training, clock, speed)
+        save = _SAVE_SECONDS + checkpoint.space_needed(training.tensors()) / _BYTES_SAVED_A_SECOND
+        recording = max(0.0, rounds[-1].seconds - timed.seconds) if rounds else 0.0
+        costs = Costs(update, validation, save)
+        whole = clock.seconds() + recording + costs.of(config.train, 0, total)
+    limit = config.train.max_minutes
+    if limit is not None:
+        whole = min(60 * limit, whole or 60 * limit)
     return Estimate(parameters, speed, total, whole)
+
+
+@dataclass
+class _Round:
+    seconds: float = 0.0
+    tokens: int = 0
+    updates: int = 0
+
+
+def _first_updates(batches: Batches, count: int) -> list[UpdateBatch]:
+    updates = batches.updates(0, 0)
+    try:
+        return list(itertools.islice(updates, count))
+    finally:
+        updates.close()  # type: ignore[attr-defined]
+
+
+def _timed(training: Training, data: Sequence[UpdateBatch], clock: Clock) -> _Round:
+    """As the loop does it: the numbers of an update are asked for when the next one is under way."""
+    found = _Round()
+    skipped = 0 if training.device.type == "cuda" else min(_WARM_UP, len(data) - 1)
+    for update in data[:skipped]:
+        _ = learn(training, update).loss
+    began = clock.seconds()
+    before: Learnt | Late | None = None
+    for update in data[skipped:]:
+        learnt = learn(training, update)
+        if before is not None:
+            _ = before.loss  # asking for it waits for the device
+        before = learnt
+        found.tokens += learnt.tokens
+        found.updates += 1
+        if found.updates >= 2 and clock.seconds() - began > _TIME_LIMIT:
+            break
+    if before is not None:
+        _ = before.loss
+    found.seconds = max(clock.seconds() - began, 1e-9)
+    return found
+
+
+def _validation_seconds(
+    config: RunConfig, prepared: Corpus, training: Training, clock: Clock, speed: float
+) -> float:
+    if not len(prepared.valid):
+        return 0.0
+    validator = learning_of(config).validator(config, prepared, training.device)
+    with training.usable_model() as model:
+        found = validator.estimated_seconds(model, training.autocast(), clock.seconds)
+    return prepared.valid_targets / speed * _VALIDATION_COST if found is None else found
+
+
+class Pace:
+    """What the updates, validations and checkpoints of a session have taken so far."""
+
+    def __init__(self, seconds: Callable[[], float], update: int) -> None:
+        self._seconds = seconds
+        self._began, self._update = seconds(), update
+        self._lines: list[float] = []
+        self.validation = self.save = 0.0
+
+    def line(self, update: int) -> float:
+        """A line of the log: seconds of updates alone since the one before."""
+        spent = max(self._seconds() - self._began, 1e-9)
+        if update > self._update:
+            self._lines.append(spent / (update - self._update))
+        self._began, self._update = self._seconds(), update
+        return spent
+
+    def pause(self, seconds: float) -> None:
+        """So much of the time since the last line was no update."""
+        self._began += seconds
+
+    @property
+    def update(self) -> float:
+        """Seconds of an update, by the last line; 0 before the first."""
+        return self._lines[-1] if self._lines else 0.0
+
+    @property
+    def costs(self) -> Costs | None:
+        """None before the second line: the first one pays for kernels and recordings."""
+        if len(self._lines) < 2:
+            return None
+        return Costs(median(self._lines[-20:]), self.validation, self.save)

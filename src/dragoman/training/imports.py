@@ -10,7 +10,7 @@ from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
-from dragoman.training.state import Progress
+from dragoman.training.progress import Progress
 
 NEW = "new"
 """In the state of the checkpoint: modules that the directory had no weights for."""

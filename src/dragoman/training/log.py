@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Protocol
 from dragoman.errors import missing_extra
 from dragoman.files import open_to_append, sync_directory, sync_file
 from dragoman.runs.records import Sample, read_file
+from dragoman.training.clock import Clock
 from dragoman.training.display import Display, Quiet, Status, status_line, validation_line
 
 
@@ -30,8 +31,15 @@ class ScalarWriter(Protocol):
 
 
 class Log:
-    def __init__(self, directory: Path, display: Display, scalars: ScalarWriter | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        display: Display,
+        scalars: ScalarWriter | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.directory, self.display, self.scalars = directory, display, scalars
+        self.clock = clock or Clock()
         self.metrics_path = directory / "metrics.jsonl"
         self.timing_path = directory / "timing.jsonl"
         self.samples_path = directory / "samples.jsonl"
@@ -42,7 +50,6 @@ class Log:
         _end_last_line(self.timing_path, self._timing)
         self._text = open_to_append(self.text_path)
         sync_directory(directory)  # checkpoints count on the metrics
-        self._started = time.monotonic()
 
     def cut_metrics(self, length: int) -> None:
         """Forget what was written after the checkpoint that the run goes on from."""
@@ -61,8 +68,8 @@ class Log:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of training, those before a resume counted in."""
-        return self.elapsed_before + time.monotonic() - self._started
+        """Seconds since the command began, those of earlier sessions counted in."""
+        return self.elapsed_before + self.clock.seconds()
 
     def train(self, record: Mapping[str, Any], status: Status) -> None:
         self._record("train", record)
@@ -140,8 +147,8 @@ class NoLog(Log):
     """Of the processes beside the first: it says the same for all of them."""
 
     def __init__(self) -> None:
-        self.display, self.scalars = Quiet(), None
-        self.elapsed_before, self._started = 0.0, time.monotonic()
+        self.display, self.scalars, self.clock = Quiet(), None, Clock()
+        self.elapsed_before = 0.0
 
     def cut_metrics(self, length: int) -> None: ...
     def train(self, record: Mapping[str, Any], status: Status) -> None: ...

@@ -7,19 +7,22 @@ the seed and the number of the update, and all of these are in the checkpoint.
 """
 
 import math
-import time
 
 from dragoman import checkpoint
+from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
+from dragoman.training.budget import COOLING, Budget
 from dragoman.training.checkpoints import Keeper
-from dragoman.training.display import Status
+from dragoman.training.display import Status, duration
+from dragoman.training.estimate import Pace
 from dragoman.training.log import Log
+from dragoman.training.progress import Spent
 from dragoman.training.signals import StopRequest
-from dragoman.training.state import Best, Training
+from dragoman.training.state import Training
 from dragoman.training.update import Late, Learnt, learn
 
 _STANDSTILL_FROM = 500
@@ -37,38 +40,50 @@ class Loop:
         self.batches = Batches(run.config, prepared, training.device, self.crew, training.packed)
         self.validator = self.learning.validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
-        self._began, self._first = time.monotonic(), training.progress.update
-        self._line_began = self._began
+        self.budget = self._make_budget()
+        self.pace = Pace(log.clock.seconds, training.progress.update)
         self._line_tokens = training.progress.sum_tokens
         self._open: tuple[int, Learnt | Late, UpdateBatch] | None = None
         """The update whose numbers are not counted yet, since the device may still be at it."""
-        self._warned = False
+        self._warned = self._told = False
+        self.validation_seconds: float | None = None
+        """Of the last validation of this session."""
 
     def fit(self, stop: StopRequest) -> Outcome:
         progress, config = self.training.progress, self.config
-        ended, asked = self.crew.decide(lambda: self._ended(self._out_of_time())), None
+        self.training.time_share = self.crew.decide(self._time_share)
+        ended, asked = self._ended(), None
+        if ended is not None and not progress.update:
+            raise UserError(
+                f"train.max_minutes: {config.max_minutes:g} minutes were over before the first update; "
+                "give the run more"
+            )
         if ended is None:
             self.keeper.check_space()
             ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
             for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
-                self.crew.ask(stop.signal, self._out_of_time())
+                self.training.time_share = self._time_share()
+                self.crew.ask(stop.signal, self.training.time_share)
                 self._learn(data)
                 self.log.display.tick(progress.update, self.total)
-                ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended_by()
-                better = False
-                if ended or any(progress.update % every == 0 for every in self._stops):
+                ended = f"max_epochs {config.max_epochs} is reached" if data.last else self._ended()
+                better, (validates, saves) = False, self._due()
+                logs = progress.update % config.log_every == 0
+                if ended or logs or validates or saves:
                     self._settle()
-                if progress.update % config.log_every == 0 or ended:
+                if logs or ended:
                     self._log_line()
-                if progress.update % config.validate_every == 0 or ended:
+                if validates or ended:
                     better = self._validate()
-                    ended = ended or self._ended_by()
+                    ended = ended or self._ended()
                 asked = self.crew.agreed_signal(stop.signal)
                 if asked:
                     self._settle()
-                if progress.update % config.save_every == 0 or better or ended or asked:
-                    self._line_began += self.keeper.save(last=bool(ended))  # speeds are those of training
+                if saves or better or ended or asked:
+                    self._save(last=bool(ended))
+                if validates and not ended:
+                    self._tell_time()
                 if ended or asked:
                     break
         if ended is None:
@@ -78,28 +93,51 @@ class Loop:
             self.keeper.average(self.validator)
         return Outcome(ended, progress.update)
 
-    def _ended_by(self) -> str | None:
-        """Why the run is over, if it is: the same in every process."""
-        return self._ended(self.crew.agreed_end(self._out_of_time()))
+    def _make_budget(self) -> Budget | None:
+        progress, minutes = self.training.progress, self.config.max_minutes
+        if minutes is None:
+            progress.spent = None
+            return None
+        # Checkpoints of earlier versions do not say how much time has passed.
+        spent = progress.spent or Spent(minutes, self.log.elapsed_before if progress.update else 0.0)
+        budget = Budget(self.config, self.log.clock, spent)
+        agreed = self.crew.decide(lambda: to_dict(budget.spent))  # by the clock of the first process
+        progress.spent = budget.spent = from_dict(Spent, agreed, "spent")
+        return budget
 
-    def _ended(self, out_of_time: bool) -> str | None:
-        """Only max_minutes looks at anything but the progress."""
-        progress, config = self.training.progress, self.config
+    def _time_share(self) -> float:
+        return 0.0 if self.budget is None else self.budget.share()
+
+    def _ended(self) -> str | None:
+        """Why the run is over, if it is: the same in every process."""
+        progress, config, share = self.training.progress, self.config, self.training.time_share
         if config.max_updates is not None and progress.update >= config.max_updates:
             return f"max_updates {config.max_updates} is reached"
-        if config.patience is not None and progress.stale >= config.patience:
-            return f"{config.metric} has not become better in {progress.stale} validations"
-        if out_of_time:
+        if self.budget is not None and share >= 1:
             return f"max_minutes {config.max_minutes:g} is over"
+        if self.run.config.budgeted:
+            cooling = progress.spent.cooling_since if progress.spent else None
+            if cooling is not None and share >= cooling + COOLING:
+                return f"neither {config.metric} nor loss was getting better any more"
+        elif config.patience is not None and progress.stale >= config.patience:
+            return f"{config.metric} has not become better in {progress.stale} validations"
         return None
 
-    def _out_of_time(self) -> bool:
-        return self.config.max_minutes is not None and self.log.elapsed >= 60 * self.config.max_minutes
+    def _due(self) -> tuple[bool, bool]:
+        """Whether to validate and to save after this update."""
+        update, config, share = self.training.progress.update, self.config, self.training.time_share
+        if self.budget is None or config.validations is None:
+            return update % config.validate_every == 0, update % config.save_every == 0
+        validates = self.budget.validation_is_due(share)
+        return validates, validates or self.budget.save_is_due(share)
 
-    @property
-    def _stops(self) -> tuple[int, int, int]:
-        """After so many updates somebody wants the numbers of all of them."""
-        return self.config.log_every, self.config.validate_every, self.config.save_every
+    def _save(self, last: bool) -> None:
+        if self.budget is not None:
+            self.budget.note()
+        seconds = self.pace.save = self.keeper.save(last)
+        self.pace.pause(seconds)  # speeds are those of training
+        if self.budget is not None:
+            self.budget.saved(self.training.time_share, seconds)
 
     def _learn(self, data: UpdateBatch) -> None:
         """One update, and then the numbers of the one before, which are ready by now. Those of this one are
@@ -159,7 +197,9 @@ class Loop:
         progress = self.training.progress
         if not progress.sum_updates:  # nothing but skipped updates
             return
-        now = time.monotonic()
+        seconds = self.pace.line(progress.update)
+        if self.budget is not None:
+            self.budget.spent.update_seconds = self.pace.update
         nll = progress.sum_nll / progress.sum_tokens
         record = {
             "update": progress.update,
@@ -179,58 +219,80 @@ class Loop:
             loss=record["loss"],
             perplexity=record.get("perplexity"),
             rate=record["rate"],
-            tokens_per_second=(progress.sum_tokens - self._line_tokens) / max(now - self._line_began, 1e-9),
-            seconds_left=self._seconds_left(now),
+            tokens_per_second=(progress.sum_tokens - self._line_tokens) / seconds,
+            seconds_left=self._seconds_left(),
             unit=self.learning.unit,
         )
         progress.clear_sums()
-        self._line_began, self._line_tokens = now, 0
+        self._line_tokens = 0
         self.log.train(record, status)
 
-    def _seconds_left(self, now: float) -> float | None:
-        """At the mean speed of this session, validations and all."""
-        done = self.training.progress.update - self._first
-        left = []
-        if self.total is not None and done:
-            left.append((now - self._began) / done * max(0, self.total - self.training.progress.update))
-        if self.config.max_minutes is not None:
-            left.append(max(0.0, 60 * self.config.max_minutes - self.log.elapsed))
+    def _seconds_left(self) -> float | None:
+        """At the speed of this session, validations and all."""
+        update, costs, left = self.training.progress.update, self.pace.costs, []
+        if self.total is not None and costs is not None:
+            left.append(costs.of(self.config, update, max(update, self.total)))
+        if self.budget is not None:
+            left.append(self.budget.left)
         return min(left, default=None)
+
+    def _tell_time(self) -> None:
+        """Once, after the first validation: how long the whole run takes, as measured."""
+        left = self._seconds_left()
+        if self._told or self.budget is not None or left is None:
+            return
+        self._told = True
+        early = ", if it runs to its end" if self.config.patience else ""
+        self.log.say(f"the whole run takes about {duration(self.log.elapsed + left)}{early}")
 
     def _validate(self) -> bool:
         """Look at the validation set; True where the result is the best so far."""
         if not len(self.validator):
             return False
-        progress, metric, schedule = self.training.progress, self.config.metric, self.run.config.schedule
-        began = time.monotonic()
+        progress, clock = self.training.progress, self.log.clock
+        began = clock.seconds()
         samples: list[Sample] = []
 
-        def validate() -> dict[str, float]:
+        def validate() -> tuple[dict[str, float], float]:
             found = self.validator.run(model, self.training.autocast())
             samples.extend(found.samples)
-            return found.metrics
+            return found.metrics, clock.seconds() - began
 
         with self.training.usable_model() as model:
-            metrics = self.crew.decide(validate)
-        better = progress.is_better(metric, metrics)
-        if better:
-            name = checkpoint.name_of(progress.update)
-            progress.best = Best(name, metric, metrics[metric], metrics["loss"])
-            progress.stale = progress.plateau_stale = 0
-        else:
-            progress.stale += 1
-            progress.plateau_stale += 1
-            if self.config.asgd and progress.average_since is None and progress.stale >= self.config.asgd:
-                progress.average_since = progress.update + 1
-                self.log.say(f"from update {progress.update + 1} on the mean of the weights is used")
-            if schedule.name == "plateau" and progress.plateau_stale >= schedule.patience:
-                progress.plateau_cuts += 1
-                progress.plateau_stale = 0
-        seconds = time.monotonic() - began
-        self._line_began += seconds
+            metrics, seconds = self.crew.decide(validate)
+        better = progress.count_validation(checkpoint.name_of(progress.update), self.config.metric, metrics)
+        if not better:
+            self._react()
+        self.pace.pause(seconds)
+        self.pace.validation = self.validation_seconds = seconds
         self.log.valid(progress.update, metrics, better, samples, seconds)
+        if self.budget is not None:
+            self.budget.validated(self.training.time_share, seconds)
+            self._cool_down()
         self._warn_of_standstill(metrics["loss"])
         return better
+
+    def _react(self) -> None:
+        """Nothing better was found: average from here on, or cut the rate, where that is wanted."""
+        progress, schedule = self.training.progress, self.run.config.schedule
+        if self.config.asgd and progress.average_since is None and progress.stale >= self.config.asgd:
+            progress.average_since = progress.update + 1
+            self.log.say(f"from update {progress.update + 1} on the mean of the weights is used")
+        if schedule.name == "plateau" and progress.plateau_stale >= schedule.patience:
+            progress.plateau_cuts += 1
+            progress.plateau_stale = 0
+
+    def _cool_down(self) -> None:
+        """Under a budget a run that has stopped getting better ends early, with a low learning rate."""
+        spent, patience = self.training.progress.spent, self.config.patience
+        if spent is None or spent.cooling_since is not None or not self.run.config.budgeted or not patience:
+            return
+        if spent.stale >= patience:
+            spent.cooling_since = self.training.time_share
+            self.log.say(
+                f"neither {self.config.metric} nor loss has become better in {spent.stale} validations: the "
+                "learning rate falls to 0 now, and the run ends early"
+            )
 
     def _warn_of_standstill(self, loss: float) -> None:
         """Once, where pieces' frequencies are all that has been learnt by now."""

@@ -14,17 +14,21 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.training.checkpoints import Keeper
+from dragoman.training.clock import Clock
 from dragoman.training.count import count_run
 from dragoman.training.display import Display, duration
 from dragoman.training.distributed import ALONE, Crew
+from dragoman.training.finish import Finish
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
 from dragoman.training.signals import StopRequest, stop_on_signals
 from dragoman.training.state import Training
 
 
-def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
-    """Train a run from its newest checkpoint, or from the beginning, to its end."""
+def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | None = None) -> Outcome:
+    """Train a run from its newest checkpoint, or from the beginning, to its end. `clock` began with the
+    command or the call, where that was earlier."""
+    clock = clock or Clock()
     device = pick_device(run.config.train.device, crew.local_rank if crew.connected else None)
     _refuse_other_crew(run.config, crew)
     # Before signals are held back: who waits for one that has died in between has to go when it is told to.
@@ -35,7 +39,7 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE) -> Outcome:
         prepared = run.corpus()
         if not run.config.counted:
             _refuse_without_end(run, prepared)
-        log = _open_log(run, display) if crew.first else NoLog()
+        log = _open_log(run, display, clock) if crew.first else NoLog()
         try:
             if run.config.counted:
                 outcome = count_run(run, run.prepared(), device, log, stop)
@@ -79,13 +83,17 @@ def _learn(
     loop = Loop(run, prepared, training, keeper, log)
     for note in learning_of(run.config).notes(loop.batches.examples):
         log.say(note)
-    return loop.fit(stop)
+    outcome = loop.fit(stop)
+    if outcome.exit_status == 0:
+        finish = Finish(run, prepared, device, log, stop, loop.budget, loop.validation_seconds)
+        crew.decide(lambda: finish(outcome))
+    return outcome
 
 
-def _open_log(run: Run, display: Display) -> Log:
+def _open_log(run: Run, display: Display, clock: Clock) -> Log:
     with explained(run.directory):
         scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
-        return Log(run.directory, display, scalars)
+        return Log(run.directory, display, scalars, clock)
 
 
 def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:

@@ -1,10 +1,8 @@
 """All that training changes. A checkpoint holds just this, so a resumed run cannot tell that it stopped."""
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,77 +23,22 @@ from dragoman.checkpoint.model import (
 )
 from dragoman.config import from_dict, to_dict
 from dragoman.data.packed import Batch
-from dragoman.data.sampler import FIRST, Window
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.auxiliary import WithLanguageModel
 from dragoman.learning.base import captures, may_pack
 from dragoman.learning.loss import Loss
-from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, TrainConfig
+from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
+from dragoman.training.budget import Cooling
 from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.ema import Average, replaced_weights
 from dragoman.training.graph_capture import Recorder
 from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.training.progress import Progress
 from dragoman.training.schedule import scale_at
 from dragoman.training.transfer import Transfer
-
-
-@dataclass(frozen=True)
-class Best:
-    name: str
-    metric: str
-    value: float
-    loss: float
-    """Decides between equals: early on BLEU may be 0 for many validations, while the model does learn."""
-
-
-@dataclass
-class Progress:
-    """Where the run stands. Every number is exact in JSON: Python writes floats so that they read back."""
-
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0
-    """Batches of this epoch that have been used."""
-    window: Window = FIRST
-    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
-    tokens: int = 0
-    """Target tokens learnt from so far."""
-    skipped: int = 0
-    """Updates whose loss or gradient was not finite."""
-    bad_in_a_row: int = 0
-    sum_updates: int = 0
-    """The sums run since the last line of the log."""
-    sum_tokens: int = 0
-    sum_loss: float = 0.0
-    sum_nll: float = 0.0
-    sum_norm: float = 0.0
-    best: Best | None = None
-    stale: int = 0
-    """Validations since the best one."""
-    plateau_stale: int = 0
-    plateau_cuts: int = 0
-    average_since: int | None = None
-    """The first update that the mean of train.asgd is made of."""
-    metrics_bytes: int = 0
-    """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
-
-    def is_better(self, metric: str, metrics: Mapping[str, float]) -> bool:
-        """Whether this is the best validation so far."""
-        value = metrics[metric]
-        if not math.isfinite(value):
-            return False
-        if self.best is None or self.best.metric != metric:
-            return True
-        if value == self.best.value:
-            return metrics["loss"] < self.best.loss
-        return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
-
-    def clear_sums(self) -> None:
-        self.sum_updates = self.sum_tokens = 0
-        self.sum_loss = self.sum_nll = self.sum_norm = 0.0
 
 
 class Fitting:
@@ -245,6 +188,8 @@ class Training(Fitting):
         anew = steady and config.train.accumulate == 1
         recorded = self.ahead and (self.packed or steady)
         self.recorder = Recorder(self.passed, self.parameters, anew) if recorded else None
+        self.time_share = 0.0
+        """How much of the time for updates had passed when this update began; the same in every process."""
         if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
             torch.backends.cuda.enable_cudnn_sdp(steady)
 
@@ -252,7 +197,10 @@ class Training(Fitting):
     def rate(self) -> float:
         """The learning rate of the update under way."""
         assert self.config.optim.rate is not None, "the configuration is resolved before training"
-        scale = scale_at(self.config.schedule, self.progress.update, self.progress.plateau_cuts)
+        progress = self.progress
+        scale = scale_at(self.config.schedule, progress.update, progress.plateau_cuts, self.time_share)
+        if progress.spent is not None and progress.spent.cooling_since is not None:
+            scale *= Cooling(progress.spent.cooling_since).scale(self.time_share)
         return self.config.optim.rate * scale
 
     def loss(self, batch: Batch, update: int) -> Loss:

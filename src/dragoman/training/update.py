@@ -91,6 +91,7 @@ def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
         return _step_on_device(training, get_total_norm(gradients), loss_sum, nll_sum, tokens)
     # The one moment of an update at which the host waits for the device, and for the other processes.
     norm, total, nll, tokens = training.crew.total(get_total_norm(gradients), loss_sum, nll_sum, tokens)
+    training.time_share = training.crew.agreed_time(training.time_share)
     norm /= tokens
     finite = all(map(math.isfinite, (norm, total, nll)))
     if finite:

@@ -4,12 +4,14 @@ Reading is a stream in constant memory. Bytes that are not text end it with one 
 """
 
 import gzip
+import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import BufferedReader
+from os import fstat
 from pathlib import Path
 
 from dragoman.errors import UserError, no_such_file
@@ -80,20 +82,65 @@ def _count(size: int) -> None:
         meter.read += size
 
 
+@dataclass(frozen=True)
+class HashedFile:
+    """A file as it was when all of it was read."""
+
+    sha256: str
+    size: int
+    modified: int
+
+
+_HASHES: ContextVar[dict[str, HashedFile] | None] = ContextVar("hashes", default=None)
+
+
+@contextmanager
+def hashed_while_read() -> Iterator[dict[str, HashedFile]]:
+    """Collects the SHA-256 of every file that is read from beginning to end inside, so that nobody has to
+    read it again for that. Formats that are not read in one go (Parquet, zip) are not among them."""
+    token = _HASHES.set(hashes := {})
+    try:
+        yield hashes
+    finally:
+        _HASHES.reset(token)
+
+
+class _Hashing:
+    """A file that is being read, and the hash of what was read."""
+
+    def __init__(self, file: BufferedReader, path: str | Path) -> None:
+        self._file, self._path = file, str(path)
+        self._status = fstat(file.fileno())
+        self._digest, self._size = hashlib.sha256(), 0
+        self._hashes = _HASHES.get()
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(size)
+        if self._hashes is not None:
+            self._digest.update(chunk)
+            self._size += len(chunk)
+            if self._size == self._status.st_size:
+                found = HashedFile(self._digest.hexdigest(), self._size, self._status.st_mtime_ns)
+                self._hashes[self._path] = found
+        return chunk
+
+
 def read_chunks(path: str | Path) -> Iterator[bytes]:
     """The bytes of a file, unpacked where it is gzip (told by its first two bytes, not by its name)."""
     with open_binary(path) as file:
-        if not file.peek(2).startswith(GZIP_MAGIC):
-            while chunk := file.read(_CHUNK):
+        packed = file.peek(2).startswith(GZIP_MAGIC)
+        source = _Hashing(file, path)
+        if not packed:
+            while chunk := source.read(_CHUNK):
                 _count(len(chunk))
                 yield chunk
             return
         guard, before = ExpansionGuard(path), 0
-        with _gzip_errors(path), gzip.GzipFile(fileobj=file) as unpacked:
+        with _gzip_errors(path), gzip.GzipFile(fileobj=source) as unpacked:  # type: ignore[arg-type]
             while chunk := unpacked.read(_CHUNK):
-                guard.check(len(chunk), packed := file.tell())
-                _count(packed - before)
-                before = packed
+                guard.check(len(chunk), done := file.tell())
+                _count(done - before)
+                before = done
                 yield chunk
 
 

@@ -1,0 +1,148 @@
+"""The tasks of `benchmarks/autopilot.py`: their files, what they are judged by, and what an expert sets.
+
+Files are named below a folder of data sets. A task whose files are not in a format of pairs is written as one
+first.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Pairs = tuple[str, str]
+_WORDS = (
+    "tokenizer.kind=char",
+    "data.clean.drop_duplicates=false",
+    "model={preset: transformer-small, num_layers: 4, norm: pre, positions: rotary, dropout: 0.3}",
+    "optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}",
+    "schedule={name: linear, warmup: 400}",
+    "train.metric=exact",
+    "train.batch_tokens=8000",
+    "train.validate_sentences=1000",
+)
+"""What an expert sets for words; on a CPU a narrower model."""
+_SENTENCES = (
+    "tokenizer.vocab_size=4000",
+    "model={preset: transformer-small, norm: pre, dropout: 0.3}",
+    "optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}",
+    "schedule={name: linear, warmup: 400}",
+    "train.batch_tokens=8000",
+    "train.validate_sentences=500",
+)
+_FORMAL = (
+    *_SENTENCES,
+    "data.clean={max_length: 1000, max_ratio: 100}",
+    "search={max_ratio: 40, loop_guard: false}",
+    "train.metric=exact",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    train: Pairs
+    valid: Pairs
+    test: Pairs
+    metric: str
+    """What it is judged by: exact, bleu or chrf."""
+    by_hand: tuple[str, ...]
+    published: str = ""
+    """Figure of a model that was trained on the same data alone."""
+    write: Callable[[Path, Path], None] | None = field(default=None, compare=False)
+    """Writes the files of the task into a folder, where they are not in the data."""
+
+
+def _sides(
+    folder: str, src: str = "src", tgt: str = "tgt", train: str = "train", valid: str = "dev"
+) -> list[Pairs]:
+    return [(f"{folder}/{name}.{src}.gz", f"{folder}/{name}.{tgt}.gz") for name in (train, valid, "test")]
+
+
+def _task(files: list[Pairs], metric: str, by_hand: tuple[str, ...], published: str = "") -> Task:
+    return Task(files[0], files[1], files[2], metric, by_hand, published)
+
+
+def _write_scan(data: Path, out: Path) -> None:
+    """`IN: run twice OUT: I_RUN I_RUN`, with a tenth of the training data held out."""
+    for split, name in (("train", "tasks_train_simple"), ("test", "tasks_test_simple")):
+        pairs = list(_scan_pairs(data / f"scan/{name}.txt.gz"))
+        parts = {"test": pairs} if split == "test" else {"train": pairs[1000:], "dev": pairs[:1000]}
+        for part, own in parts.items():
+            (out / f"{part}.src").write_text("".join(f"{src}\n" for src, _ in own), encoding="utf-8")
+            (out / f"{part}.tgt").write_text("".join(f"{tgt}\n" for _, tgt in own), encoding="utf-8")
+
+
+def _scan_pairs(path: Path) -> Iterator[Pairs]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            src, tgt = line.removeprefix("IN:").split("OUT:")
+            yield src.strip(), tgt.strip()
+
+
+_INFLECTION, _G2P = "inflection-sigmorphon2018", "g2p-sigmorphon2020"
+_M30K = [
+    (f"multi30k/{name}.en.gz", f"multi30k/{name}.de.gz") for name in ("train", "val", "test_2016_flickr")
+]
+_MAWPS = "math-word-problems/mawps-fold0"
+
+TASKS: dict[str, Task] = {
+    "inflection fi 10k": _task(
+        _sides(f"{_INFLECTION}/finnish", train="train-high"), "exact", _WORDS, "96 (mean)"
+    ),
+    "inflection tr 1k": _task(
+        _sides(f"{_INFLECTION}/turkish", train="train-medium"), "exact", _WORDS, "87 (mean)"
+    ),
+    "g2p fr 3.6k": _task(_sides(f"{_G2P}/fre"), "exact", _WORDS, "94"),
+    "g2p ja 3.6k": _task(_sides(f"{_G2P}/jpn"), "exact", _WORDS, "94"),
+    "g2p en 33k": _task(_sides("g2p-sigmorphon2021/high-eng_us"), "exact", _WORDS, "58"),
+    "transliteration 13k": _task(_sides("translit-ar-en", "ar", "en"), "exact", _WORDS),
+    "old German 49k": _task(_sides("histnorm/german-ridges"), "exact", _WORDS, "84"),
+    "lemmas tr 4.5k": _task(
+        _sides("lemmatise-ud/Turkish-IMST"), "chrf", (*_SENTENCES, "tokenizer.vocab_size=1000")
+    ),
+    "normalisation vi 8k": _task(_sides("lexnorm-vi"), "bleu", (*_SENTENCES, "tokenizer.vocab_size=2000")),
+    "SQL geo 549": _task(
+        _sides("text2sql/geography-question-split"),
+        "exact",
+        (*_FORMAL, "tokenizer.vocab_size=500"),
+        "71 (copying)",
+    ),
+    "SQL advising 2.6k": _task(_sides("text2sql/advising-question-split"), "exact", _FORMAL, "70 (copying)"),
+    "COGS 24k": _task(_sides("cogs"), "exact", _FORMAL, "96"),
+    "SCAN 16k": Task(
+        ("train.src", "train.tgt"),
+        ("dev.src", "dev.tgt"),
+        ("test.src", "test.tgt"),
+        "exact",
+        (*_FORMAL, "tokenizer.vocab_size=500"),
+        "99",
+        _write_scan,
+    ),
+    "Python 16k": _task(_sides("django"), "exact", _FORMAL, "45"),
+    "equations 1.5k": Task(
+        (f"{_MAWPS}/train.src.gz", f"{_MAWPS}/train.tgt.gz"),
+        ("", ""),
+        (f"{_MAWPS}/test.src.gz", f"{_MAWPS}/test.tgt.gz"),
+        "exact",
+        (*_FORMAL, "tokenizer.vocab_size=1000"),
+        "80",
+    ),
+    "captions en-de 29k": _task(
+        _M30K,
+        "bleu",
+        (
+            *_SENTENCES,
+            "tokenizer.vocab_size=8000",
+            "objective.r_drop=5",
+            "optim.rate=2.0e-3",
+            "train.batch_tokens=12000",
+        ),
+        "41",
+    ),
+    "en-ja 50k": _task(
+        _sides("enja-small", "en", "ja"),
+        "bleu",
+        (*_SENTENCES, "tokenizer.vocab_size=8000", "objective.r_drop=5", "optim.rate=2.0e-3"),
+    ),
+    "en-hau 3k": _task(_sides("lafand-mt/en-hau", "en", "hau"), "chrf", _SENTENCES),
+    "es-gn 26k": _task(_sides("americasnlp2021/es-gn", "es", "gn"), "chrf", _SENTENCES, "22"),
+}

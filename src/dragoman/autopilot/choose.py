@@ -1,0 +1,213 @@
+"""All choices for a corpus and a machine. What a person gives wins, and what follows from it follows it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.autopilot import training
+from dragoman.autopilot.choice import Choice, Chosen, positive, said
+from dragoman.autopilot.cleaning import cleaning, search_limits
+from dragoman.autopilot.machine import Machine
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.sizes import (
+    Size,
+    convolutional,
+    epochs_in,
+    family_of,
+    model_size,
+    recurrent,
+    size_of_preset,
+)
+from dragoman.autopilot.text import for_text
+from dragoman.autopilot.tokens import (
+    TokenCounts,
+    count_tokens,
+    joint_vocabulary,
+    looks_of,
+    tokenizer_kind,
+    vocabulary_size,
+)
+from dragoman.data.config import CleanConfig
+from dragoman.learning import Learning
+
+_PATIENCE = 10
+_CAREFUL_RATE = 1e-3
+"""For models that nothing is known about."""
+
+
+def choose(
+    profile: Profile,
+    machine: Machine,
+    *,
+    minutes: float | None = None,
+    max_updates: int | None = None,
+    learning: Learning,
+    given: Mapping[str, Any] | None = None,
+) -> Chosen:
+    """`given` is the configuration as far as a person has written it."""
+    if learning.learns_from != "pairs":
+        return for_text(profile, machine, minutes, max_updates, learning)
+    return _Choosing(profile, machine, minutes, max_updates, given or {}).chosen()
+
+
+class _Choosing:
+    """The choices in the order in which they depend on one another."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        machine: Machine,
+        minutes: float | None,
+        max_updates: int | None,
+        given: Mapping[str, Any],
+    ) -> None:
+        self.profile, self.machine, self.minutes, self.max_updates = profile, machine, minutes, max_updates
+        self.given = given
+        self.reasons: list[tuple[str, str]] = []
+
+    def chosen(self) -> Chosen:
+        profile, machine, minutes, given = self.profile, self.machine, self.minutes, self.given
+        src, tgt = (looks_of(side, profile.pairs).name for side in (profile.src, profile.tgt))
+        copied = training.describe_copies(profile)
+        self._because("data", f"{src} → {tgt}" + (f"; {copied}" if copied else ""))
+        tokenizer = self._tokenizer()
+        kind, pieces = tokenizer["kind"], _pieces(profile, tokenizer)
+        counts = count_tokens(profile, kind)
+        cleaned = self._told("cleaning", cleaning(profile, kind))
+        clean = {**cleaned.section, **_mapping(said(given, "data.clean"))}
+        longest = int(positive(given, "data.clean.max_length") or clean.get("max_length", _USUAL_LENGTH))
+        limits = search_limits(profile, kind)
+        size = self._size(counts, pieces)
+        tokens, accumulate = self._batch(counts, size, pieces, longest)
+        update_tokens = tokens * accumulate
+        epochs = epochs_in(size, counts, pieces, machine, minutes)
+        r_drop = training.r_drop(profile, size, epochs / 2)
+        r_drop_given = said(given, "objective.r_drop")
+        passes = 2 if (r_drop.value if r_drop_given is None else r_drop_given) else 1
+        pace = training.pace(
+            profile, counts, size, pieces, machine, minutes, self.max_updates, update_tokens, passes
+        )
+        updates, epochs = pace.value.updates, pace.value.epochs
+        self._because(
+            "updates", f"about {updates:,}: {pace.reason}" if self.max_updates is None else "as given"
+        )
+        dropped = self._told("dropout", training.dropout(profile, size, epochs), show_value=True)
+        rate = self._told(
+            "learning rate", training.learning_rate(size, update_tokens, passes > 1), show_value=True
+        )
+        if r_drop.value:
+            self._because("regularisation", r_drop.reason)
+        metric = self._told("metric", training.metric(profile), show_value=True)
+        validation = self._told("validation", training.validation(profile, machine, updates))
+        if limits.value:
+            self._because("search", limits.reason)
+        sections: dict[str, dict[str, Any]] = {
+            "tokenizer": tokenizer,
+            "model": self._model(size, dropped, longest),
+            "objective": {"label_smoothing": 0.1, **({"r_drop": r_drop.value} if r_drop.value else {})},
+            "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
+            "schedule": {"name": self._schedule(), "warmup": _warmup(updates)},
+            "train": {
+                **({"max_updates": updates} if not positive(given, "train.max_epochs") else {}),
+                **({"max_minutes": minutes} if minutes is not None else {}),
+                "batch_tokens": tokens,
+                "accumulate": accumulate,
+                "ema": training.averaging(updates),
+                "metric": metric,
+                "patience": _PATIENCE,
+                **validation,
+                **size.train,
+            },
+            "search": limits.value,
+        }
+        if clean:
+            sections["data"] = {"clean": clean}
+        return Chosen(sections, self.reasons, cleaned.shown)
+
+    def _schedule(self) -> str:
+        """The rate falls to 0 at the end, where that is known beforehand."""
+        train = self.given.get("train")
+        by_patience = isinstance(train, Mapping) and "patience" in train and self.max_updates is None
+        ends = self.minutes is not None or self.max_updates is not None
+        unknown = positive(self.given, "train.max_epochs") or by_patience
+        return "linear" if ends or not unknown else "inverse_sqrt"
+
+    def _model(self, size: Size, dropout: float, longest: int) -> dict[str, Any]:
+        family = family_of(_mapping(self.given.get("model")))
+        if family not in (None, "transformer", "rnn", "convs2s"):
+            return {}
+        section = {**size.model, "dropout": dropout}
+        if family == "convs2s":
+            section["max_positions"] = max(512, longest + 2)
+        if family is None and (positions := training.positions(self.profile)).value != "sinusoidal":
+            section["positions"] = positions.value
+            self._because("positions", f"{positions.value}: {positions.reason}")
+        return section
+
+    def _because(self, name: str, reason: str) -> None:
+        self.reasons.append((name, reason))
+
+    def _told(self, name: str, choice: Choice[Any], show_value: bool = False) -> Any:
+        self._because(name, f"{choice.value}: {choice.reason}" if show_value else choice.reason)
+        return choice.value
+
+    def _tokenizer(self) -> dict[str, Any]:
+        own = _mapping(self.given.get("tokenizer"))
+        chosen = tokenizer_kind(self.profile)
+        section = chosen.value if own.get("kind") in (None, chosen.value["kind"]) else {"kind": own["kind"]}
+        kind = section["kind"]
+        why = chosen.reason if section is chosen.value else "as given"
+        joint = joint_vocabulary(self.profile, kind)
+        together = own["joint"] if isinstance(own.get("joint"), bool) else joint.value
+        size = vocabulary_size(self.profile, kind, together)
+        self._because("tokenizer", f"{kind}: {why}")
+        number = "one vocabulary" if together else "two vocabularies"
+        self._because("vocabulary size", f"up to {size.value:,}, {size.reason}; {number}: {joint.reason}")
+        return {**section, "joint": together, "vocab_size": size.value}
+
+    def _size(self, counts: TokenCounts, pieces: int) -> Size:
+        own = _mapping(self.given.get("model"))
+        family = family_of(own)
+        profile = self.profile
+        if family in ("rnn", "convs2s"):
+            size = recurrent(profile) if family == "rnn" else convolutional(profile)
+            self._because("model size", f"width {size.width}, for {profile.pairs:,} pairs")
+            return size
+        free = model_size(profile, counts, pieces, self.machine, self.minutes)
+        if family is None:
+            self._because(
+                "model size", f"{free.value.layers} layers of width {free.value.width}, {free.reason}"
+            )
+            return free.value
+        self._because("model size", "as given")
+        named = size_of_preset(own.get("preset"))
+        if named is not None:
+            return dataclasses.replace(named, model={"norm": "pre"})
+        return dataclasses.replace(free.value, model={}, rate=min(free.value.rate, _CAREFUL_RATE))
+
+    def _batch(self, counts: TokenCounts, size: Size, pieces: int, longest: int) -> tuple[int, int]:
+        chosen = training.batch(self.profile, counts, size, pieces, self.machine, self.minutes, longest)
+        tokens = positive(self.given, "train.batch_tokens")
+        accumulate = positive(self.given, "train.accumulate")
+        if tokens is None and accumulate is None:
+            times = f"{chosen.value[1]} × " if chosen.value[1] > 1 else ""
+            self._because("batch size", f"{times}{chosen.value[0]:,} tokens: {chosen.reason}")
+        return int(tokens or chosen.value[0]), int(accumulate or chosen.value[1])
+
+
+_USUAL_LENGTH = CleanConfig().max_length
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
+    """Of the target vocabulary, roughly."""
+    if tokenizer["kind"] == "bpe":
+        return int(tokenizer["vocab_size"])
+    return 260 + profile.tgt.alphabet + min(500, profile.tgt.word_types)
+
+
+def _warmup(updates: int) -> int:
+    return min(max(100, updates // 10), 2000, updates // 2)

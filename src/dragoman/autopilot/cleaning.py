@@ -1,0 +1,133 @@
+"""Which pairs are left out. No rule leaves out more than one pair in a hundred unless a person asks for it:
+one that would is made wider by the corpus' own distribution, and the plan shows pairs that it is about."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.autopilot.choice import Choice, percent
+from dragoman.autopilot.profile import Example, Profile, quantile
+from dragoman.autopilot.tokens import TokenCounts, count_tokens
+from dragoman.data.clean import SHORT
+from dragoman.data.config import CleanConfig
+from dragoman.decode.search.config import SearchConfig
+
+MOST = 0.01
+"""Share of the pairs that a rule may leave out unasked."""
+_SAFE = 0.003
+"""Share that a widened rule leaves out in the sample; lengths in pieces are only estimated."""
+_MARGIN = 1.5
+_LONGEST = 8192
+"""Pieces. Memory and time grow with the square of the length."""
+_ROOM = 1.3
+"""Outputs may be longer than the targets of the training data."""
+_REPEATING = 0.001
+_USUAL = CleanConfig()
+_SEARCH = SearchConfig()
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    section: dict[str, Any]
+    """Fields of `data.clean` that differ from their defaults."""
+    shown: tuple[Example, ...] = ()
+    """Pairs that the usual rules would have left out."""
+
+
+def cleaning(profile: Profile, kind: str) -> Choice[Cleaning]:
+    counts = count_tokens(profile, kind)
+    section: dict[str, Any] = {}
+    reasons = []
+    shown: list[Example] = []
+    length = max_length(counts)
+    if length.value != _USUAL.max_length:
+        section["max_length"] = length.value
+        reasons.append(length.reason)
+        shown += _longest(profile)
+    ratio = max_ratio(counts)
+    if ratio.value != _USUAL.max_ratio:
+        section["max_ratio"] = ratio.value
+        reasons.append(ratio.reason)
+        shown += _most_uneven(profile)
+    if profile.duplicate_share > MOST:
+        section["drop_duplicates"] = False
+        reasons.append(
+            f"{percent(profile.duplicate_share)} of the pairs occurred before and are kept "
+            "(data.clean.drop_duplicates=true drops them)"
+        )
+    reason = "; ".join(reasons) or "the usual rules leave out less than 1%"
+    return Choice(Cleaning(section, tuple(dict.fromkeys(shown))[:_SHOWN]), reason)
+
+
+def max_length(counts: TokenCounts) -> Choice[int]:
+    """Pieces a side."""
+    longer = sorted(counts.longer)
+    too_long = _share(longer, _USUAL.max_length / 1.25)
+    if too_long <= _SAFE:
+        return Choice(_USUAL.max_length, "hardly any line is longer")
+    wanted = int(quantile(longer, 1 - _SAFE) * _MARGIN)
+    value = min(_LONGEST, -(-wanted // 64) * 64)
+    return Choice(
+        max(_USUAL.max_length, value),
+        f"{percent(too_long)} of the pairs have a side of more than {_USUAL.max_length} pieces, so up to "
+        f"{value:,} are allowed",
+    )
+
+
+def max_ratio(counts: TokenCounts) -> Choice[float]:
+    """Longer over shorter side."""
+    asked = [(a, b) for a, b in zip(counts.src, counts.tgt, strict=True) if max(a, b) * 1.25 > SHORT]
+    ratios = sorted(max(a, b) / max(1, min(a, b)) for a, b in asked)
+    uneven = _share(ratios, _USUAL.max_ratio / 1.25) * len(ratios) / max(1, len(counts.src))
+    if uneven <= _SAFE:
+        return Choice(_USUAL.max_ratio, "hardly any pair is so uneven")
+    value = float(math.ceil(quantile(ratios, 1 - _SAFE) * 2))
+    return Choice(
+        max(_USUAL.max_ratio, value),
+        f"{percent(uneven)} of the pairs are more uneven than 1 : {_USUAL.max_ratio:g}, so up to "
+        f"1 : {value:g} is allowed",
+    )
+
+
+def _share(ordered: Sequence[float], limit: float) -> float:
+    """Share of the values above `limit`."""
+    return sum(value > limit for value in ordered) / max(1, len(ordered))
+
+
+def _longest(profile: Profile) -> list[Example]:
+    def size(example: Example) -> int:
+        return max(example.lengths.src_characters, example.lengths.tgt_characters)
+
+    return sorted(profile.examples, key=size, reverse=True)[:_SHOWN]
+
+
+def _most_uneven(profile: Profile) -> list[Example]:
+    def ratio(example: Example) -> float:
+        return abs(math.log(example.lengths.tgt_characters / example.lengths.src_characters))
+
+    return sorted(profile.examples, key=ratio, reverse=True)[:_SHOWN]
+
+
+def search_limits(profile: Profile, kind: str) -> Choice[dict[str, Any]]:
+    """How long an output may become, and whether it may go in circles. The usual limits are those of
+    translation."""
+    counts = count_tokens(profile, kind)
+    section: dict[str, Any] = {}
+    reasons = []
+    ratios = sorted(
+        (_ROOM * tgt - _SEARCH.max_extra) / (src + 1) for src, tgt in zip(counts.src, counts.tgt, strict=True)
+    )
+    ratio = quantile(ratios, 0.999)
+    if ratio > _SEARCH.max_ratio:
+        section["max_ratio"] = float(math.ceil(ratio))
+        reasons.append(f"outputs may have {math.ceil(ratio)} times the pieces of the source")
+    elif counts.src_mean > 4 * counts.tgt_mean:
+        longest = -(-int(2 * max(counts.tgt)) // 10) * 10 + 20
+        section["max_length"] = longest
+        reasons.append(f"outputs have at most {longest} pieces, for targets are short")
+    if profile.repeating > _REPEATING:
+        section["loop_guard"] = False
+        reasons.append(f"{percent(profile.repeating)} of the targets repeat themselves, so outputs may too")
+    return Choice(section, "; ".join(reasons))

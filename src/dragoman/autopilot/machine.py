@@ -1,0 +1,46 @@
+"""The machine that a run is planned for, and how fast it learns: rough figures, only to choose by."""
+
+import os
+from dataclasses import dataclass
+
+GIB = 1 << 30
+_CORE_FLOPS = 55e9
+"""Operations a second that a core reaches in training small networks in float32."""
+_GPU_FLOPS = 150e12
+"""What a large card reaches in bfloat16 with a network that fills it."""
+_GPU_UPDATE_SECONDS = 0.008
+"""An update of a small network takes so long on a card, however few tokens it has."""
+_GPU_LAYER_SECONDS = 0.0007
+_GPU_START_SECONDS = 25.0
+"""Until kernels are compiled and batches are recorded."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    cores: int
+    gpu_bytes: int = 0
+    """0 where there is no GPU."""
+
+    @property
+    def gpu(self) -> bool:
+        return self.gpu_bytes > 0
+
+    def update_seconds(self, operations: float, layers: int) -> float:
+        """Of an update with so many floating-point operations."""
+        if not self.gpu:
+            return operations / (_CORE_FLOPS * self.cores)
+        return max(_GPU_UPDATE_SECONDS + layers * _GPU_LAYER_SECONDS, operations / _GPU_FLOPS)
+
+    def learning_seconds(self, minutes: float) -> float:
+        """What is left of so many minutes for learning."""
+        seconds = 60 * minutes
+        return max(seconds / 2, seconds - _GPU_START_SECONDS) if self.gpu else 0.95 * seconds
+
+
+def this_machine(device: str = "auto") -> Machine:
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if device == "cpu" or not torch.cuda.is_available():
+        return Machine(cores)
+    return Machine(cores, torch.cuda.get_device_properties(0).total_memory)

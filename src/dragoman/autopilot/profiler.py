@@ -1,0 +1,213 @@
+"""Makes a profile while a corpus goes by: exact counts, and a sample of bounded size for the rest."""
+
+import math
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from dragoman.autopilot.profile import Example, Lengths, Profile, SideProfile, quantiles
+from dragoman.decode.translator.loops import LEAST_PIECES, REPEATS, tail_run
+
+_SAMPLE = 10_000
+"""Pairs of the sample."""
+_LONGEST = 2_000
+"""Characters of a sampled line that are kept."""
+_OFTEN = 10
+"""A word of the sample is frequent from so many occurrences on; of a small sample, from fewer on."""
+_EXAMPLES = 20
+_SHOWN = 60
+"""Characters of an example."""
+_SEGMENT = re.compile(r"[^\W\d_]+|\S")
+_TAGS = re.compile(r"(?<!\S)[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
+_FORMAL = frozenset("(){}[]<>=_*/\\|;$&^~%#@+")
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    src: str
+    tgt: str
+    lengths: tuple[int, int]
+    """Characters of the whole lines."""
+
+
+class Profiler:
+    """Give it every pair with `add`, then ask for the `profile`."""
+
+    def __init__(self) -> None:
+        self._src, self._tgt = _Counts(), _Counts()
+        self._pairs = self._empty = self._copies = 0
+        self._sample: list[_Sampled] = []
+        self._random = random.Random(0)
+        self._share = 1.0
+        self._next = 0
+
+    def add(self, src: str, tgt: str, empty: bool) -> None:
+        if empty:
+            self._empty += 1
+            return
+        self._src.add(src)
+        self._tgt.add(tgt)
+        if src == tgt:
+            self._copies += 1
+        if len(self._sample) < _SAMPLE:
+            self._sample.append(_sampled(src, tgt))
+            if len(self._sample) == _SAMPLE:
+                self._skip()
+        elif self._pairs == self._next:
+            self._sample[self._random.randrange(_SAMPLE)] = _sampled(src, tgt)
+            self._skip()
+        self._pairs += 1
+
+    def _skip(self) -> None:
+        """The number of the next pair that enters the sample (Li 1994, algorithm L)."""
+        self._share *= math.exp(math.log(1 - self._random.random()) / _SAMPLE)
+        self._next = self._pairs + math.floor(math.log(1 - self._random.random()) / math.log1p(-self._share))
+        self._next += 1
+
+    def profile(self, duplicates: int = 0, weight: float = 1.0) -> Profile:
+        """`weight`: how often an epoch uses a pair, on average."""
+        sample = self._sample
+        src, tgt = [pair.src for pair in sample], [pair.tgt for pair in sample]
+        lengths = [_lengths(pair) for pair in sample]
+        src_letters, tgt_letters = _letters(src), _letters(tgt)
+        return Profile(
+            pairs=round(self._pairs * weight),
+            empty=self._empty,
+            copies=self._copies,
+            duplicates=duplicates,
+            src=self._src.profile(src),
+            tgt=self._tgt.profile(tgt),
+            shared_letters=_shared(src_letters, tgt_letters),
+            overlap=sum(map(_overlap, src, tgt)) / max(1, len(sample)),
+            repeating=sum(map(_ends_in_circles, tgt)) / max(1, len(sample)),
+            log_ratios=quantiles([math.log(n.tgt_characters / n.src_characters) for n in lengths]),
+            lengths=tuple(lengths),
+            examples=_examples(sample, lengths),
+        )
+
+
+class _Counts:
+    """The exact counts of one side."""
+
+    def __init__(self) -> None:
+        self.characters = self.words = self.longest = self.single_words = 0
+
+    def add(self, text: str) -> None:
+        size, words = len(text), len(text.split())
+        self.characters += size
+        self.words += words
+        if words == 1:
+            self.single_words += 1
+        if size > self.longest:
+            self.longest = size
+
+    def profile(self, texts: Sequence[str]) -> SideProfile:
+        rows = [text.split() for text in texts]
+        words = Counter(word for row in rows for word in row)
+        characters = Counter[str]()
+        for text in texts:
+            characters.update(text)
+        total = max(1, words.total())
+        often = min(_OFTEN, max(2, len(texts) // 200))
+        base = sum(_base_length(word) * count for word, count in words.items())
+        visible = max(1, sum(count for character, count in characters.items() if not character.isspace()))
+        return SideProfile(
+            characters=self.characters,
+            words=self.words,
+            longest=self.longest,
+            single_words=self.single_words,
+            words_a_line=tuple(map(int, quantiles([len(row) for row in rows]))),
+            alphabet=len(characters),
+            scripts=_scripts(characters),
+            word_types=len(words),
+            word_tokens=words.total(),
+            frequent_words=sum(count for count in words.values() if count >= often) / total,
+            word_length=base / total,
+            tags=sum(_TAGS.search(text) is not None for text in texts) / max(1, len(texts)),
+            digits=sum(n for character, n in characters.items() if character.isdigit()) / visible,
+            code=sum(n for character, n in characters.items() if character in _FORMAL) / visible,
+        )
+
+
+def _sampled(src: str, tgt: str) -> _Sampled:
+    return _Sampled(src[:_LONGEST], tgt[:_LONGEST], (len(src), len(tgt)))
+
+
+def _lengths(pair: _Sampled) -> Lengths:
+    def segments(text: str, whole: int) -> int:
+        return max(1, round(len(_SEGMENT.findall(text)) * whole / len(text)))
+
+    src, tgt = pair.lengths
+    return Lengths(src, tgt, segments(pair.src, src), segments(pair.tgt, tgt))
+
+
+def _ends_in_circles(text: str) -> bool:
+    """As the guard of a search sees it."""
+    segments = _SEGMENT.findall(text)
+    numbers = {segment: number for number, segment in enumerate(dict.fromkeys(segments))}
+    run = tail_run([numbers[segment] for segment in segments])
+    return run.repeats >= REPEATS and run.pieces >= LEAST_PIECES
+
+
+def _letters(texts: Sequence[str]) -> Counter[str]:
+    counts = Counter[str]()
+    for text in texts:
+        counts.update(text)
+    return Counter({letter: count for letter, count in counts.items() if letter.isalpha()})
+
+
+def _shared(src: Counter[str], tgt: Counter[str]) -> float:
+    """The common part of two distributions; 1 where neither side has letters."""
+    if not src and not tgt:
+        return 1.0
+    if not src or not tgt:
+        return 0.0
+    return sum(min(src[c] / src.total(), tgt[c] / tgt.total()) for c in src.keys() & tgt.keys())
+
+
+def _overlap(src: str, tgt: str) -> float:
+    return (Counter(src) & Counter(tgt)).total() / len(tgt)
+
+
+def _scripts(characters: Counter[str]) -> tuple[tuple[str, float], ...]:
+    counts = Counter[str]()
+    for character, count in characters.items():
+        if character.isalpha():
+            counts[_script(character)] += count
+    total = max(1, counts.total())
+    return tuple((name, count / total) for name, count in counts.most_common(4))
+
+
+@cache
+def _script(letter: str) -> str:
+    """The first word of its name: LATIN, CYRILLIC, CJK …"""
+    return unicodedata.name(letter, "OTHER").split(" ", 1)[0]
+
+
+def _base_length(word: str) -> int:
+    return sum(unicodedata.category(character)[0] != "M" for character in word)
+
+
+def _examples(sample: Sequence[_Sampled], lengths: Sequence[Lengths]) -> tuple[Example, ...]:
+    numbers = range(len(sample))
+
+    def unevenness(number: int) -> float:
+        return abs(math.log(lengths[number].tgt_characters / lengths[number].src_characters))
+
+    def longest(number: int) -> int:
+        return max(lengths[number].src_characters, lengths[number].tgt_characters)
+
+    uneven = sorted(numbers, key=unevenness, reverse=True)[:_EXAMPLES]
+    long = sorted(numbers, key=longest, reverse=True)[:_EXAMPLES]
+    return tuple(
+        Example(_short(sample[number].src), _short(sample[number].tgt), lengths[number])
+        for number in dict.fromkeys([*uneven, *long])
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,171 @@
+"""How large the model is: by what the corpus supports, and by what can be learnt in the time there is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.autopilot.choice import Choice
+from dragoman.autopilot.machine import GIB, Machine
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.tokens import TokenCounts, looks_of
+from dragoman.models.presets import PRESETS
+
+CPU_MINUTES = 60.0
+GPU_MINUTES = 30.0
+"""What is reckoned with where nobody gives a number of minutes."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model with what its training needs."""
+
+    name: str
+    model: Mapping[str, Any]
+    """The section `model`, without dropout."""
+    layers: int
+    width: int
+    ff: int
+    rate: float
+    batch_tokens: int
+    """Tokens of an update, where the corpus is large."""
+    gpu_bytes_per_token: int
+    """Memory that one token of a batch takes in training, in bf16 with some room to spare."""
+    train: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of `train`."""
+    dropout: tuple[float, float] = (0.1, 0.3)
+    """The least and the greatest rate that it is trained with."""
+
+    def operations(self, counts: TokenCounts, pieces: int) -> float:
+        """Floating-point operations of learning from one pair."""
+        encoder = self.layers * (4 * self.width**2 + 2 * self.width * self.ff)
+        decoder = self.layers * (8 * self.width**2 + 2 * self.width * self.ff) + pieces * self.width
+        return 6 * (encoder * (counts.src_mean + 1) + decoder * (counts.tgt_mean + 1))
+
+
+def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> Size:
+    return Size(
+        name,
+        {"preset": name, "norm": "pre", **more.pop("model", {})},
+        layers,
+        width,
+        ff,
+        more.pop("rate"),
+        more.pop("tokens"),
+        more.pop("memory"),
+        **more,
+    )
+
+
+MINI = _transformer(
+    "transformer-tiny", 2, 128, 256, model={"num_layers": 2}, rate=4e-3, tokens=4096, memory=70_000
+)
+TINY = _transformer("transformer-tiny", 4, 128, 256, rate=4e-3, tokens=12_000, memory=100_000)
+WORDS = _transformer(
+    "transformer-small",
+    4,
+    256,
+    1024,
+    model={"num_layers": 4},
+    rate=1e-3,
+    tokens=8000,
+    memory=200_000,
+    dropout=(0.1, 0.3),
+)
+SMALL = _transformer("transformer-small", 3, 256, 1024, rate=1.1e-3, tokens=12_000, memory=200_000)
+BASE = _transformer("transformer-base", 6, 512, 2048, rate=1e-3, tokens=25_000, memory=600_000)
+BIG = _transformer("transformer-big", 6, 1024, 4096, rate=5e-4, tokens=25_000, memory=1_500_000)
+_OF_SENTENCES = (MINI, TINY, SMALL, BASE, BIG)
+_OF_WORDS = (MINI, TINY, WORDS)
+_LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
+"""Below so many pairs, a model that cannot see them so often in the time is too large."""
+
+
+def is_spelt(profile: Profile) -> bool:
+    """Whether outputs are words, spelt letter by letter or phoneme by phoneme."""
+    tgt = looks_of(profile.tgt, profile.pairs)
+    src = looks_of(profile.src, profile.pairs)
+    return (tgt.words or tgt.symbols) and (src.words or src.tagged or src.symbols)
+
+
+def model_size(
+    profile: Profile, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+) -> Choice[Size]:
+    ladder = _OF_WORDS if is_spelt(profile) else _OF_SENTENCES
+    rung = _by_pairs(profile, machine, ladder)
+    reason = f"for {profile.pairs:,} pairs"
+    while rung > 0 and epochs_in(ladder[rung], counts, pieces, machine, minutes) < _least_epochs(profile):
+        rung -= 1
+        reason = f"the largest that can see {profile.pairs:,} pairs often enough in the time"
+    return Choice(ladder[rung], reason)
+
+
+def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None) -> float:
+    """How often the corpus can be seen in the time."""
+    pairs_an_update = max(1.0, min(counts.pairs, size.batch_tokens / (counts.longer_mean + 1)))
+    seconds = machine.update_seconds(pairs_an_update * size.operations(counts, pieces), 2 * size.layers)
+    return learning_seconds(machine, minutes) / seconds * pairs_an_update / max(1, counts.pairs)
+
+
+def learning_seconds(machine: Machine, minutes: float | None) -> float:
+    return machine.learning_seconds(minutes or (GPU_MINUTES if machine.gpu else CPU_MINUTES))
+
+
+def _by_pairs(profile: Profile, machine: Machine, ladder: tuple[Size, ...]) -> int:
+    pairs = profile.pairs
+    if ladder is _OF_WORDS:
+        return ladder.index(WORDS)
+    if not machine.gpu or pairs < 500_000:
+        return ladder.index(SMALL)
+    return ladder.index(BIG if pairs >= 20_000_000 and machine.gpu_bytes >= 40 * GIB else BASE)
+
+
+def _least_epochs(profile: Profile) -> float:
+    if is_spelt(profile):
+        return 25.0 if profile.pairs < 100_000 else 10.0
+    return next((epochs for limit, epochs in _LEAST_EPOCHS if profile.pairs < limit), 1.5)
+
+
+def family_of(section: Mapping[str, Any]) -> str | None:
+    """The kind of model that a person has chosen; None where the choice is free."""
+    preset, kind = section.get("preset"), section.get("kind")
+    if isinstance(preset, str) and preset in PRESETS:
+        return PRESETS[preset].kind
+    return str(kind) if kind is not None else None
+
+
+def size_of_preset(preset: object) -> Size | None:
+    """Of a Transformer that a person has chosen by name."""
+    return next((size for size in (TINY, SMALL, BASE, BIG) if size.name == preset), None)
+
+
+def recurrent(profile: Profile) -> Size:
+    """LSTM, GRU and plain recurrence learn their pairs by heart unless much is dropped."""
+    width = 256 if profile.pairs < 100_000 else 512
+    return Size(
+        "rnn",
+        {"model_dim": width, "embedding_dropout": 0.1 if profile.pairs < 100_000 else 0.0},
+        1,
+        width,
+        width,
+        rate=2e-3 if width == 256 else 1e-3,
+        batch_tokens=4096,
+        gpu_bytes_per_token=200_000,
+        train={"clip": 1.0, "patience": 8},
+        dropout=(0.2, 0.4),
+    )
+
+
+def convolutional(profile: Profile) -> Size:
+    width = 256 if profile.pairs < 500_000 else 512
+    return Size(
+        "convs2s",
+        {"model_dim": width},
+        4,
+        width,
+        width,
+        rate=1e-3 if width == 256 else 5e-4,
+        batch_tokens=4096,
+        gpu_bytes_per_token=200_000,
+        train={"clip": 0.5, "patience": 8},
+        dropout=(0.1, 0.3),
+    )

@@ -1,0 +1,69 @@
+"""Choices for pre-training on text: the model follows from the way of learning, the rest from the size."""
+
+from typing import Any
+
+from dragoman.autopilot.choice import Chosen, round_down
+from dragoman.autopilot.machine import Machine
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.tokens import vocabulary_size
+from dragoman.learning import Learning
+
+_RATES = ((100_000, 2e-3, 4096), (500_000, 1e-3, 8192))
+"""Below so many lines: learning rate, and tokens of an update."""
+_OTHERWISE = (7e-4, 25_000)
+_EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
+_MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
+_MOST_ON_CPU = 4096
+_BYTES_PER_TOKEN = 600_000
+
+
+def for_text(
+    profile: Profile, machine: Machine, minutes: float | None, max_updates: int | None, learning: Learning
+) -> Chosen:
+    lines = profile.pairs
+    rate, wanted = next(((r, t) for limit, r, t in _RATES if lines < limit), _OTHERWISE)
+    tokens = max(1, profile.tgt.characters // 4) + lines
+    wanted = min(wanted, max(1024, tokens // 50))
+    fits = machine.gpu_bytes // (2 * _BYTES_PER_TOKEN) if machine.gpu else _MOST_ON_CPU
+    accumulate = -(-wanted // max(1024, fits))
+    batch = round_down(wanted / accumulate)
+    epochs = next((epochs for limit, epochs in _EPOCHS if lines < limit), 10)
+    most = _MOST_UPDATES["gpu" if machine.gpu else "cpu"]
+    by_epochs = epochs * max(1, tokens // (batch * accumulate))
+    updates = max_updates or round_down(min(most, max(500, by_epochs)))
+    every = max(1, round_down(min(max(100, updates // 20), 5000, -(-updates // 2))))
+    pieces = vocabulary_size(profile, "bpe", joint=True)
+    preset = learning.preset(gpu=machine.gpu)
+    train: dict[str, Any] = {
+        "max_updates": updates,
+        **({"max_minutes": minutes} if minutes is not None else {}),
+        "batch_tokens": batch,
+        "accumulate": accumulate,
+        "ema": 0.999 if updates >= 5000 else 0.99,
+        "log_every": max(1, min(100, every // 10)),
+        "validate_every": every,
+        "save_every": every,
+        "metric": "loss",
+        "patience": 10,
+    }
+    sections = {
+        "tokenizer": {"vocab_size": pieces.value},
+        "model": {"preset": preset} if preset else _by_size(lines, machine),
+        "objective": {},
+        "optim": {"name": "adam", "rate": rate},
+        "schedule": {
+            "name": "inverse_sqrt",
+            "warmup": round_down(min(max(100, updates // 10), 4000, updates // 2)),
+        },
+        "train": train,
+    }
+    return Chosen(sections, [("vocabulary size", f"up to {pieces.value:,}, {pieces.reason}")])
+
+
+def _by_size(lines: int, machine: Machine) -> dict[str, Any]:
+    """Of encoder-decoders that repair text."""
+    if lines < 100_000:
+        return {"preset": "transformer-tiny", "dropout": 0.3}
+    if lines < 500_000 or not machine.gpu:
+        return {"preset": "transformer-small", "dropout": 0.2 if lines < 500_000 else 0.1}
+    return {"preset": "transformer-base", "dropout": 0.1}

@@ -1,0 +1,186 @@
+"""Which pieces: the kind of tokenizer, its size, one vocabulary or two, and how long lines are in pieces."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.autopilot.choice import Choice, percent
+from dragoman.autopilot.profile import Lengths, Profile, SideProfile
+
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""Scripts whose words have no spaces between them."""
+_CHARACTERS_OF_8000 = 3_800_000
+"""A corpus of so many characters gets 8,000 pieces; a smaller one less in proportion, a larger one more with
+the square root."""
+_PIECES = (500, 32_000)
+_COPYING = 0.8
+"""Overlap of the sides from which on outputs are mostly copied from the source, which takes fewer pieces."""
+_LEAST_OF_TRANSLATION = 4000
+_ENOUGH_FOR_FEATURES = 5000
+"""Pairs from which on features become pieces of their own; of fewer, each is seen too seldom."""
+_LETTER_LIKE = 1.6
+"""Characters of symbols that are spelt as well letter by letter."""
+_SHARED = 0.2
+_MANY = 200_000
+"""Pairs from which on two scripts need a vocabulary each."""
+_CONTROL_AND_BYTES = 259
+_CHARACTERS_A_PIECE = 4.5
+_UNSPACED_CHARACTERS_A_PIECE = 1.6
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What one side looks like. At most one of the first three holds."""
+
+    words: bool
+    """Single words, or a few: names, forms, spellings."""
+    symbols: bool
+    """A small closed set of symbols with spaces between them: phonemes, actions."""
+    tagged: bool
+    """A word and a bundle of features."""
+    closed: bool
+    """Nearly every word is frequent: a formal language, or sentences from a grammar."""
+    formal: bool
+    """Code, formulas, trees: much punctuation that must be right."""
+
+    @property
+    def name(self) -> str:
+        kinds = {"single words": self.words, "symbols": self.symbols, "a word with features": self.tagged}
+        kinds["formal text"] = self.formal or self.closed
+        return next((name for name, holds in kinds.items() if holds), "sentences")
+
+
+def looks_of(side: SideProfile, pairs: int) -> Looks:
+    lines = max(1, pairs)
+    mean_words, mean_characters = side.words / lines, side.characters / lines
+    single = side.single_words / lines
+    tagged = side.tags > 0.8 and mean_words <= 4
+    closed = side.frequent_words >= 0.95 and side.word_types <= 3000 and side.word_tokens >= 10
+    symbols = closed and side.word_types <= 500 and mean_words >= 2.5 and side.word_length <= 3
+    few = mean_words <= 2.0 and side.words_a_line[6] <= 4 and mean_characters <= 40
+    words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= 60
+    return Looks(words, symbols, tagged, closed and not words, side.code >= 0.04 and not words and not tagged)
+
+
+def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
+    """The section `tokenizer` without sizes."""
+    src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
+    spelt = (src.words or src.tagged or src.symbols) and (tgt.words or tgt.tagged or tgt.symbols)
+    often = max(5, profile.pairs // 500)
+    long_symbols = [
+        side
+        for side, looks in ((profile.src, src), (profile.tgt, tgt))
+        if looks.symbols and side.word_length > _LETTER_LIKE
+    ]
+    if spelt and long_symbols:
+        which = "both sides are" if src.symbols and tgt.symbols else f"the {_side(src.symbols)} is"
+        section = {"kind": "word", "min_frequency": min(often, 10)}
+        section |= {"split_punctuation": False, "split_digits": False}
+        return Choice(section, f"{which} symbols with spaces between them; words are spelt in letters")
+    if spelt and (src.tagged or tgt.tagged) and profile.pairs >= _ENOUGH_FOR_FEATURES:
+        section = {"kind": "word", "min_frequency": often}
+        return Choice(section, f"features of the {_side(src.tagged)} are symbols, words are spelt in letters")
+    if spelt:
+        return Choice({"kind": "char"}, f"{src.name} → {tgt.name}")
+    if profile.tgt.word_tokens == 0:
+        return Choice({"kind": "byte"}, "there is no text to learn a vocabulary from")
+    return Choice({"kind": "bpe"}, f"{src.name} → {tgt.name}")
+
+
+def _side(source: bool) -> str:
+    return "source" if source else "target"
+
+
+def joint_vocabulary(profile: Profile, kind: str) -> Choice[bool]:
+    src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
+    if kind == "word" and src.symbols != tgt.symbols:
+        return Choice(False, "letters on one side, symbols on the other")
+    if kind == "bpe" and profile.shared_letters < _SHARED and profile.pairs >= _MANY:
+        return Choice(
+            False, f"the letters of both sides are the same to only {percent(profile.shared_letters)}"
+        )
+    return Choice(True, "what one side teaches about a piece serves the other")
+
+
+def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
+    """Nearly all pieces should be seen often. Of much text, words and pieces grow with its square root
+    (Heaps' law); of little text, fewer are seen often enough."""
+    alphabet = max(profile.src.alphabet, profile.tgt.alphabet)
+    least = _CONTROL_AND_BYTES + 2 * alphabet
+    if kind in ("char", "byte"):
+        return Choice(max(1000, 2 * least), "all letters")
+    if kind == "word":
+        types = max(profile.src.word_types, profile.tgt.word_types)
+        return Choice(max(1000, min(8000, least + types)), "symbols that are seen often")
+    characters = profile.characters if joint else profile.characters / 2
+    per_character = 2.0 if _is_unspaced(profile.src) or _is_unspaced(profile.tgt) else 1.0
+    characters *= per_character
+    share = characters / _CHARACTERS_OF_8000
+    size = 8000 * (share if share < 1 else math.sqrt(share))
+    if profile.overlap < _COPYING:
+        size = max(size, min(_LEAST_OF_TRANSLATION, characters / 260))
+    low, high = _PIECES
+    wanted = min(high, max(low, size, min(high, least)))
+    step = 100 if wanted < 2000 else 500 if wanted < 10_000 else 1000
+    return Choice(
+        int(wanted // step * step), f"for {profile.characters:,} characters: pieces should be seen often"
+    )
+
+
+def _is_unspaced(side: SideProfile) -> bool:
+    return sum(share for name, share in side.scripts if name in _UNSPACED) > 0.5
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """Pieces of the sampled pairs, estimated; and of the whole corpus."""
+
+    src: tuple[int, ...]
+    tgt: tuple[int, ...]
+    pairs: int
+
+    @property
+    def src_mean(self) -> float:
+        return sum(self.src) / max(1, len(self.src))
+
+    @property
+    def tgt_mean(self) -> float:
+        return sum(self.tgt) / max(1, len(self.tgt))
+
+    @property
+    def longer(self) -> tuple[int, ...]:
+        return tuple(map(max, self.src, self.tgt))
+
+    @property
+    def longer_mean(self) -> float:
+        return sum(self.longer) / max(1, len(self.src))
+
+    @property
+    def batched(self) -> int:
+        """Tokens of the corpus as batches count them: the longer side and its end."""
+        return int(self.pairs * (self.longer_mean + 1))
+
+
+def count_tokens(profile: Profile, kind: str) -> TokenCounts:
+    src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
+
+    def pieces(characters: int, segments: int, side: SideProfile, looks: Looks) -> int:
+        if kind == "byte":
+            return characters * (2 if side.scripts and side.scripts[0][0] != "LATIN" else 1)
+        if kind == "char":
+            return characters
+        if kind == "word" and looks.symbols:
+            return max(1, round(characters * side.words / side.characters))
+        if kind == "word":
+            return segments if looks.closed else characters + 1
+        a_piece = _UNSPACED_CHARACTERS_A_PIECE if _is_unspaced(side) else _CHARACTERS_A_PIECE
+        return max(1, round(1.15 * max(segments, characters / a_piece)))
+
+    def both(n: Lengths) -> tuple[int, int]:
+        return (
+            pieces(n.src_characters, n.src_segments, profile.src, src),
+            pieces(n.tgt_characters, n.tgt_segments, profile.tgt, tgt),
+        )
+
+    counted = [both(lengths) for lengths in profile.lengths]
+    return TokenCounts(tuple(n for n, _ in counted), tuple(n for _, n in counted), profile.pairs)

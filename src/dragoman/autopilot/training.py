@@ -1,0 +1,186 @@
+"""How the model is trained: batch, updates, learning rate, regularisation, validation."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.autopilot.choice import Choice, percent, round_down
+from dragoman.autopilot.machine import Machine
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.sizes import Size, is_spelt, learning_seconds
+from dragoman.autopilot.tokens import TokenCounts, looks_of
+
+_UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
+"""A batch is small enough for so many updates an epoch; a card would only idle with smaller ones."""
+_FEWEST_TOKENS = 1024
+_PAIRS_AT_ONCE = 400
+"""Of words, at least (Wu, Cotterell & Hulden 2021)."""
+_UPDATES_IN_TIME = 4000
+"""A batch is small enough for so many updates in the time there is."""
+_MOST_ON_CPU = 4096
+_VALIDATIONS = 30
+_EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
+_MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
+_WORD_UPDATES = {"gpu": 20_000, "cpu": 10_000}
+_R_DROP_EPOCHS = (50, 150)
+"""Epochs with two passes that there must be time for; the first number for fewer than 15,000 pairs of words
+and for more than 20,000 of sentences."""
+_R_DROP_SMALL_WORDS, _R_DROP_SMALL = 15_000, 20_000
+_R_DROP_RATE = 2.0
+"""With R-Drop the learning rate is so many times higher."""
+_FEW_FOR_POSITIONS = 20_000
+_DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
+_WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
+_DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the time allows."""
+
+    updates: int
+    epochs: float
+
+
+def batch(
+    profile: Profile,
+    counts: TokenCounts,
+    size: Size,
+    pieces: int,
+    machine: Machine,
+    minutes: float | None,
+    longest: int,
+) -> Choice[tuple[int, int]]:
+    """Tokens a batch, and batches an update."""
+    a_pair = counts.longer_mean + 1
+    wanted, reason = size.batch_tokens, "as large as this model is trained with"
+    if is_spelt(profile):
+        wanted = max(wanted, int(_PAIRS_AT_ONCE * a_pair))
+    many = _UPDATES_AN_EPOCH["gpu" if machine.gpu else "cpu"]
+    if counts.batched // many < wanted:
+        wanted, reason = counts.batched // many, f"about {many} updates an epoch"
+    if not machine.gpu:
+        seconds = machine.update_seconds(size.operations(counts, pieces), 2 * size.layers)
+        in_time = int(learning_seconds(machine, minutes) / seconds * a_pair / _UPDATES_IN_TIME)
+        if min(in_time, _MOST_ON_CPU) < wanted:
+            wanted = min(in_time, _MOST_ON_CPU)
+            reason = "small enough for some thousand updates in the time"
+    wanted = max(_FEWEST_TOKENS, wanted)
+    fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
+    accumulate = -(-wanted // max(1024, fits))
+    return Choice((max(round_down(wanted / accumulate), longest + 2), accumulate), reason)
+
+
+def pace(
+    profile: Profile,
+    counts: TokenCounts,
+    size: Size,
+    pieces: int,
+    machine: Machine,
+    minutes: float | None,
+    max_updates: int | None,
+    update_tokens: int,
+    passes: int = 1,
+) -> Choice[Pace]:
+    """How many updates there will be."""
+    pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
+    an_epoch = max(1.0, counts.pairs / pairs_an_update)
+    operations = passes * pairs_an_update * size.operations(counts, pieces)
+    in_time = learning_seconds(machine, minutes) / machine.update_seconds(operations, 2 * size.layers)
+    if max_updates is not None:
+        return Choice(Pace(max_updates, max_updates / an_epoch), "as given")
+    if minutes is not None:
+        updates = max(100, round_down(in_time))
+        return Choice(Pace(updates, updates / an_epoch), f"as many as {minutes:g} minutes allow")
+    where = "gpu" if machine.gpu else "cpu"
+    if is_spelt(profile):
+        wanted, most = _WORD_UPDATES[where], _WORD_UPDATES[where]
+    else:
+        epochs = next((epochs for limit, epochs in _EPOCHS if profile.pairs < limit), 10)
+        wanted, most = int(epochs * an_epoch), _MOST_UPDATES[where]
+    updates = min(most, max(500, wanted))
+    if not machine.gpu:
+        updates = max(500, min(updates, int(in_time)))
+    updates = round_down(updates)
+    return Choice(Pace(updates, updates / an_epoch), f"{updates / an_epoch:.0f} epochs")
+
+
+def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
+    table = _WORD_DROPOUT_BY_PAIRS if is_spelt(profile) else _DROPOUT_BY_PAIRS
+    by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
+    by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
+    low, high = size.dropout
+    value = min(high, max(low, min(by_pairs, by_epochs)))
+    if size.name in ("rnn", "convs2s") and profile.pairs < 100_000 and epochs >= 12:
+        value = high
+    often = f"each pair is seen about {epochs:.0f} times" if epochs >= 2 else "few pairs are seen twice"
+    return Choice(value, often)
+
+
+def r_drop(profile: Profile, size: Size, epochs: float) -> Choice[float]:
+    """Worth its second pass where the corpus is small and is seen very often."""
+    spelt = is_spelt(profile)
+    small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
+    least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
+    if "preset" in size.model and profile.pairs < 100_000 and epochs >= least:
+        weight = 3.0 if spelt else 5.0
+        return Choice(weight, f"R-Drop {weight:g}: {profile.pairs:,} pairs can be seen {epochs:.0f} times")
+    return Choice(0.0, "no R-Drop")
+
+
+def positions(profile: Profile) -> Choice[str]:
+    """How the model knows where a piece stands."""
+    if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
+        why = "distances are learnt from fewer pairs than places (an export to Marian does not have them)"
+        return Choice("rotary", why)
+    return Choice("sinusoidal", "as in the paper")
+
+
+def metric(profile: Profile) -> Choice[str]:
+    tgt = looks_of(profile.tgt, profile.pairs)
+    if is_spelt(profile):
+        return Choice("exact", "outputs are words, right or wrong")
+    if tgt.words or tgt.symbols or tgt.closed or tgt.formal:
+        return Choice("exact", f"outputs are {tgt.name}, right or wrong")
+    words = profile.tgt.words / max(1, profile.pairs)
+    if words < 4 or profile.pairs < 5000:
+        why = (
+            "outputs are short" if words < 4 else "BLEU says little of a model that has learnt from so little"
+        )
+        return Choice("chrf", why)
+    if profile.tgt.word_length > 12:
+        return Choice("chrf", "words have no spaces between them")
+    return Choice("bleu", "outputs are sentences")
+
+
+def learning_rate(size: Size, update_tokens: int, regularised: bool) -> Choice[float]:
+    """Smaller batches get a smaller rate; what is regularised much can take a higher one."""
+    scale = min(1.0, max(0.5, math.sqrt(update_tokens / size.batch_tokens)))
+    if regularised:
+        scale *= _R_DROP_RATE
+    value = float(f"{size.rate * scale:.1e}")
+    return Choice(value, f"for width {size.width} and updates of {update_tokens:,} tokens")
+
+
+def averaging(updates: int) -> float:
+    """Decay of the moving average: over about a fiftieth of the run."""
+    return next(
+        (decay for least, decay in ((5000, 0.999), (2500, 0.998), (1000, 0.995)) if updates >= least), 0.99
+    )
+
+
+def validation(profile: Profile, machine: Machine, updates: int) -> Choice[dict[str, Any]]:
+    every = max(1, round_down(min(max(50, updates // _VALIDATIONS), 5000, -(-updates // 2))))
+    sentences = (1000 if machine.gpu else 400) if is_spelt(profile) else (500 if machine.gpu else 200)
+    section = {
+        "validate_every": every,
+        "save_every": every,
+        "log_every": max(1, min(100, every // 10)),
+        "validate_sentences": sentences,
+    }
+    return Choice(section, f"every {every:,} updates, on up to {sentences:,} outputs")
+
+
+def describe_copies(profile: Profile) -> str | None:
+    share = profile.copies / max(1, profile.pairs)
+    return f"{percent(share)} of the targets are the source itself" if share > 0.05 else None

@@ -1,0 +1,132 @@
+"""The minutes that a run may take, and what happens when.
+
+    start-up, reading │ updates, validations, checkpoints            │ last validation, saving, mean,
+                      │                                              │ tuning the search, report
+    0 ────────────────┴──────────────────────────────────────────────┴─────────────────────────────▶ minutes
+                share 0                                       share 1 ◀────────── reserve ──────────▶
+
+The share of the time for updates that has passed, p, brings the learning rate down and says when to validate,
+to save and to end. What has to be left at the end, the reserve, follows from what validations and checkpoints
+have taken so far. All of it is in the checkpoint: a resumed run goes on with the minutes that are left.
+"""
+
+from dataclasses import dataclass, replace
+
+from dragoman.runs.config import TrainConfig
+from dragoman.training.clock import Clock
+from dragoman.training.progress import Spent
+
+TUNING = 0.05
+"""Of the budget, for tuning the search."""
+_GUESSED_VALIDATION = 0.02
+"""Of the budget, before the first one has been timed."""
+_SAVE = 0.005
+"""Of the budget, for the last checkpoint, at least."""
+_MARGIN, _MARGIN_SECONDS = 0.01, 1.0
+_MOST_RESERVED, _LATEST_START = 0.4, 0.5
+_MOST_VALIDATING = 0.2
+"""Of the time for updates and validations."""
+_SECONDS_BETWEEN_SAVES = 600.0
+COOLING = 0.1
+"""Share of the time in which the learning rate falls to 0 once nothing gets better any more."""
+
+
+class Budget:
+    def __init__(self, config: TrainConfig, clock: Clock, spent: Spent) -> None:
+        assert config.max_minutes is not None, "without minutes there is no budget"
+        self.config, self.clock, self.spent = config, clock, spent
+        self.total = 60 * config.max_minutes
+        if spent.minutes != config.max_minutes:
+            self._begin_anew()
+        self._before = spent.seconds
+        if self.spent.start is None:
+            self.spent.start = min(self.elapsed, _LATEST_START * self.total)
+            self.spent.next_save = self._save_distance
+        if self.spent.next_validation is None and config.validations is not None:
+            self.spent.next_validation = self.share() + self._distance
+
+    def _begin_anew(self) -> None:
+        """A resumed run has been given another budget."""
+        self.spent = replace(
+            Spent(self.config.max_minutes or 0.0),
+            seconds=self.spent.seconds,
+            start=self.spent.start,
+            update_seconds=self.spent.update_seconds,
+            validation_seconds=self.spent.validation_seconds,
+            save_seconds=self.spent.save_seconds,
+            lowest_loss=self.spent.lowest_loss,
+        )
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds, those of earlier sessions counted in."""
+        return self._before + self.clock.seconds()
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.total - self.elapsed)
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that are needed after the last update."""
+        config, spent = self.config, self.spent
+        known = spent.validation_seconds
+        validation = _GUESSED_VALIDATION * self.total if known is None else known
+        save = max(_SAVE * self.total, spent.save_seconds)
+        needed = validation * (2 if config.average else 1) + save
+        if config.tune_search:
+            needed += TUNING * self.total
+        elif config.report:
+            needed += validation
+        return min(needed + _MARGIN * self.total + _MARGIN_SECONDS, _MOST_RESERVED * self.total)
+
+    def share(self) -> float:
+        """How much of the time for updates has passed when the next one is over: 1 where it is the last. It
+        never goes back."""
+        start = self.spent.start or 0.0
+        passed = self.elapsed + self.spent.update_seconds - start
+        self.spent.share = max(self.spent.share, passed / max(self.total - self.reserve - start, 1e-3))
+        return self.spent.share
+
+    def validation_is_due(self, share: float) -> bool:
+        """By time. One that would come shortly before the end is left to the end."""
+        due = self.spent.next_validation
+        return due is not None and due <= share <= 1 - self._distance / 2
+
+    @property
+    def _distance(self) -> float:
+        """Between validations, such that they do not take too much of the time."""
+        assert self.config.validations is not None
+        seconds = self.spent.validation_seconds or 0.0
+        return max(1 / self.config.validations, seconds / self.total / _MOST_VALIDATING)
+
+    def validated(self, share: float, seconds: float) -> None:
+        """A validation that began at `share` took so long."""
+        self.spent.validation_seconds = seconds
+        if self.config.validations is not None:
+            self.spent.next_validation = share + self._distance
+
+    def save_is_due(self, share: float) -> bool:
+        return share >= self.spent.next_save
+
+    def saved(self, share: float, seconds: float) -> None:
+        self.spent.save_seconds = seconds
+        self.spent.next_save = share + self._save_distance
+
+    @property
+    def _save_distance(self) -> float:
+        return _SECONDS_BETWEEN_SAVES / self.total
+
+    def note(self) -> None:
+        """Before a checkpoint is written."""
+        self.spent.seconds = self.elapsed
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """From `begin` on the learning rate falls to 0 within a share of the time."""
+
+    begin: float
+
+    def scale(self, share: float) -> float:
+        return max(0.0, 1 - (share - self.begin) / COOLING)

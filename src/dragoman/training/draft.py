@@ -1,0 +1,203 @@
+"""From what a person typed to a resolved configuration: what is missing is chosen from the corpus."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dragoman.autopilot import Chosen, Profile, Profiler, choose, this_machine
+from dragoman.autopilot.choice import positive, said
+from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
+from dragoman.data.config import DataConfig
+from dragoman.data.corpus import scanned_once
+from dragoman.data.formats import group_files
+from dragoman.data.languages import languages_of
+from dragoman.data.scan import Scan
+from dragoman.errors import UserError, no_such_file
+from dragoman.files import scratch_directory
+from dragoman.learning import named
+from dragoman.learning.resolve import resolve
+from dragoman.learning.task_plan import completed_task
+from dragoman.runs.config import RunConfig
+from dragoman.runs.directory import Run
+from dragoman.runs.given import check_given
+from dragoman.training.display import Display
+
+Overrides = Sequence[str] | Mapping[str, Any]
+Source = str | Path | Mapping[str, Any]
+
+CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
+"""Sections that are chosen from the data and the machine where they are not given at all."""
+_FOLLOWING = ("search",)
+"""Sections that are chosen too where the tokenizer is: they count in its pieces. So is `data.clean`."""
+_LABELLED = "labelled"
+_FINE_TUNING_RATE = 5e-5
+"""Where a run begins with the weights of another and nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A configuration before its data are prepared."""
+
+    config: RunConfig
+    chosen: Chosen | None = None
+    """What was chosen for it; None where everything was given."""
+    scanned: Scan | None = None
+    """What is known of the corpora, if they were read to choose."""
+
+
+def make_config(
+    sources: Sequence[Source],
+    *,
+    overrides: Overrides,
+    valid: Sequence[str],
+    display: Display,
+    minutes: float | None = None,
+) -> RunConfig:
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one; `minutes` is a budget
+    that takes the place of other ends."""
+    with ExitStack() as stack, scratch_directory() as cache:
+        return make_draft(
+            sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
+        ).config
+
+
+def make_draft(
+    sources: Sequence[Source],
+    stack: ExitStack,
+    cache: Path,
+    *,
+    overrides: Overrides,
+    valid: Sequence[str],
+    display: Display,
+    minutes: float | None = None,
+) -> Draft:
+    """The same, with what was chosen and found out on the way. Files of a scan are in `cache` until the stack
+    is closed."""
+    assignments = as_assignments(overrides)
+    format = _LABELLED if _is_task(assignments) else "text" if _learns_from_text(assignments) else "auto"
+    plain = apply_overrides(_plain_config(sources, valid, format), assignments)
+    if not isinstance(plain.get("data"), Mapping):
+        raise UserError("data: this section is required")
+    data = from_dict(DataConfig, plain["data"], "data")
+    given = _plain_config(sources, valid, format)
+    if plain.get("start") is not None:
+        given = _as_begun(Run.open(str(plain["start"])), given)
+    missing = [section for section in CHOSEN if section not in given]
+    if plain.get("task") is not None:
+        task = completed_task(given, plain, data, missing, _brings_model(assignments))
+        return Draft(resolve(task, assignments, minutes))
+    if not missing:
+        return Draft(resolve(given, assignments, minutes))
+    check_given(plain)
+    profiler = Profiler()
+    seed = plain.get("seed", RunConfig.seed)
+    seed = seed if isinstance(seed, int) else RunConfig.seed
+    scanned = stack.enter_context(scanned_once(data, cache, seed, display.stage, profiler.add))
+    profile = _profile(data, profiler, scanned)
+    updates = positive(plain, "train.max_updates")
+    if "schedule" in missing and updates is None:
+        minutes = minutes or positive(plain, "train.max_minutes")
+    chosen = choose(
+        profile,
+        this_machine(str(said(plain, "train.device") or "auto")),
+        minutes=minutes or positive(plain, "train.max_minutes"),
+        max_updates=int(updates) if updates is not None else None,
+        learning=named(_objective_of(plain)),
+        given=apply_overrides(given, assignments),
+    )
+    if plain.get("start") is not None:
+        chosen.sections["optim"]["rate"] = _FINE_TUNING_RATE
+    following = [name for name in _FOLLOWING if "tokenizer" in missing and name not in given]
+    given |= {name: chosen.sections[name] for name in [*missing, *following] if name in chosen.sections}
+    if "tokenizer" in missing and "data" in chosen.sections:
+        given["data"] = {**given["data"], **chosen.sections["data"]}
+    return Draft(resolve(given, assignments, minutes), chosen, scanned)
+
+
+def _profile(data: DataConfig, profiler: Profiler, scanned: Scan) -> Profile:
+    weighted = sum(source.weight * n for source, n in zip(data.train, scanned.per_corpus, strict=True))
+    profile = profiler.profile(scanned.duplicates, weighted / max(1, scanned.pairs))
+    if not profile.lengths:
+        files = ", ".join(file for source in data.train for file in source.files)
+        raise UserError(f"{files}: there is no pair to learn from")
+    return profile
+
+
+def _as_begun(start: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """With the vocabulary and the model of the run that is begun with. What is said of the model beside that
+    counts, as far as the weights fit it."""
+    model = given.get("model", {})
+    if not isinstance(model, Mapping):
+        raise UserError(f"model: expected a mapping of fields, found {model!r}")
+    own = {"tokenizer": to_dict(start.config.tokenizer), "model": {**start.config.model, **model}}
+    return {**given, **own}
+
+
+def _brings_model(assignments: Sequence[str]) -> bool:
+    return any(a.startswith(("model.preset=", "model.kind=")) for a in assignments)
+
+
+def _is_task(assignments: Sequence[str]) -> bool:
+    """Then every file on the command line is a corpus of labelled examples."""
+    return any(a.startswith("task.kind=") for a in assignments)
+
+
+def _objective_of(plain: Mapping[str, Any]) -> str:
+    section = plain.get("objective")
+    return str(section.get("name", "translate")) if isinstance(section, Mapping) else "translate"
+
+
+def _learns_from_text(assignments: Sequence[str]) -> bool:
+    """Then every file on the command line is text, and files do not come two by two."""
+    chosen = [a for a in assignments if a.startswith("objective.name=")]
+    return bool(chosen) and named(_objective_of(apply_overrides({}, chosen))).learns_from == "text"
+
+
+def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -> dict[str, Any]:
+    if not sources:
+        raise UserError("nothing to train on: give two files, a table of pairs, or a YAML recipe")
+    if len(sources) == 1 and isinstance(sources[0], Mapping):
+        return dict(sources[0])
+    files = [_as_file(source) for source in sources]
+    if len(files) == 1 and files[0].endswith((".yaml", ".yml")):
+        if valid:
+            raise UserError("--valid: a recipe names its own validation files, under data.valid")
+        return load_yaml(Path(files[0]))
+    if format == _LABELLED:
+        named = {"train": files, **({"valid": list(valid)} if valid else {})}
+        return {"data": {side: [{"files": [file]} for file in names] for side, names in named.items()}}
+    train = group_files(files, format)
+    languages = languages_of(train[0]) or ("src", "tgt")
+    data: dict[str, Any] = {"train": [to_dict(source) for source in train]}
+    if valid:
+        data["valid"] = [to_dict(source) for source in group_files(list(valid), format)]
+    return {"data": {**data, "src_lang": languages[0], "tgt_lang": languages[1]}}
+
+
+def _as_file(source: Source) -> str:
+    if isinstance(source, Mapping):
+        raise UserError("a configuration given as a mapping has to be the only source")
+    if not os.path.exists(source):  # noqa: PTH110 (a text that is too long for a name is no file either)
+        raise no_such_file(source)
+    return str(source)
+
+
+def as_assignments(overrides: Overrides) -> list[str]:
+    """`{"train.max_updates": 100}` as `train.max_updates=100`."""
+    if isinstance(overrides, Mapping):
+        return [f"{k}={yaml.safe_dump(v, default_flow_style=True).strip()}" for k, v in overrides.items()]
+    return list(overrides)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files and overrides, as they come mixed on a command line."""
+    named = re.compile(r"[a-z_][\w.]*=")
+    is_override = [bool(named.match(a)) and not os.path.exists(a) for a in arguments]  # noqa: PTH110
+    files = [a for a, override in zip(arguments, is_override, strict=True) if not override]
+    return files, [a for a, override in zip(arguments, is_override, strict=True) if override]

@@ -1,0 +1,163 @@
+"""What comes after the last update: the search is tuned on the validation set, and a report is written.
+
+Both are for people who use the best checkpoint; neither changes a weight. A run that is killed here does it
+again when it is resumed, and one that has done it leaves it as it is.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+
+from dragoman.data.corpus import Prepared
+from dragoman.decode.search.config import SearchConfig
+from dragoman.evaluate.tune import OutOfTime, Tuned, TunedMetric, tune, validation_pairs
+from dragoman.files import explained, read_regular, replace_file
+from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.training.budget import TUNING, Budget
+from dragoman.training.log import Log
+from dragoman.training.report import Translated, report_rows, write_report
+from dragoman.training.signals import StopRequest
+
+TUNING_FILE = "tuning.json"
+_TUNING_LIMIT = 1 << 20
+_BEAMS = (1, 2, 4, 8)
+_ALPHAS = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6)
+_LEAST_SECONDS = 10.0
+"""For tuning, where there is no budget."""
+_MOST_SENTENCES, _FEWEST_SENTENCES = 1000, 50
+_LEAST_GAIN = 0.2
+"""Points by which another search has to be better: less is noise."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    run: Run
+    corpus: Corpus
+    device: torch.device
+    log: Log
+    stop: StopRequest
+    budget: Budget | None
+    validation_seconds: float | None
+    """Of the last validation, where there was one."""
+
+    def __call__(self, outcome: Outcome) -> None:
+        config = self.run.config
+        said: Translated | None = None
+        if not isinstance(self.corpus, Prepared) or self.run.best is None or not len(self.corpus.valid):
+            return
+        if config.train.tune_search and config.purpose == "translate":
+            said = self._tuned()
+        if config.train.report and self.stop.signal is None:
+            if said is None and config.purpose == "translate":
+                said = self._translated(config.train.validate_sentences)
+            write_report(self.run, self.corpus, outcome, self.log.elapsed, said)
+            self.log.display.table("Result", report_rows(self.run, outcome, self.log.elapsed, said))
+
+    def _translated(self, count: int) -> Translated | None:
+        """Validation sentences by the best checkpoint and the run's own search."""
+        assert isinstance(self.corpus, Prepared)
+        if not count:
+            return None
+        sources, references = validation_pairs(self.corpus, count)
+        translator = self.run.translator("best", str(self.device))
+        return Translated(sources, references, translator.translate(sources))
+
+    def _tuned(self) -> Translated | None:
+        assert isinstance(self.corpus, Prepared)
+        if self._is_done():
+            return None
+        limit = self._seconds_for_tuning()
+        deadline = self.log.clock.seconds() + limit
+        sources, references = validation_pairs(self.corpus, self._sentences(limit))
+        metric = _metric(self.run.config.train.metric)
+        now = self.run.config.search
+        if now.method != "beam":
+            return None
+        self.log.display.stage("tuning the search", 0, None)
+        beams = sorted({*_BEAMS, now.beam})
+        try:
+            found = tune(
+                self.run.translator("best", str(self.device)),
+                sources,
+                references,
+                beams=beams,
+                alphas=sorted({*_ALPHAS, now.alpha}),
+                metric=metric,
+                progress=self._watch(deadline),
+            )
+        except OutOfTime:
+            self.log.say("there was no time to tune the search: dragoman tune does it at any time")
+            return None
+        chosen = _chosen(found, now)
+        self._store(found, chosen, metric, len(sources))
+        return Translated(sources, references, found.translations[chosen.beam, chosen.alpha])
+
+    def _watch(self, deadline: float) -> Callable[[int, int], None]:
+        def watch(done: int, of: int) -> None:
+            self.log.display.stage("tuning the search", done, of)
+            if self.log.clock.seconds() > deadline or self.stop.signal is not None:
+                raise OutOfTime
+
+        return watch
+
+    def _seconds_for_tuning(self) -> float:
+        if self.budget is None:
+            return max(_LEAST_SECONDS, TUNING * self.log.elapsed)
+        return max(0.0, min(TUNING * self.budget.total, self.budget.left - 1.0))
+
+    def _sentences(self, seconds: float) -> int:
+        """So many that all beams can be tried in this time. A validation, which is timed, also computes
+        losses of the same sentences: half of its time is taken for the greedy search."""
+        translated = min(self.run.config.train.validate_sentences, len(self.corpus.valid))
+        if not translated or not self.validation_seconds:
+            return _FEWEST_SENTENCES
+        each = self.validation_seconds / translated / 2
+        return max(_FEWEST_SENTENCES, min(_MOST_SENTENCES, int(seconds / (each * sum(_BEAMS)))))
+
+    def _is_done(self) -> bool:
+        path, best = self.run.directory / TUNING_FILE, self.run.best
+        try:
+            return (
+                best is not None
+                and json.loads(read_regular(path, _TUNING_LIMIT))["checkpoint"] == best["name"]
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def _store(self, found: Tuned, chosen: SearchConfig, metric: str, sentences: int) -> None:
+        run, now = self.run, self.run.config.search
+        if chosen is not now:
+            run.replace_config(replace(run.config, search=chosen))
+        record = {
+            "checkpoint": (run.best or {}).get("name"),
+            "metric": metric,
+            "sentences": sentences,
+            "chosen": {"beam": chosen.beam, "alpha": chosen.alpha},
+            "scores": [
+                {"beam": beam, "alpha": alpha, "score": score}
+                for (beam, alpha), score in found.scores.items()
+            ],
+        }
+        path = run.directory / TUNING_FILE
+        with explained(path):
+            replace_file(path, json.dumps(record, indent=1).encode())
+        best = found.scores.get((chosen.beam, chosen.alpha))
+        told = "" if best is None else f" ({metric} {best:.1f} on {sentences} validation sentences)"
+        self.log.say(f"search: beam {chosen.beam}, alpha {chosen.alpha:g}{told}")
+
+
+def _metric(metric: str) -> TunedMetric:
+    """What the run is chosen by, where translations can be scored by it."""
+    return metric if metric in ("bleu", "chrf", "exact") else "chrf"  # type: ignore[return-value]
+
+
+def _chosen(found: Tuned, now: SearchConfig) -> SearchConfig:
+    """The present search stays unless another one is clearly better."""
+    present = found.scores.get((now.beam, now.alpha))
+    if present is not None and found.best < present + _LEAST_GAIN:
+        return now
+    return replace(
+        now, beam=found.chosen.beam, alpha=found.chosen.alpha, n_best=min(now.n_best, found.chosen.beam)
+    )

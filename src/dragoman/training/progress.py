@@ -1,0 +1,111 @@
+"""Where a run stands: what a checkpoint holds beside tensors."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dragoman.data.sampler import FIRST, Window
+from dragoman.runs.config import LOWER_IS_BETTER
+
+
+@dataclass(frozen=True)
+class Best:
+    name: str
+    metric: str
+    value: float
+    loss: float
+    """Decides between equals: early on BLEU may be 0 for many validations, while the model does learn."""
+
+
+@dataclass
+class Spent:
+    """Of a budget of minutes."""
+
+    minutes: float
+    """Of the whole budget."""
+    seconds: float = 0.0
+    """That had passed when the checkpoint was written."""
+    start: float | None = None
+    """Seconds that had passed before the first update."""
+    share: float = 0.0
+    """Of the time for updates that had passed then."""
+    update_seconds: float = 0.0
+    """Of an update, by the last line of the log."""
+    next_validation: float | None = None
+    """As a share of the time for updates; None where validations are counted in updates."""
+    next_save: float = 0.0
+    validation_seconds: float | None = None
+    """Of the last one."""
+    save_seconds: float = 0.0
+    lowest_loss: float | None = None
+    """On the validation set."""
+    stale: int = 0
+    """Validations in a row in which neither the metric nor the loss became better."""
+    cooling_since: float | None = None
+    """The share of the time at which the learning rate began to fall to 0 ahead of its schedule."""
+
+
+@dataclass
+class Progress:
+    """Every number is exact in JSON: Python writes floats so that they read back."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this epoch that have been used."""
+    window: Window = FIRST
+    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
+    tokens: int = 0
+    """Target tokens learnt from so far."""
+    skipped: int = 0
+    """Updates whose loss or gradient was not finite."""
+    bad_in_a_row: int = 0
+    sum_updates: int = 0
+    """The sums run since the last line of the log."""
+    sum_tokens: int = 0
+    sum_loss: float = 0.0
+    sum_nll: float = 0.0
+    sum_norm: float = 0.0
+    best: Best | None = None
+    stale: int = 0
+    """Validations since the best one."""
+    plateau_stale: int = 0
+    plateau_cuts: int = 0
+    average_since: int | None = None
+    """The first update that the mean of train.asgd is made of."""
+    metrics_bytes: int = 0
+    """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
+    spent: Spent | None = None
+    """None without a budget: then nothing here depends on the machine."""
+
+    def is_better(self, metric: str, metrics: Mapping[str, float]) -> bool:
+        """Whether this is the best validation so far."""
+        value = metrics[metric]
+        if not math.isfinite(value):
+            return False
+        if self.best is None or self.best.metric != metric:
+            return True
+        if value == self.best.value:
+            return metrics["loss"] < self.best.loss
+        return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
+
+    def count_validation(self, name: str, metric: str, metrics: Mapping[str, float]) -> bool:
+        """Take note of a validation of the checkpoint `name`; True where it is the best so far."""
+        better = self.is_better(metric, metrics)
+        if better:
+            self.best = Best(name, metric, metrics[metric], metrics["loss"])
+            self.stale = self.plateau_stale = 0
+        else:
+            self.stale += 1
+            self.plateau_stale += 1
+        if self.spent is not None:
+            lowest = self.spent.lowest_loss
+            lower = lowest is None or metrics["loss"] < lowest
+            self.spent.stale = 0 if better or lower else self.spent.stale + 1
+            if lower and math.isfinite(metrics["loss"]):
+                self.spent.lowest_loss = metrics["loss"]
+        return better
+
+    def clear_sums(self) -> None:
+        self.sum_updates = self.sum_tokens = 0
+        self.sum_loss = self.sum_nll = self.sum_norm = 0.0

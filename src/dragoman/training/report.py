@@ -1,0 +1,217 @@
+"""What a person wants to know when training is over: in a few lines on the terminal, and in report.md.
+
+Everything follows from what the run has written down and from translations of validation sentences. What
+would help is derived from numbers that are shown beside it, and said as no more than that.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from dragoman.data.corpus import Prepared
+from dragoman.evaluate.mistakes import by_known_words, by_length, find_kinds, sentence_scores
+from dragoman.evaluate.search_errors import evenly
+from dragoman.files import explained, read_regular, replace_file
+from dragoman.learning import learning_of
+from dragoman.runs.config import LOWER_IS_BETTER
+from dragoman.runs.directory import Outcome, Run
+from dragoman.training.curve import text_curve
+from dragoman.training.display import duration
+
+REPORT, PLAN = "report.md", "plan.json"
+_PLAN_LIMIT = 1 << 20
+_WORDS_FROM = 20_000
+"""Training pairs whose words count as known."""
+_LATE = 0.75
+_STILL_RISING, _LARGE_GAP, _FEW_EPOCHS = 0.02, 0.5, 4
+_NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """Validation sentences by the best checkpoint."""
+
+    sources: list[str]
+    references: list[str]
+    outputs: list[str]
+
+
+def write_reasons(directory: Path, reasons: Sequence[tuple[str, str]]) -> None:
+    """What was chosen, and why: for the report."""
+    path = directory / PLAN
+    with explained(path):
+        replace_file(path, json.dumps({"reasons": list(reasons)}, ensure_ascii=False, indent=1).encode())
+
+
+def read_reasons(directory: Path) -> list[tuple[str, str]]:
+    """Nothing where nothing was chosen, or the file is not what it was."""
+    try:
+        found = json.loads(read_regular(directory / PLAN, _PLAN_LIMIT))["reasons"]
+        return [(str(choice), str(reason)) for choice, reason in found]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def report_rows(run: Run, outcome: Outcome, seconds: float, said: Translated | None) -> list[tuple[str, str]]:
+    """The same in a few lines."""
+    metric, best = run.config.train.metric, run.best
+    rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}: {outcome.reason}")]
+    if best is not None:
+        value = f"{_name(best['metric'])} {best['value']:.4g} on the validation set"
+        rows.append(("best", f"{best['name']}, {value}"))
+    if said is not None:
+        search = run.config.search
+        rows.append(("search", f"beam {search.beam}, alpha {search.alpha:g}"))
+        kinds = find_kinds(said.sources, said.references, said.outputs)
+        counts = ", ".join(f"{len(kind.places)} {kind.name}" for kind in kinds) or "no common kind"
+        rows.append(("mistakes", f"of {len(said.sources)} translations: {counts}"))
+    rows += [("advice", line) for line in advice(run.metrics, metric, run.config.train.max_minutes)]
+    return [*rows, ("report", str(run.directory / REPORT))]
+
+
+def write_report(
+    run: Run, prepared: Prepared, outcome: Outcome, seconds: float, said: Translated | None
+) -> None:
+    parts = [
+        [f"# {run.directory.name}", ""],
+        _table(("", ""), [*report_rows(run, outcome, seconds, said)[:-1], *_data_rows(prepared)]),
+        _chosen_part(run),
+        _curve_part(run),
+        _mistakes_part(run, prepared, said),
+        _examples_part(said),
+        _next_part(run),
+    ]
+    path = run.directory / REPORT
+    with explained(path):
+        replace_file(path, "\n".join(line for part in parts for line in part).encode())
+
+
+def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | None) -> list[str]:
+    """What would probably help most, from the end of the learning curve and from the distance between the
+    losses on training and validation data."""
+    valid = [r for r in records if r["kind"] == "valid" and r.get(metric) is not None]
+    learnt = [r for r in records if r["kind"] == "train" and r.get("nll") is not None]
+    if len(valid) < 4 or not learnt:
+        return ["there were too few validations to say what would help"]
+    if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS:
+        more = "more minutes" if minutes else "more updates"
+        return [f"training is in epoch {learnt[-1]['epoch']} of its data: {more} would probably help most"]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    late = valid[int(_LATE * (len(valid) - 1))]
+    then, now = late[metric], max(valid, key=lambda r: sign * r[metric])[metric]
+    gain = sign * (now - then) / max(abs(now), 1e-9)
+    told = f"{_name(metric)} went from {then:.4g} to {now:.4g} in the last quarter"
+    lines = []
+    if gain > _STILL_RISING:
+        more = "more minutes" if minutes else "more updates"
+        lines.append(f"{told}: {more} would probably help")
+    else:
+        lines.append(f"{told}: more time alone would probably change little")
+    gap = valid[-1]["loss"] - learnt[-1]["nll"]
+    losses = f"loss {learnt[-1]['nll']:.2f} on training data, {valid[-1]['loss']:.2f} on validation data"
+    if gap > _LARGE_GAP:
+        lines.append(
+            f"{losses}: it knows its training pairs much better than others, so more pairs would help"
+        )
+    elif gain <= _STILL_RISING:
+        lines.append(f"{losses}: it has not learnt its pairs by heart, so a larger model may help")
+    return lines
+
+
+def _data_rows(prepared: Prepared) -> list[tuple[str, str]]:
+    dropped = {reason: count for reason, count in prepared.dropped.items() if count}
+    rows = [("pairs", f"{len(prepared.train):,} to learn from, {len(prepared.valid):,} to validate on")]
+    if dropped:
+        share = sum(dropped.values()) / (sum(dropped.values()) + len(prepared.train))
+        told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+        rows.append(("left out", f"{told} ({share:.1%})"))
+    return rows
+
+
+def _chosen_part(run: Run) -> list[str]:
+    reasons = read_reasons(run.directory)
+    return ["## What was chosen, and why", "", *_table(("choice", "reason"), reasons)] if reasons else []
+
+
+def _curve_part(run: Run) -> list[str]:
+    metric = run.config.train.metric
+    valid = [r for r in run.metrics if r["kind"] == "valid"]
+    lines = ["## Learning curve", ""]
+    for name in dict.fromkeys((metric, "loss")):
+        points = [(float(r["update"]), float(r[name])) for r in valid if r.get(name) is not None]
+        if drawn := text_curve(points):
+            lines += [f"{_name(name)} on the validation set by update", "", "```text", *drawn, "```", ""]
+    return lines if len(lines) > 2 else []
+
+
+def _mistakes_part(run: Run, prepared: Prepared, said: Translated | None) -> list[str]:
+    if said is None:
+        return []
+    exact = run.config.train.metric == "exact"
+    scores = sentence_scores(said.references, said.outputs, exact)
+    kinds = find_kinds(said.sources, said.references, said.outputs)
+    rows = [(kind.name, kind.rule, str(len(kind.places))) for kind in kinds]
+    slices = by_length(said.sources, scores) + by_known_words(said.sources, scores, _known_words(prepared))
+    unit = "exact match, %" if exact else "mean chrF"
+    return [
+        f"## What it gets wrong ({len(said.sources)} validation sentences)",
+        "",
+        *(
+            _table(("kind", "rule", "sentences"), rows)
+            if rows
+            else ["No common kind of mistake was found.", ""]
+        ),
+        *_table(
+            ("source", "sentences", unit), [(s.name, str(s.sentences), f"{s.score:.1f}") for s in slices]
+        ),
+    ]
+
+
+def _known_words(prepared: Prepared) -> set[str]:
+    store, tokenizer = prepared.train, prepared.src_tokenizer
+    places = evenly(len(store), _WORDS_FROM)
+    return {word for place in places for word in tokenizer.decode(store.src(place).tolist()).split()}
+
+
+def _examples_part(said: Translated | None) -> list[str]:
+    """The worst, one of the middle, and the best of those that are not right to the letter."""
+    if said is None:
+        return []
+    scores = sentence_scores(said.references, said.outputs, exact=False)
+    wrong = [n for n in range(len(scores)) if said.outputs[n] != said.references[n]]
+    order = sorted(wrong, key=lambda number: scores[number])
+    chosen = dict.fromkeys(order[place] for place in (0, len(order) // 2, -1)) if order else {}
+    rows = [(_cell(said.sources[n]), _cell(said.references[n]), _cell(said.outputs[n])) for n in chosen]
+    return ["## Examples", "", *_table(("source", "reference", "output"), rows)] if rows else []
+
+
+def _next_part(run: Run) -> list[str]:
+    directory, train = quote(str(run.directory)), run.config.train
+    commands = []
+    next_step = learning_of(run.config).next_step
+    if next_step:
+        commands.append(f"{next_step.split(':')[-1].strip()} {directory}")
+    if run.config.purpose == "translate":
+        commands.append(f"dragoman evaluate {directory} TEST_FILES")
+    if train.max_minutes is not None:
+        commands.append(f"dragoman resume {directory} train.max_minutes={2 * train.max_minutes:g}")
+    elif train.max_updates is not None:
+        commands.append(f"dragoman resume {directory} train.max_updates={2 * train.max_updates}")
+    return ["## What to type next", "", "```sh", *commands, "```", ""]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [header, ["---"] * len(header), *rows]
+    return [*("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines), ""]
+
+
+def _cell(text: str) -> str:
+    flat = " ".join(text.split())
+    return (flat if len(flat) <= 200 else flat[:199] + "…").replace("\\|", "|").replace("|", "\\|")
+
+
+def _name(metric: str) -> str:
+    return _NAMES.get(metric, metric)

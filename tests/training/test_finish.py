@@ -1,0 +1,139 @@
+"""The end of a run: the search is tuned within its time, and a report is written."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.evaluate import tune
+from dragoman.runs.directory import Run
+from dragoman.training import finish
+from dragoman.training.report import advice, read_reasons, write_reasons
+from timed import Timed
+
+MakeRun = Callable[..., Run]
+BUDGET = (
+    *("train.max_updates=null", "train.max_minutes=2", "schedule.name=linear", "schedule.by=minutes"),
+    *("train.tune_search=true", "train.report=true", "train.validations=5", "train.metric=chrf"),
+)
+
+
+@pytest.fixture
+def one_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow beam is better by far."""
+    scores = iter([90.0] * 6 + [10.0] * 999)
+    monkeypatch.setitem(tune._SCORES, "chrf", lambda *_: next(scores))
+
+
+@pytest.mark.usefixtures("one_is_best")
+def test_the_run_searches_with_what_was_chosen(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(monkeypatch, update=4.0)
+    run = make_run(*BUDGET, train=False)
+    write_reasons(run.directory, [("small model", "there are 144 pairs")])
+    timed.train(run)
+    opened = Run.open(run.directory)
+    assert (opened.config.search.beam, opened.config.search.alpha) == (1, 1.0)
+    assert opened.translator().search.beam == 1
+    record = json.loads((run.directory / "tuning.json").read_text())
+    assert record["chosen"] == {"beam": 1, "alpha": 1.0}
+    assert (record["metric"], record["sentences"], len(record["scores"])) == ("chrf", 16, 30)
+    report = (run.directory / "report.md").read_text("utf-8")
+    for part in ("144 pairs", "beam 1, alpha 1", "## Learning curve", "## What it gets wrong", "●"):
+        assert part in report
+    assert "train.max_minutes=4" in report
+
+
+def test_it_is_not_done_twice(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(monkeypatch, update=4.0)
+    run = make_run(*BUDGET, train=False)
+    timed.train(run)
+    monkeypatch.setattr(finish, "tune", lambda *_, **__: pytest.fail("the search was tuned again"))
+    timed.train(run)
+    (run.directory / "tuning.json").unlink()
+    with pytest.raises(BaseException, match="tuned again"):
+        timed.train(run)
+
+
+def test_a_small_gain_is_noise(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([50.1] * 6 + [50.0] * 999)
+    monkeypatch.setitem(tune._SCORES, "chrf", lambda *_: next(scores))
+    timed = Timed(monkeypatch, update=4.0)
+    run = make_run(*BUDGET, train=False)
+    timed.train(run)
+    assert Run.open(run.directory).config.search.beam == 5
+
+
+def test_what_does_not_fit_into_the_time_is_left_out(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = Timed(monkeypatch, update=4.0)
+    real = tune.translate_by
+
+    def slow(translator: object, texts: list[str], searches: list[object], *args: object) -> list[list[str]]:
+        timed.clock.now += 2.5  # of the six seconds that there are
+        return real(translator, texts, searches, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tune, "translate_by", slow)
+    run = make_run(*BUDGET, train=False)
+    timed.train(run)
+    record = json.loads((run.directory / "tuning.json").read_text())
+    assert {each["beam"] for each in record["scores"]} == {1, 2}
+    assert timed.clock.now <= 120
+
+
+def test_where_there_is_no_time_nothing_changes(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(monkeypatch, update=4.0)
+    real = tune.translate_by
+
+    def slow(*args: object) -> list[list[str]]:
+        timed.clock.now += 100.0
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tune, "translate_by", slow)
+    run = make_run(*BUDGET, train=False)
+    timed.train(run)
+    assert not (run.directory / "tuning.json").exists()
+    assert "no time to tune" in (run.directory / "log.txt").read_text("utf-8")
+    assert Run.open(run.directory).config.search.beam == 5
+
+
+def test_the_same_command_goes_on_with_a_tuned_run(make_run: MakeRun) -> None:
+    from dragoman.runs.config import differences, training_differences
+
+    tuned, plain = (
+        make_run(*BUDGET, f"search.beam={beam}", name=str(beam), train=False).config for beam in (1, 5)
+    )
+    assert differences(tuned, plain) and not training_differences(tuned, plain)
+    other = make_run("search.beam=2", name="other", train=False).config
+    assert training_differences(other, make_run(name="one", train=False).config)
+
+
+def records(*values: tuple[float, float], nll: float = 1.0) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = [{"kind": "train", "update": 1, "nll": nll}]
+    for bleu, loss in values:
+        found.append({"kind": "valid", "update": 1, "bleu": bleu, "loss": loss})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "nll", "told"),
+    [
+        ([(1, 5), (5, 4), (9, 3), (20, 2), (30, 1.2)], 1.0, ["more minutes would probably help"]),
+        ([(1, 5), (29, 4), (30, 3), (30, 2), (30, 1.2)], 1.0, ["change little", "larger model"]),
+        ([(1, 5), (29, 4), (30, 3), (30, 2), (30, 2.2)], 1.0, ["change little", "more pairs"]),
+        ([(1, 5)], 1.0, ["too few validations"]),
+    ],
+)
+def test_advice_follows_from_the_curve_and_the_losses(
+    values: list[tuple[float, float]], nll: float, told: list[str]
+) -> None:
+    found = advice(records(*values, nll=nll), "bleu", 15)
+    assert len(found) == len(told)
+    assert all(part in line for part, line in zip(told, found, strict=True))
+
+
+def test_reasons_that_are_gone_are_no_matter(make_run: MakeRun) -> None:
+    run = make_run(train=False)
+    assert read_reasons(run.directory) == []
+    (run.directory / "plan.json").write_text("{")
+    assert read_reasons(run.directory) == []

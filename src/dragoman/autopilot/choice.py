@@ -23,6 +23,8 @@ class Chosen:
     """What was chosen and why, for people."""
     shown: tuple[Example, ...] = ()
     """Pairs that the usual rules of cleaning would have left out."""
+    update_seconds: float | None = None
+    """What an update is taken to cost on this machine; None where nothing depends on it."""
 
 
 def said(given: Mapping[str, Any], dotted: str) -> Any:

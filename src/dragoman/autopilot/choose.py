@@ -122,7 +122,8 @@ class _Choosing:
         }
         if clean:
             sections["data"] = {"clean": clean}
-        return Chosen(sections, self.reasons, cleaned.shown)
+        measured = pace.value.update_seconds if minutes is not None else None
+        return Chosen(sections, self.reasons, cleaned.shown, measured)
 
     def _schedule(self) -> str:
         """The rate falls to 0 at the end, where that is known beforehand."""

@@ -20,6 +20,9 @@ class Machine:
     cores: int
     gpu_bytes: int = 0
     """0 where there is no GPU."""
+    speed: float = 1.0
+    """Beside the figures above: 0.5 where an update was measured to take twice as long, as on a card that
+    others use too."""
 
     @property
     def gpu(self) -> bool:
@@ -28,8 +31,8 @@ class Machine:
     def update_seconds(self, operations: float, layers: int) -> float:
         """Of an update with so many floating-point operations."""
         if not self.gpu:
-            return operations / (_CORE_FLOPS * self.cores)
-        return max(_GPU_UPDATE_SECONDS + layers * _GPU_LAYER_SECONDS, operations / _GPU_FLOPS)
+            return operations / (_CORE_FLOPS * self.cores) / self.speed
+        return max(_GPU_UPDATE_SECONDS + layers * _GPU_LAYER_SECONDS, operations / _GPU_FLOPS) / self.speed
 
     def learning_seconds(self, minutes: float) -> float:
         """What is left of so many minutes for learning."""

@@ -40,6 +40,7 @@ class Pace:
 
     updates: int
     epochs: float
+    update_seconds: float
 
 
 def batch(
@@ -86,12 +87,13 @@ def pace(
     pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
     an_epoch = max(1.0, counts.pairs / pairs_an_update)
     operations = passes * pairs_an_update * size.operations(counts, pieces)
-    in_time = learning_seconds(machine, minutes) / machine.update_seconds(operations, 2 * size.layers)
+    seconds = machine.update_seconds(operations, 2 * size.layers)
+    in_time = learning_seconds(machine, minutes) / seconds
     if max_updates is not None:
-        return Choice(Pace(max_updates, max_updates / an_epoch), "as given")
+        return Choice(Pace(max_updates, max_updates / an_epoch, seconds), "as given")
     if minutes is not None:
         updates = max(100, round_down(in_time))
-        return Choice(Pace(updates, updates / an_epoch), f"as many as {minutes:g} minutes allow")
+        return Choice(Pace(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow")
     where = "gpu" if machine.gpu else "cpu"
     if is_spelt(profile):
         wanted, most = _WORD_UPDATES[where], _WORD_UPDATES[where]
@@ -102,7 +104,7 @@ def pace(
     if not machine.gpu:
         updates = max(500, min(updates, int(in_time)))
     updates = round_down(updates)
-    return Choice(Pace(updates, updates / an_epoch), f"{updates / an_epoch:.0f} epochs")
+    return Choice(Pace(updates, updates / an_epoch, seconds), f"{updates / an_epoch:.0f} epochs")
 
 
 def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:

@@ -36,6 +36,9 @@ from dragoman.runs.records import Sample
 
 _EXAMPLES = 20_000
 _AT_ONCE = 1_000
+_LEARNT = 0.3
+"""Nats below the loss of frequencies alone, from which on a model has learnt something of its task."""
+_FEW_MORE = 5
 _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """By which the time of a validation is estimated."""
 
@@ -194,7 +197,7 @@ class DecoderValidator(SequenceValidator):
         model.eval()
         with autocast:
             metrics = self._teacher_forced(model) | self._free_running(model)
-        outputs = self._translate(model) if self.sources else []
+        outputs = self._translate(model, metrics["loss"]) if self.sources else []
         model.train()
         if outputs:
             for name, score in (("bleu", bleu), ("chrf", chrf), ("exact", exact_match)):
@@ -222,7 +225,7 @@ class DecoderValidator(SequenceValidator):
                 forced = now()
                 part._free_running(model)
             if part.sources:
-                part._translate(model)
+                part._translate(model, 0.0)
             seconds = (forced - began) * more + (now() - forced) * step
         model.train()
         return seconds
@@ -261,10 +264,14 @@ class DecoderValidator(SequenceValidator):
             tokens += batch.num_tokens
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
-    def _translate(self, model: EncoderDecoder) -> list[str]:
-        prepared = self.prepared
+    def _translate(self, model: EncoderDecoder, loss: float) -> list[str]:
+        """A model that knows no more than how frequent pieces are does not know where to end either. It gets
+        the usual length and a half, so that early validations take no longer than later ones."""
+        prepared, search = self.prepared, self._search
+        if loss > self.frequency_loss - _LEARNT:
+            search = replace(search, max_ratio=1.5 * self._usual_ratio(), max_extra=_FEW_MORE)
         tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
-        translator = Translator(model, *tokenizers, self._search, self.device)
+        translator = Translator(model, *tokenizers, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)
 

@@ -117,7 +117,7 @@ def open_or_create(plan: Plan) -> Run:
     if not Run.exists(plan.out):
         run = Run.create(plan.out, plan.config, plan.prepared)
         if plan.reasons:
-            write_reasons(run.directory, plan.reasons)
+            write_reasons(run.directory, plan.reasons, plan.speed)
         return run
     run = Run.open(plan.out)
     if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:

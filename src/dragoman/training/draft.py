@@ -1,8 +1,9 @@
 """From what a person typed to a resolved configuration: what is missing is chosen from the corpus."""
 
+import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,8 @@ class Draft:
     """What was chosen for it; None where everything was given."""
     scanned: Scan | None = None
     """What is known of the corpora, if they were read to choose."""
+    at_speed: Callable[[float], tuple[RunConfig, Chosen]] | None = None
+    """The same choices for a machine that is so many times as fast as was taken."""
 
 
 def make_config(
@@ -103,21 +106,28 @@ def make_draft(
     updates = positive(plain, "train.max_updates")
     if "schedule" in missing and updates is None:
         minutes = minutes or positive(plain, "train.max_minutes")
-    chosen = choose(
-        profile,
-        this_machine(str(said(plain, "train.device") or "auto")),
-        minutes=minutes or positive(plain, "train.max_minutes"),
-        max_updates=int(updates) if updates is not None else None,
-        learning=named(_objective_of(plain)),
-        given=apply_overrides(given, assignments),
-    )
-    if plain.get("start") is not None:
-        chosen.sections["optim"]["rate"] = _FINE_TUNING_RATE
+    machine = this_machine(str(said(plain, "train.device") or "auto"))
     following = [name for name in _FOLLOWING if "tokenizer" in missing and name not in given]
-    given |= {name: chosen.sections[name] for name in [*missing, *following] if name in chosen.sections}
-    if "tokenizer" in missing and "data" in chosen.sections:
-        given["data"] = {**given["data"], **chosen.sections["data"]}
-    return Draft(resolve(given, assignments, minutes), chosen, scanned)
+
+    def at_speed(speed: float) -> tuple[RunConfig, Chosen]:
+        chosen = choose(
+            profile,
+            dataclasses.replace(machine, speed=speed),
+            minutes=minutes or positive(plain, "train.max_minutes"),
+            max_updates=int(updates) if updates is not None else None,
+            learning=named(_objective_of(plain)),
+            given=apply_overrides(given, assignments),
+        )
+        if plain.get("start") is not None:
+            chosen.sections["optim"]["rate"] = _FINE_TUNING_RATE
+        sections = {name: chosen.sections[name] for name in [*missing, *following] if name in chosen.sections}
+        whole = {**given, **sections}
+        if "tokenizer" in missing and "data" in chosen.sections:
+            whole["data"] = {**given["data"], **chosen.sections["data"]}
+        return resolve(whole, assignments, minutes), chosen
+
+    config, chosen = at_speed(1.0)
+    return Draft(config, chosen, scanned, at_speed)
 
 
 def _profile(data: DataConfig, profiler: Profiler, scanned: Scan) -> Profile:

@@ -24,6 +24,8 @@ from dragoman.training.update import Late, Learnt, learn
 
 _UPDATES = {"cpu": 12, "cuda": 16}
 _ROUNDS_BEFORE = {"cpu": 0, "cuda": 2}
+_FEW_UPDATES = 6
+"""Enough to see whether a machine is much slower than was taken."""
 _WARM_UP = 1
 """Updates of a CPU that also pay for allocations."""
 _TIME_LIMIT = 3.0
@@ -96,6 +98,19 @@ def estimate(
     if limit is not None:
         whole = min(60 * limit, whole or 60 * limit)
     return Estimate(parameters, speed, total, whole)
+
+
+def measured_update(config: RunConfig, prepared: Corpus, device: torch.device, clock: Clock) -> float | None:
+    """Seconds of an update, once its kernels are loaded and its recording is made; None where there is none
+    to be timed."""
+    training = Training(config, prepared, device)
+    training.progress.update = 1  # before it, a falling share of the data's words is still whole
+    batches = Batches(config, prepared, device, packed=training.packed)
+    data = _first_updates(batches, _FEW_UPDATES)
+    for _ in range(_ROUNDS_BEFORE.get(device.type, 0)):
+        _timed(training, data, clock)
+    timed = _timed(training, data, clock)
+    return timed.seconds / timed.updates if timed.updates else None
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """A configuration and its prepared data, ready to be shown and trained."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock
 from dragoman.training.display import Display, duration
 from dragoman.training.draft import Overrides, Source, make_draft
-from dragoman.training.estimate import Estimate, estimate
+from dragoman.training.estimate import Estimate, estimate, measured_update
+from dragoman.training.report import read_speed
 
+_AS_EXPECTED = 0.7
 _UNITS = {"pairs": "pairs", "text": "lines", "labels": "examples"}
 
 
@@ -39,6 +42,8 @@ class Plan:
     """What the autopilot has chosen, and why."""
     shown: tuple[Example, ...] = ()
     """Pairs that the usual rules of cleaning would have left out."""
+    speed: float = 1.0
+    """Of the machine, beside what the choices take it to have."""
 
     def rows(self) -> list[tuple[str, str]]:
         """What a person wants to know before training."""
@@ -129,16 +134,25 @@ def make_plan(
         draft = make_draft(
             sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
         )
-        config = _dealt(draft.config, processes)
+        config, chosen = draft.config, draft.chosen
         out = out or Path("runs") / learning_of(config).run_name(config)
+        if Run.exists(out) and draft.at_speed is not None:
+            config, chosen = draft.at_speed(read_speed(out))
+        config = _dealt(config, processes)
         if Run.exists(out):
             _refuse_other_config(Run.open(out), config)
         elif out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
         prepared = _prepare(config, cache, display, draft.scanned)
-    chosen = draft.chosen
+    speed = 1.0
+    if chosen is not None and chosen.update_seconds is not None and not Run.exists(out):
+        assert draft.at_speed is not None, "what was chosen can be chosen again"
+        speed = _measured_speed(config, prepared, chosen.update_seconds, display, clock or Clock())
+        if speed < 1:
+            config, chosen = draft.at_speed(speed)
+            config = _dealt(config, processes)
     reasons, shown = (tuple(chosen.reasons), chosen.shown) if chosen else ((), ())
-    plan = Plan(config, out, prepared, None, processes, reasons, shown)
+    plan = Plan(config, out, prepared, None, processes, reasons, shown, speed)
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return plan
@@ -147,6 +161,18 @@ def make_plan(
     display.stage("timing a few updates", 0, None)
     measured = estimate(config, prepared, pick_device(config.train.device), processes, clock)
     return dataclasses.replace(plan, estimate=measured)
+
+
+def _measured_speed(
+    config: RunConfig, prepared: Corpus, expected: float, display: Display, clock: Clock
+) -> float:
+    """1 where updates take about what was expected, less where they take much longer: a slower machine, or
+    one that others use too. Rounded, so that small differences choose nothing else."""
+    display.stage("timing a few updates", 0, None)
+    seconds = measured_update(config, prepared, pick_device(config.train.device), clock)
+    if seconds is None or expected / seconds > _AS_EXPECTED:
+        return 1.0
+    return 2.0 ** round(math.log2(expected / seconds))
 
 
 def _prepare(config: RunConfig, cache: Path, display: Display, scanned: Scan | None) -> Corpus:

@@ -39,11 +39,23 @@ class Translated:
     outputs: list[str]
 
 
-def write_reasons(directory: Path, reasons: Sequence[tuple[str, str]]) -> None:
+def write_reasons(directory: Path, reasons: Sequence[tuple[str, str]], speed: float = 1.0) -> None:
     """What was chosen, and why: for the report."""
     path = directory / PLAN
     with explained(path):
-        replace_file(path, json.dumps({"reasons": list(reasons)}, ensure_ascii=False, indent=1).encode())
+        replace_file(
+            path,
+            json.dumps({"reasons": list(reasons), "speed": speed}, ensure_ascii=False, indent=1).encode(),
+        )
+
+
+def read_speed(directory: Path) -> float:
+    """What the machine was measured to have when the choices of a run were made; 1 where nobody measured."""
+    try:
+        found = json.loads(read_regular(directory / PLAN, _PLAN_LIMIT))["speed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 1.0
+    return found if isinstance(found, float) and 0 < found <= 1 else 1.0
 
 
 def read_reasons(directory: Path) -> list[tuple[str, str]]:

@@ -209,7 +209,7 @@ class DecoderValidator(SequenceValidator):
             return None
         part = copy.copy(self)
         part._batches, more = self._some_batches()
-        step = 1 if self.device.type == "cuda" else -(-len(self._chosen) // _TIMED_SENTENCES)
+        step = 1 if self.device.type == "cuda" else max(1, -(-len(self._chosen) // _TIMED_SENTENCES))
         part._choose(self._chosen[::step])
         if part.sources:
             part._search = replace(self._search, max_ratio=self._usual_ratio(), max_extra=1)

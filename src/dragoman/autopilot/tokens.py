@@ -55,7 +55,7 @@ def looks_of(side: SideProfile, pairs: int) -> Looks:
     mean_words, mean_characters = side.words / lines, side.characters / lines
     single = side.single_words / lines
     tagged = side.tags > 0.8 and mean_words <= 4
-    closed = side.frequent_words >= 0.95 and side.word_types <= 3000 and side.word_tokens >= 10
+    closed = side.frequent_words >= 0.97 and side.word_types <= 1500 and side.word_tokens >= 10
     symbols = closed and side.word_types <= 500 and mean_words >= 2.5 and side.word_length <= 3
     few = mean_words <= 2.0 and side.words_a_line[6] <= 4 and mean_characters <= 40
     words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= 60

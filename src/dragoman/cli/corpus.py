@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from dragoman.autopilot.profile import Profile
     from dragoman.data.config import SourceConfig
     from dragoman.data.report import CorpusReport, SideReport
     from dragoman.text.tokenizer import Tokenizer
@@ -73,6 +74,7 @@ def corpus(
     """Show what is in a parallel corpus: lengths, faults, overlap with a test set, what training drops."""
     from dataclasses import replace
 
+    from dragoman.autopilot.profiler import Profiler
     from dragoman.data.config import CleanConfig
     from dragoman.data.formats import Pair, group_files
     from dragoman.data.languages import languages_of
@@ -92,6 +94,7 @@ def corpus(
     def show_line(origin: str, pair: Pair) -> None:
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))
 
+    profiler = Profiler()
     with _progress() as progress:
         report = analyse(
             sources,
@@ -103,15 +106,17 @@ def corpus(
             lines=lines,
             show_line=show_line if lines else None,
             progress=progress,
+            watch=profiler.add,
         )
     if lines:
         return
+    profile = profiler.profile(report.found["duplicate"])
     if json:
-        typer.echo(_as_json(report))
+        typer.echo(_as_json(report, profile))
         return
     learnt = "a vocabulary learnt from the corpus itself; --tokenizer RUN takes that of a run"
     counted_by = f"the vocabulary of {tokenizer}" if tokenizer else learnt
-    _print_report(report, _explanations(max_length, max_ratio), counted_by)
+    _print_report(report, profile, _explanations(max_length, max_ratio), counted_by)
 
 
 def _load_tokenizers(path: Path) -> "tuple[Tokenizer, Tokenizer]":
@@ -144,14 +149,21 @@ def _line_as_json(origin: str, src: str, tgt: str) -> str:
     return json.dumps({"origin": origin, "src": src, "tgt": tgt}, ensure_ascii=False)
 
 
-def _as_json(report: "CorpusReport") -> str:
+def _as_json(report: "CorpusReport", profile: "Profile") -> str:
     import json
     from dataclasses import asdict
 
-    return json.dumps(asdict(report), ensure_ascii=False, indent=1)
+    from dragoman.cli.corpus_profile import plain_profile
+
+    plain = {**asdict(report), "profile": plain_profile(profile)}
+    return json.dumps(plain, ensure_ascii=False, indent=1)
 
 
-def _print_report(report: "CorpusReport", explanations: dict[str, str], counted_by: str) -> None:
+def _print_report(
+    report: "CorpusReport", profile: "Profile", explanations: dict[str, str], counted_by: str
+) -> None:
+    from dragoman.cli.corpus_profile import profile_rows
+
     src, tgt = report.src.language, report.tgt.language
     names = [[files, f"{pairs:,}"] for files, pairs in report.corpora]
     if len(names) > 1:
@@ -176,6 +188,7 @@ def _print_report(report: "CorpusReport", explanations: dict[str, str], counted_
         _histogram(report.src, report.tgt),
         (2, 4),
     )
+    _table("What it is like", ["", src, tgt], profile_rows(profile))
     faults = [
         [
             reason,

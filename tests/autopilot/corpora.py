@@ -1,0 +1,99 @@
+"""Made-up corpora of different kinds, and their profiles."""
+
+import random
+
+from dragoman.autopilot import Profile, Profiler
+from dragoman.data.clean import is_empty
+
+Pairs = list[tuple[str, str]]
+
+
+def profile_of(pairs: Pairs) -> Profile:
+    profiler = Profiler()
+    for src, tgt in pairs:
+        profiler.add(src, tgt, is_empty(src, tgt))
+    return profiler.profile(duplicates=len(pairs) - len(set(pairs)))
+
+
+def word(chance: random.Random, letters: str = "abcdefghiklmnoprstu", low: int = 3, high: int = 10) -> str:
+    return "".join(chance.choices(letters, k=chance.randint(low, high)))
+
+
+def words(count: int) -> Pairs:
+    """Old spellings and new ones."""
+    chance = random.Random(1)
+    own = [word(chance) for _ in range(count)]
+    return [(text.replace("u", "v"), text) for text in own]
+
+
+def sounds(count: int) -> Pairs:
+    chance = random.Random(2)
+    return [(text, " ".join(text)) for text in (word(chance) for _ in range(count))]
+
+
+def long_symbols(count: int) -> Pairs:
+    """Words and symbols of several letters each."""
+    chance = random.Random(3)
+    return [(text, " ".join(f"{c.upper()}H1" for c in text)) for text in (word(chance) for _ in range(count))]
+
+
+def inflections(count: int) -> Pairs:
+    chance = random.Random(4)
+    tags = ["V;PST;3;SG", "V;PRS;1;PL", "N;GEN;SG", "N;NOM;PL"]
+    return [(f"{chance.choice(tags)} {text}", text + "ed") for text in (word(chance) for _ in range(count))]
+
+
+def sentences(count: int, length: int = 12, types: int = 3000) -> Pairs:
+    chance = random.Random(5)
+    vocabulary = [(word(chance), word(chance, "aeioumnprst")) for _ in range(types)]
+    pairs = []
+    for _ in range(count):
+        size = chance.randint(length // 2, 3 * length // 2)
+        picked = [vocabulary[min(types - 1, int(chance.paretovariate(0.6)))] for _ in range(size)]
+        pairs.append((" ".join(a for a, _ in picked) + ".", " ".join(b for _, b in picked) + "."))
+    return pairs
+
+
+def queries(count: int) -> Pairs:
+    """Questions, and formal targets that are many times as long."""
+    chance = random.Random(6)
+    names = [word(chance) for _ in range(40)]
+
+    def one(name: str) -> tuple[str, str]:
+        conditions = " AND ".join(
+            f"T{n}.NAME = ( SELECT MAX( X{n}.SIZE ) FROM X AS X{n} )" for n in range(chance.randint(1, 6))
+        )
+        return (
+            f"what about {name}",
+            f'SELECT T0.NAME FROM T AS T0 WHERE T0.NAME = "{name}" AND {conditions} ;',
+        )
+
+    return [one(chance.choice(names)) for _ in range(count)]
+
+
+def abstracts(count: int) -> Pairs:
+    """Long sources and short targets."""
+    return [(" ".join([src] * 40), tgt) for src, tgt in sentences(count)]
+
+
+def commands(count: int) -> Pairs:
+    """Targets that repeat themselves."""
+    chance = random.Random(7)
+    return [
+        (f"{verb} around {times} times", " ".join(["I_TURN", f"I_{verb.upper()}"] * times))
+        for verb, times in (
+            (chance.choice(["run", "walk", "jump"]), chance.randint(8, 20)) for _ in range(count)
+        )
+    ]
+
+
+KINDS = {
+    "words": words,
+    "sounds": sounds,
+    "long symbols": long_symbols,
+    "inflections": inflections,
+    "sentences": sentences,
+    "queries": queries,
+    "abstracts": abstracts,
+    "commands": commands,
+}

@@ -1,0 +1,256 @@
+"""What is chosen for which corpus and machine."""
+
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+from tests.autopilot.corpora import (
+    KINDS,
+    commands,
+    inflections,
+    long_symbols,
+    profile_of,
+    queries,
+    sentences,
+    sounds,
+    words,
+)
+
+from dragoman.autopilot import Machine, choose
+from dragoman.autopilot.choice import Chosen
+from dragoman.autopilot.profile import Profile
+from dragoman.learning import LEARNING
+from dragoman.learning.resolve import resolve
+from dragoman.runs.config import RunConfig
+
+CPU = Machine(cores=2)
+SMALL_GPU = Machine(cores=8, gpu_bytes=8 << 30)
+LARGE_GPU = Machine(cores=16, gpu_bytes=140 << 30)
+TRANSLATE = LEARNING["translate"]
+
+
+def chosen(profile: Profile, machine: Machine = CPU, **more: Any) -> Chosen:
+    return choose(profile, machine, learning=TRANSLATE, **more)
+
+
+def resolved(found: Chosen, *overrides: str, minutes: float | None = None) -> RunConfig:
+    data = {"train": [{"files": ["a.en", "a.de"]}], **found.sections.get("data", {})}
+    return resolve({**found.sections, "data": data}, overrides, minutes)
+
+
+def scaled(profile: Profile, pairs: int) -> Profile:
+    """The same kind of corpus with another number of pairs."""
+    times = pairs / profile.pairs
+    sides = [
+        dataclasses.replace(
+            side,
+            characters=int(side.characters * times),
+            words=int(side.words * times),
+            single_words=int(side.single_words * times),
+        )
+        for side in (profile.src, profile.tgt)
+    ]
+    return dataclasses.replace(profile, pairs=pairs, src=sides[0], tgt=sides[1])
+
+
+@pytest.mark.parametrize("minutes", [None, 0.5, 10.0])
+@pytest.mark.parametrize("machine", [CPU, SMALL_GPU, LARGE_GPU], ids=["cpu", "8 GiB", "140 GiB"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_choice_is_a_valid_configuration(kind: str, machine: Machine, minutes: float | None) -> None:
+    for pairs in (1, 100, 30_000, 1_000_000, 50_000_000):
+        profile = scaled(profile_of(KINDS[kind](60)), pairs)
+        found = chosen(profile, machine, minutes=minutes)
+        config = resolved(found, minutes=minutes)
+        assert config.train.batch_tokens > config.data.clean.max_length
+        assert config.optim.rate and 0 < config.optim.rate < 0.01
+        if minutes is None:
+            assert config.train.max_updates is not None
+            assert config.schedule.warmup < config.train.max_updates
+            assert config.train.log_every < config.train.validate_every <= config.train.max_updates
+        else:
+            assert config.budgeted and config.train.max_minutes == minutes
+        assert all(name and reason for name, reason in found.reasons)
+
+
+def test_the_plan_is_a_pure_function_of_profile_and_machine() -> None:
+    for make in KINDS.values():
+        pairs = make(200)
+        first, second = profile_of(pairs), profile_of(list(pairs))
+        assert first == second
+        for machine in (CPU, LARGE_GPU):
+            assert chosen(first, machine) == chosen(second, machine)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kind"),
+    [
+        (words(300), "char"),
+        (sounds(300), "char"),
+        (long_symbols(300), "word"),
+        (inflections(300), "char"),
+        (inflections(6000), "word"),
+        (sentences(300), "bpe"),
+        (queries(300), "bpe"),
+    ],
+)
+def test_the_kind_of_tokenizer_follows_from_the_kind_of_text(pairs: Any, kind: str) -> None:
+    assert chosen(profile_of(pairs)).sections["tokenizer"]["kind"] == kind
+
+
+def test_features_become_pieces_and_words_are_spelt() -> None:
+    from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+    pairs = inflections(6000)
+    section = chosen(profile_of(pairs)).sections["tokenizer"]
+    tokenizer = Tokenizer.train([text for pair in pairs for text in pair], TokenizerConfig(**section))
+    pieces = tokenizer.pieces(tokenizer.encode("V;PST;3;SG prolog"))
+    assert pieces[:3] == ["▁V", ";", "PST"] and pieces[-6:] == list("prolog")
+
+
+def test_symbols_become_pieces_and_words_are_spelt() -> None:
+    from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+
+    pairs = long_symbols(300)
+    section = chosen(profile_of(pairs)).sections["tokenizer"]
+    assert section["joint"] is False
+    config = TokenizerConfig(**section)
+    src, tgt = (Tokenizer.train([pair[side] for pair in pairs], config) for side in (0, 1))
+    assert src.pieces(src.encode("prolog"))[-6:] == list("prolog")
+    assert tgt.pieces(tgt.encode("AH1 BH1")) == ["▁AH1", "▁BH1"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "metric"),
+    [
+        (words(300), "exact"),
+        (sounds(300), "exact"),
+        (queries(300), "exact"),
+        (sentences(300), "chrf"),
+        (sentences(6000), "bleu"),
+    ],
+)
+def test_the_metric_follows_from_the_kind_of_target(pairs: Any, metric: str) -> None:
+    assert chosen(profile_of(pairs)).sections["train"]["metric"] == metric
+
+
+def test_more_text_gets_more_pieces() -> None:
+    profile = profile_of(sentences(500))
+    sizes = [
+        chosen(scaled(profile, pairs)).sections["tokenizer"]["vocab_size"]
+        for pairs in (500, 5_000, 50_000, 500_000, 5_000_000)
+    ]
+    assert sizes == sorted(sizes) and sizes[0] >= 500 and sizes[-1] == 32_000
+
+
+def test_two_scripts_get_a_vocabulary_each_where_there_is_much_text() -> None:
+    other = str.maketrans("abcdefghiklmnoprstuvwxyz", "абцдефгхиклмнопрстувшьйз")
+    pairs = [(src, tgt.translate(other)) for src, tgt in sentences(300)]
+    profile = profile_of(pairs)
+    assert profile.shared_letters < 0.05
+    assert chosen(profile).sections["tokenizer"]["joint"] is True
+    assert chosen(scaled(profile, 1_000_000)).sections["tokenizer"]["joint"] is False
+    assert chosen(scaled(profile_of(sentences(300)), 1_000_000)).sections["tokenizer"]["joint"] is True
+
+
+def test_less_time_makes_a_smaller_model() -> None:
+    profile = scaled(profile_of(sentences(500)), 100_000)
+    widths = [
+        resolved(chosen(profile, CPU, minutes=minutes), minutes=minutes).model for minutes in (1.0, 10_000.0)
+    ]
+    assert widths[0]["model_dim"] * widths[0]["num_layers"] < widths[1]["model_dim"] * widths[1]["num_layers"]
+
+
+def test_more_pairs_make_a_larger_model_on_a_card() -> None:
+    profile = profile_of(sentences(500))
+    presets = [
+        chosen(scaled(profile, pairs), LARGE_GPU, minutes=100_000.0).sections["model"]["preset"]
+        for pairs in (30_000, 1_000_000, 30_000_000)
+    ]
+    assert presets == ["transformer-small", "transformer-base", "transformer-big"]
+
+
+def test_few_pairs_that_are_seen_often_are_regularised() -> None:
+    profile = scaled(profile_of(sentences(500)), 30_000)
+    long, short = (chosen(profile, LARGE_GPU, minutes=minutes).sections for minutes in (20.0, 0.1))
+    assert long["objective"]["r_drop"] and "r_drop" not in short["objective"]
+    assert long["model"]["dropout"] > short["model"]["dropout"]
+
+
+def test_a_small_card_accumulates_to_the_same_update() -> None:
+    profile = scaled(profile_of(sentences(500)), 1_000_000)
+    small, large = (chosen(profile, machine, minutes=600.0) for machine in (SMALL_GPU, LARGE_GPU))
+    small, large = small.sections["train"], large.sections["train"]
+    assert small["accumulate"] > large["accumulate"] == 1
+    assert small["batch_tokens"] * small["accumulate"] == pytest.approx(large["batch_tokens"], rel=0.1)
+
+
+@pytest.mark.parametrize("updates", [1, 2, 40, 1000, 300_000])
+def test_a_given_number_of_updates_is_followed(updates: int) -> None:
+    found = chosen(profile_of(sentences(300)), CPU, max_updates=updates)
+    train, warmup = found.sections["train"], found.sections["schedule"]["warmup"]
+    assert train["max_updates"] == updates
+    assert warmup <= updates // 2
+    assert 1 <= train["log_every"] <= train["validate_every"] <= updates
+    assert resolved(found)
+
+
+def test_what_follows_from_a_given_field_follows_it() -> None:
+    profile = profile_of(words(300))
+    free = chosen(profile).sections
+    bpe = chosen(profile, given={"tokenizer": {"kind": "bpe"}}).sections
+    assert (free["tokenizer"]["kind"], bpe["tokenizer"]["kind"]) == ("char", "bpe")
+    assert bpe["train"]["batch_tokens"] <= free["train"]["batch_tokens"]
+    small = chosen(profile, given={"train": {"batch_tokens": 500}}).sections
+    assert small["train"]["batch_tokens"] == 500
+    assert small["optim"]["rate"] <= free["optim"]["rate"]
+
+
+@pytest.mark.parametrize(
+    "preset", ["lstm", "lstm-no-attention", "convs2s", "transformer-base", "markov-skips"]
+)
+def test_each_family_gets_numbers_of_its_own(preset: str) -> None:
+    profile = scaled(profile_of(sentences(300)), 5_000)
+    found = chosen(profile, LARGE_GPU, given={"model": {"preset": preset}}, minutes=10.0)
+    config = resolved(found, f"model.preset={preset}", minutes=10.0)
+    if preset.startswith(("lstm", "convs2s")):
+        assert config.model["dropout"] >= 0.3
+        assert config.objective.r_drop == 0
+    if preset == "convs2s":
+        assert config.train.clip < 1
+        assert config.model["max_positions"] > config.data.clean.max_length
+    if preset == "transformer-base":
+        assert config.model["model_dim"] == 512 and config.optim.rate == pytest.approx(1e-3, rel=0.6)
+
+
+def test_outputs_may_be_as_long_as_targets_are() -> None:
+    for make in (queries, commands):
+        profile = profile_of(make(300))
+        search = resolved(chosen(profile)).search
+        from dragoman.autopilot.tokens import count_tokens
+
+        counts = count_tokens(profile, "bpe")
+        for src, tgt in zip(counts.src, counts.tgt, strict=True):
+            assert search.longest(src + 1) > tgt
+    assert resolved(chosen(profile_of(sentences(300)))).search.max_ratio == 2.0
+
+
+def test_outputs_may_repeat_themselves_where_targets_do() -> None:
+    assert resolved(chosen(profile_of(commands(300)))).search.loop_guard is False
+    assert resolved(chosen(profile_of(sentences(300)))).search.loop_guard is True
+
+
+def test_short_targets_bound_the_search() -> None:
+    chance = random.Random(1)
+    pairs = [(f"{src} " * 30, " ".join(tgt.split()[: chance.randint(2, 5)])) for src, tgt in sentences(200)]
+    search = resolved(chosen(profile_of(pairs))).search
+    assert search.max_length is not None and search.max_length < 100
+
+
+@pytest.mark.parametrize("name", [name for name, way in LEARNING.items() if way.learns_from == "text"])
+def test_text_is_planned_too(name: str) -> None:
+    profile = profile_of([(tgt, tgt) for _, tgt in sentences(300)])
+    for machine in (CPU, LARGE_GPU):
+        found = choose(profile, machine, learning=LEARNING[name])
+        data = {"train": [{"files": ["a.txt"], "format": "text"}]}
+        assert resolve({**found.sections, "data": data, "objective": {"name": name}}).train.metric == "loss"

@@ -13,8 +13,8 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search, set_up
 from dragoman.kernels import usable
-from dragoman.kernels.add_norm import add_norm
-from dragoman.kernels.best_pieces import best_pieces
+from dragoman.kernels.beam_search import best_pieces
+from dragoman.kernels.fused_norm import add_norm
 from dragoman.kernels.slots import attend_memory, attend_past, embed
 from dragoman.models import build
 from dragoman.models.base import Vocab

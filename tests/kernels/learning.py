@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from dragoman.data.batch import PairBatch, TextBatch, collate
 from dragoman.data.packed import PackedPairs, PackedText
-from dragoman.kernels.drop_add_norm import drop_add_norm, drop_add_then_norm
+from dragoman.kernels.fused_norm import drop_add_norm, drop_add_then_norm
 from dragoman.kernels.loss import smoothed_cross_entropy
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.learning.masked import MaskedLanguageModel

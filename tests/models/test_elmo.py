@@ -7,8 +7,7 @@ import torch
 from battery.readers import make_reader
 from dragoman.errors import UserError
 from dragoman.learning.bidirectional import Bidirectional
-from dragoman.models.elmo import Elmo, ElmoConfig
-from dragoman.nn.characters import SYMBOLS, spelling_table
+from dragoman.models.elmo import SYMBOLS, Elmo, ElmoConfig, spelling_table
 
 
 def elmo() -> Elmo:

@@ -11,7 +11,15 @@ from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD
 from dragoman.nn import kernel_choice
 from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, PRE_NORM, choose, explain
+from dragoman.nn.kernel_choice import (
+    ATTENTION,
+    FEEDFORWARD,
+    LINEAR,
+    POST_NORM,
+    choose,
+    explain,
+    pre_norm_refusal,
+)
 from dragoman.nn.linear import Linear
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Packing, packed
 from dragoman.nn.tap import open_tap
@@ -35,13 +43,12 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_choice, "triton_refusal", lambda *_: None)
 
 
-@pytest.mark.parametrize("kernels", [ATTENTION, LINEAR, FEEDFORWARD, POST_NORM, PRE_NORM])
+@pytest.mark.parametrize("kernels", [ATTENTION, LINEAR, FEEDFORWARD, POST_NORM])
 def test_the_last_kernel_takes_everything_and_names_are_unique(
     kernels: tuple[kernel_choice.Kernel, ...],
 ) -> None:
     assert kernels[-1].refusal(None) is None
     assert len({kernel.name for kernel in kernels}) == len(kernels)
-    assert all(kernel.what for kernel in kernels)
 
 
 def test_a_list_that_takes_nothing_is_a_bug() -> None:
@@ -118,24 +125,21 @@ def test_linear_layers_learn_in_half_precision() -> None:
 @pytest.mark.usefixtures("on_gpu")
 def test_norms_are_fused_where_the_kernel_can() -> None:
     x, norm = torch.randn(2, 8), nn.LayerNorm(8)
-    assert choose(POST_NORM, x, x, norm, 0.1).name == choose(PRE_NORM, x, x, norm, 0.1).name == "fused"
+    assert choose(POST_NORM, x, x, norm, 0.1).name == "fused" and pre_norm_refusal(x, norm) is None
     assert choose(POST_NORM, x, x.bfloat16(), norm, 0.1).name == "torch"
-    assert choose(PRE_NORM, x, x.bfloat16(), norm, 0.1).name == "fused"
     wide = torch.randn(1, 8193)
-    for kernels in (POST_NORM, PRE_NORM):
-        assert choose(kernels, x, x, nn.RMSNorm(8), 0.1).name == "torch"
-        assert choose(kernels, wide, wide, nn.LayerNorm(8193), 0.1).name == "torch"
+    for other, row in ((nn.RMSNorm(8), x), (nn.LayerNorm(8193), wide)):
+        assert choose(POST_NORM, row, row, other, 0.1).name == "torch"
+        assert pre_norm_refusal(row, other) is not None
     sharded = nn.LayerNorm(8)
     sharded.weight.full_tensor = lambda: None  # as FSDP's parameters have it
-    assert explain(PRE_NORM, x, x, sharded, 0.1)[0] == ("fused", "the norm is sharded (FSDP)")
+    assert pre_norm_refusal(x, sharded) == "the norm is sharded (FSDP)"
     with torch.inference_mode():
         assert choose(POST_NORM, x, x, norm, 0.0).name == "fused"
         assert choose(POST_NORM, x, x, norm, 0.1).name == "torch"
-        assert choose(PRE_NORM, x, x, norm, 0.0).name == "torch"
+        assert pre_norm_refusal(x, norm) == "it is for training"
 
 
-def test_plain_norms_are_what_the_formula_says() -> None:
+def test_the_plain_norm_is_the_formula() -> None:
     x, y, norm = torch.randn(2, 3, 8), torch.randn(2, 3, 8), nn.LayerNorm(8)
     assert torch.equal(POST_NORM[-1].run(x, y, norm, 0.0), norm(x + y))
-    total, normed = PRE_NORM[-1].run(x, y, norm, 0.0)
-    assert torch.equal(total, x + y) and torch.equal(normed, norm(x + y))

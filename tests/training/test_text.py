@@ -18,8 +18,7 @@ from dragoman.learning import learning_of
 from dragoman.learning.resolve import resolve
 from dragoman.learning.validation import TextSize, text_size
 from dragoman.models.bert import Bert
-from dragoman.models.elmo import Elmo
-from dragoman.nn.characters import spelling_table
+from dragoman.models.elmo import Elmo, spelling_table
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training.display import Quiet

@@ -1,13 +1,11 @@
 """Kernels: faster ways to compute what plain torch computes. A file a kernel, or a family that shares code.
 
     half_linear       linear layers trained in half precision, weights in float32          Triton
-    add_norm          LayerNorm(x + y)                                                      Triton
-    drop_add_norm     LayerNorm(x + dropout(y)) with its gradient                           Triton
+    fused_norm        LayerNorm of a residual sum, with dropout and gradients               Triton
     packed_attention  attention inside short sequences of a packed batch                    Triton
-    slots             embedding and attention of a recorded search step                     Triton
-    best_pieces       the best pieces of every row of logits                                Triton
-    beam_step         what a beam search decides at one position                            Triton
     loss              cross-entropy and R-Drop from logits, with their gradients            Triton
+    slots             embedding and attention of a recorded search step                     Triton
+    beam_search       the best pieces of a step, and what a beam search decides             Triton
     onednn            products of few rows with weights in oneDNN's layout                  CPU
     int8              products in whole numbers                                             CPU
 

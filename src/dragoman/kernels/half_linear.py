@@ -73,17 +73,9 @@ def _column_sums(grad: Tensor, before: Tensor | None = None, activation: str = "
     count = triton.cdiv(rows, _ROWS * turns)
     parts = torch.empty(count, width, dtype=torch.float32, device=grad.device)
     _sum_columns[(triton.cdiv(width, _COLUMNS), count)](
-        parts,
-        grad,
-        grad if before is None else before,
-        rows,
-        turns,
-        width=width,
-        tile=_ROWS,
-        columns=_COLUMNS,
-        activation=activation,
-        num_warps=_WARPS,
-    )
+        parts, grad, grad if before is None else before, rows, turns, width=width, tile=_ROWS,
+        columns=_COLUMNS, activation=activation, num_warps=_WARPS,
+    )  # fmt: skip
     return add_parts(parts[None])[0]
 
 

@@ -43,19 +43,9 @@ def summed_up(logits, bias, size: tl.constexpr, block: tl.constexpr, has_bias: t
 
 @triton.jit
 def _cross_entropy(
-    logits,
-    bias,
-    target,
-    loss,
-    nll,
-    ignore_id,
-    smoothing,
-    size: tl.constexpr,
-    width: tl.constexpr,
-    block: tl.constexpr,
-    has_bias: tl.constexpr,
-    sloped: tl.constexpr,
-):
+    logits, bias, target, loss, nll, ignore_id, smoothing, size: tl.constexpr, width: tl.constexpr,
+    block: tl.constexpr, has_bias: tl.constexpr, sloped: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     logits += row * width
     expected = tl.load(target + row)
@@ -112,17 +102,9 @@ def sums_of_rows(
     """Run a kernel with one program for every target, and sum its losses and likelihoods."""
     loss = torch.empty(2, len(target), dtype=torch.float32, device=target.device)
     kernel[(len(target),)](
-        *logits,
-        logits[0] if bias is None else bias,
-        target,
-        loss[0],
-        loss[1],
-        *numbers,
-        **sizes,
-        has_bias=bias is not None,
-        sloped=sloped,
-        num_warps=_WARPS,
-    )
+        *logits, logits[0] if bias is None else bias, target, loss[0], loss[1], *numbers, **sizes,
+        has_bias=bias is not None, sloped=sloped, num_warps=_WARPS,
+    )  # fmt: skip
     total, nll = loss.sum(dim=1)
     return total, nll
 
@@ -137,20 +119,9 @@ def _log_probabilities(first, second, bias, lse_p, lse_q, columns, inside, has_b
 
 @triton.jit
 def _r_drop(
-    first,
-    second,
-    bias,
-    target,
-    loss,
-    nll,
-    ignore_id,
-    smoothing,
-    weight,
-    size: tl.constexpr,
-    block: tl.constexpr,
-    has_bias: tl.constexpr,
-    sloped: tl.constexpr,
-):
+    first, second, bias, target, loss, nll, ignore_id, smoothing, weight, size: tl.constexpr,
+    block: tl.constexpr, has_bias: tl.constexpr, sloped: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     first += row * size
     second += row * size

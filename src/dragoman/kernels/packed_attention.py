@@ -40,17 +40,9 @@ def _load(
 
 @triton.jit
 def _store(
-    value,
-    tensor,
-    stride,
-    first,
-    count,
-    column,
-    start,
-    rows: tl.constexpr,
-    dim: tl.constexpr,
+    value, tensor, stride, first, count, column, start, rows: tl.constexpr, dim: tl.constexpr,
     pad: tl.constexpr,
-):
+):  # fmt: skip
     at, real = _tile(tensor, stride, first, count, column, start, rows, dim, pad)
     tl.store(at, value.to(tensor.dtype.element_ty), mask=real)
 
@@ -82,25 +74,11 @@ def _weights(
 
 @triton.jit(do_not_specialize=["key_column", "value_column"])
 def _read(
-    out,
-    asked,
-    memory,
-    asked_starts,
-    memory_starts,
-    scale,
-    asked_stride,
-    memory_stride,
-    key_column,
-    value_column,
-    heads: tl.constexpr,
-    key_dim: tl.constexpr,
-    value_dim: tl.constexpr,
-    key_pad: tl.constexpr,
-    value_pad: tl.constexpr,
-    queries: tl.constexpr,
-    keys: tl.constexpr,
+    out, asked, memory, asked_starts, memory_starts, scale, asked_stride, memory_stride, key_column,
+    value_column, heads: tl.constexpr, key_dim: tl.constexpr, value_dim: tl.constexpr,
+    key_pad: tl.constexpr, value_pad: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr,
     causal: tl.constexpr,
-):
+):  # fmt: skip
     sequence, head = tl.program_id(0), tl.program_id(1)
     first, count, there, known = _spans(asked_starts, memory_starts, sequence)
     if count + known == 0:
@@ -119,27 +97,11 @@ def _read(
 
 @triton.jit(do_not_specialize=["key_column", "value_column"])
 def _way_back(
-    grad_asked,
-    grad_memory,
-    grad,
-    asked,
-    memory,
-    asked_starts,
-    memory_starts,
-    scale,
-    asked_stride,
-    memory_stride,
-    key_column,
-    value_column,
-    heads: tl.constexpr,
-    key_dim: tl.constexpr,
-    value_dim: tl.constexpr,
-    key_pad: tl.constexpr,
-    value_pad: tl.constexpr,
-    queries: tl.constexpr,
-    keys: tl.constexpr,
-    causal: tl.constexpr,
-):
+    grad_asked, grad_memory, grad, asked, memory, asked_starts, memory_starts, scale, asked_stride,
+    memory_stride, key_column, value_column, heads: tl.constexpr, key_dim: tl.constexpr,
+    value_dim: tl.constexpr, key_pad: tl.constexpr, value_pad: tl.constexpr, queries: tl.constexpr,
+    keys: tl.constexpr, causal: tl.constexpr,
+):  # fmt: skip
     sequence, head = tl.program_id(0), tl.program_id(1)
     first, count, there, known = _spans(asked_starts, memory_starts, sequence)
     if count + known == 0:
@@ -201,15 +163,9 @@ class _Attend(torch.autograd.Function):
         out = asked.new_empty(*asked.shape[:-1], number * value_dim)
         grid = len(asked_starts) - 1, number
         _read[grid](
-            out,
-            asked,
-            source,
-            asked_starts,
-            memory_starts,
-            *ctx.numbers,
-            **ctx.settings,
+            out, asked, source, asked_starts, memory_starts, *ctx.numbers, **ctx.settings,
             num_warps=_WARPS[tile],
-        )
+        )  # fmt: skip
         ctx.save_for_backward(asked, memory, asked_starts, memory_starts)
         return out
 
@@ -223,17 +179,10 @@ class _Attend(torch.autograd.Function):
         grad_memory = None if memory is None else torch.empty_like(memory)
         settings = ctx.settings
         _way_back[(len(asked_starts) - 1, settings["heads"])](
-            grad_asked,
-            grad_asked if grad_memory is None else grad_memory,
-            grad_outputs[0].contiguous(),
-            asked,
-            asked if memory is None else memory,
-            asked_starts,
-            memory_starts,
-            *ctx.numbers,
-            **settings,
-            num_warps=_WARPS[settings["keys"]],
-        )
+            grad_asked, grad_asked if grad_memory is None else grad_memory, grad_outputs[0].contiguous(),
+            asked, asked if memory is None else memory, asked_starts, memory_starts, *ctx.numbers,
+            **settings, num_warps=_WARPS[settings["keys"]],
+        )  # fmt: skip
         return grad_asked, grad_memory, None, None, None, None, None, None
 
 

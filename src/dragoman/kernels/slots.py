@@ -11,23 +11,10 @@ _BLOCK = 32  # positions in a block
 
 @triton.jit
 def _attend(
-    out,
-    query,
-    query_stride,
-    store,
-    ancestors,
-    count,
-    scale,
-    room,
-    beams: tl.constexpr,
-    key_dim: tl.constexpr,
-    value_dim: tl.constexpr,
-    key_pad: tl.constexpr,
-    value_pad: tl.constexpr,
-    heads: tl.constexpr,
-    own: tl.constexpr,
-    block: tl.constexpr,
-):
+    out, query, query_stride, store, ancestors, count, scale, room, beams: tl.constexpr,
+    key_dim: tl.constexpr, value_dim: tl.constexpr, key_pad: tl.constexpr, value_pad: tl.constexpr,
+    heads: tl.constexpr, own: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
     row, head = tl.program_id(0), tl.program_id(1)
     sentence, beam = row // beams, row % beams
     width: tl.constexpr = heads * (key_dim + value_dim)
@@ -121,40 +108,18 @@ def _run(
 ) -> Tensor:
     out = torch.empty(len(query), heads * value_dim, dtype=query.dtype, device=query.device)
     _attend[(len(query), heads)](
-        out,
-        query,
-        query.stride(0),
-        store,
-        ancestors,
-        count,
-        scale,
-        room,
-        beams=beams,
-        key_dim=key_dim,
-        value_dim=value_dim,
-        key_pad=triton.next_power_of_2(key_dim),
-        value_pad=triton.next_power_of_2(value_dim),
-        heads=heads,
-        own=own,
-        block=_BLOCK,
-        num_warps=2,
-    )
+        out, query, query.stride(0), store, ancestors, count, scale, room, beams=beams, key_dim=key_dim,
+        value_dim=value_dim, key_pad=triton.next_power_of_2(key_dim),
+        value_pad=triton.next_power_of_2(value_dim), heads=heads, own=own, block=_BLOCK, num_warps=2,
+    )  # fmt: skip
     return out
 
 
 @triton.jit
 def _embed(
-    out,
-    last,
-    position,
-    table,
-    places,
-    scale,
-    pad_id,
-    beams: tl.constexpr,
-    dim: tl.constexpr,
+    out, last, position, table, places, scale, pad_id, beams: tl.constexpr, dim: tl.constexpr,
     pad: tl.constexpr,
-):
+):  # fmt: skip
     row, dims = tl.program_id(0), tl.arange(0, pad)
     inside = dims < dim
     word, place = tl.load(last + row), tl.load(position + row // beams)
@@ -176,15 +141,7 @@ def embed(
     dim = table.size(1)
     out = torch.empty(*last.shape, dim, dtype=table.dtype, device=table.device)
     _embed[(last.numel(),)](
-        out,
-        last,
-        position,
-        table,
-        places,
-        scale,
-        pad_id,
-        beams=last.size(1),
-        dim=dim,
+        out, last, position, table, places, scale, pad_id, beams=last.size(1), dim=dim,
         pad=triton.next_power_of_2(dim),
-    )
+    )  # fmt: skip
     return out

@@ -10,15 +10,29 @@
         c = √m Σ_j a_j (z_j + e_j)             m source positions, m √(1/m) = √m (section 3.4)
 
 `in` and `out` are linear maps between the width of embeddings and memory (`model_dim`) and that of the
-convolutions (`conv_dim`). `nn/convolution.py` draws the block. With `dilation_base` b the inputs of layer l
-are b^l apart, so the receptive field grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
+convolutions (`conv_dim`). With `dilation_base` b the inputs of layer l are b^l apart, so the receptive field
+grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
 
 In training the gradient of the encoder is divided by the number of attentions; that of the source embedding
 inside the values is not (section 3.4). Weights are initialised as in section 3.5, except token embeddings,
 whose standard deviation is 1/√D as in every model here, not 0.1. The sums d, z + e and h + c are not scaled,
 as in the paper. Not implemented: weight normalisation, and widths that change from layer to layer.
+
+The convolution (section 3.2), for whole sequences and step by step:
+
+    x ─┬─ dropout ─ the k inputs around or before a position, side by side ─ W · + b ─ GLU ─ + ─ ·√½ ─▶
+       └────────────────────────────────────────────────────────────────────────────────────┘
+
+    GLU([A; B]) = A ⊙ σ(B)                        Dauphin et al. 2017
+
+A causal block sees a position and those before it. A block that is not causal sees equally far to both sides.
+With dilation r the inputs are r positions apart (Kalchbrenner et al. 2016, ByteNet). Beyond the ends of a
+sequence there are zeros.
+
+The convolution is one matrix product over gathered inputs, so one position and many use the same code.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
@@ -31,7 +45,6 @@ from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
-from dragoman.nn.convolution import ConvolutionBlock
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.init import normal_linear
 from dragoman.nn.mask import lengths
@@ -40,6 +53,7 @@ from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, mak
 from dragoman.nn.state import InputWindow, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
+HALVE_VARIANCE = math.sqrt(0.5)  # of a sum of two terms (Gehring et al. 2017, section 3.4)
 _LONGEST_DILATION = 1024
 
 
@@ -94,6 +108,44 @@ class ConvS2SConfig:
 def convs2s(config: ConvS2SConfig, vocab: Vocab) -> EncoderDecoder:
     """Assemble the whole model."""
     return join(vocab, ConvEncoder, config, ConvDecoder, config)
+
+
+class ConvolutionBlock(nn.Module):
+    """Gated convolution of `kernel_width` inputs in a residual connection."""
+
+    def __init__(
+        self, dim: int, kernel_width: int, dilation: int = 1, causal: bool = False, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.dim, self.kernel_width, self.dilation = dim, kernel_width, dilation
+        self.reach = (kernel_width - 1) * dilation  # from the first input to the last
+        self.left = self.reach if causal else self.reach // 2
+        self.dropout = dropout
+        self.gates = normal_linear(kernel_width * dim, 2 * dim, gain=4 * (1 - dropout))
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """All positions. The caller sets padding to zero."""
+        length = x.size(1)
+        padded = F.pad(self._drop(x), (0, 0, self.left, self.reach - self.left))
+        inputs = [padded[:, i * self.dilation :][:, :length] for i in range(self.kernel_width)]
+        return self._gate(x, torch.cat(inputs, dim=-1))
+
+    def start(self, rows: int, like: Tensor) -> InputWindow:
+        return InputWindow.empty(rows, self.reach, self.dim, like)
+
+    def step(
+        self, x: Float[Tensor, "N 1 D"], window: InputWindow, position: int
+    ) -> tuple[Float[Tensor, "N 1 D"], InputWindow]:
+        """One further position of a causal block; `position` counts from 0."""
+        kept = self._drop(x)
+        inputs = torch.cat([*window.every(self.dilation, position), kept], dim=-1)  # N 1 kD
+        return self._gate(x, inputs), window.put(kept, position)
+
+    def _drop(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        return F.dropout(x, self.dropout, self.training)
+
+    def _gate(self, x: Float[Tensor, "N T D"], inputs: Float[Tensor, "N T kD"]) -> Float[Tensor, "N T D"]:
+        return (x + F.glu(self.gates(inputs), dim=-1)) * HALVE_VARIANCE
 
 
 class ConvEncoder(nn.Module):

@@ -7,7 +7,7 @@ it, which `dragoman doctor` prints. The last kernel of a list is plain torch and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, TypeVarTuple
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +36,7 @@ _WIDEST_FLASH_HEAD = 256
 _WIDEST_NORM = 8192
 _NOT_PACKED = "it is for packed batches, as on a GPU"
 _WATCHED = "a tap looks at the weights"
+_RECORDED = "gradients are recorded"
 
 Call = TypeVarTuple("Call")
 Result = TypeVar("Result")
@@ -44,7 +45,6 @@ Result = TypeVar("Result")
 @dataclass(frozen=True)
 class Kernel(Generic[*Call, Result]):
     name: str
-    what: str
     refusal: Callable[[*Call], str | None]
     """Why it does not take a call, or None if it does."""
     run: Callable[[*Call], Result]
@@ -76,7 +76,7 @@ def _takes_everything(*_: object) -> None:
     return None
 
 
-# Attention
+# Attention: `AttentionCall` -> heads
 
 
 def _packed_refusal(call: AttentionCall) -> str | None:
@@ -113,9 +113,13 @@ def _flash_refusal(call: AttentionCall) -> str | None:
     return None
 
 
+def _padded_refusal(call: AttentionCall) -> str | None:
+    return _NOT_PACKED if call.mask.packing is None else None
+
+
 def _attend_padded(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
     """Every sequence of a packed batch in a row of its own, and back."""
-    assert call.mask.packing is not None, "what is padded already is not padded again"
+    assert call.mask.packing is not None, "only packed batches are padded"
     assert call.bias is None, "a packed batch has no relative positions"
     queries, memory = call.mask.packing
     heads = call.inputs.split()
@@ -124,12 +128,16 @@ def _attend_padded(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
     return queries.packed(choose(ATTENTION, padded).run(padded))
 
 
+def _explicit_refusal(call: AttentionCall) -> str | None:
+    return None if taps_on(call.owner) else "no tap looks at the weights"
+
+
 def _one_query_refusal(call: AttentionCall) -> str | None:
     query = call.inputs.query
     if query.device.type != "cpu":
         return "it is for the CPU"
     if torch.is_grad_enabled():
-        return "gradients are recorded"
+        return _RECORDED
     if query.size(-2) != 1:
         return "there is more than one query"
     if call.bias is not None or call.mask.causal or call.mask.visible is not None:
@@ -138,51 +146,34 @@ def _one_query_refusal(call: AttentionCall) -> str | None:
 
 
 ATTENTION = (
-    Kernel("packed", "Triton, short sequences without padding", _packed_refusal, attend_packed),
-    Kernel("flash", "torch's FlashAttention on packed sequences", _flash_refusal, attend_flash),
-    Kernel(
-        "padded",
-        "packed sequences as padded rows",
-        lambda call: _NOT_PACKED if call.mask.packing is None else None,
-        _attend_padded,
-        for_speed=False,
-    ),
-    Kernel(
-        "explicit",
-        "weights that exist, for taps",
-        lambda call: None if taps_on(call.owner) else "no tap looks at the weights",
-        attend_explicitly,
-        for_speed=False,
-    ),
-    Kernel(
-        "one query", "element by element, for a search step on a CPU", _one_query_refusal, attend_one_query
-    ),
-    Kernel("torch", "scaled_dot_product_attention", _takes_everything, attend_fused),
+    Kernel("packed", _packed_refusal, attend_packed),
+    Kernel("flash", _flash_refusal, attend_flash),
+    Kernel("padded", _padded_refusal, _attend_padded, for_speed=False),
+    Kernel("explicit", _explicit_refusal, attend_explicitly, for_speed=False),
+    Kernel("one query", _one_query_refusal, attend_one_query),
+    Kernel("torch", _takes_everything, attend_fused),
 )
 
 
-# Linear layers
+# Linear layers: input, weight, bias and the module of the weight -> output
+
+_Owner: TypeAlias = "Multiplies | None"
 
 
-def _int8_refusal(
-    x: Float[Tensor, "*B D"],
-    weight: Float[Tensor, "V D"],  # noqa: ARG001
-    bias: Float[Tensor, "V"] | None,  # noqa: ARG001
-    owner: "Multiplies | None",
-) -> str | None:
+def _int8_refusal(x: Tensor, _weight: Tensor, _bias: Tensor | None, owner: _Owner) -> str | None:
     if owner is None or not owner.is_quantized:
         return "the model is not quantized (--precision int8)"
     if torch.is_grad_enabled():
-        return "gradients are recorded"
+        return _RECORDED
     return None if x.device.type == "cpu" and x.dtype == torch.float32 else "it is for float32 on a CPU"
 
 
-def _run_int8(x: Tensor, weight: Tensor, bias: Tensor | None, owner: "Multiplies | None") -> Tensor:  # noqa: ARG001
+def _run_int8(x: Tensor, _weight: Tensor, bias: Tensor | None, owner: _Owner) -> Tensor:
     assert owner is not None, "only modules are quantized"
     return owner.int8_weight()(x, bias)
 
 
-def half_refusal(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> str | None:
+def half_refusal(x: Tensor, weight: Tensor, _bias: Tensor | None = None, _owner: _Owner = None) -> str | None:
     """For half-precision inputs and float32 weights, under autocast. cuDNN's recurrent layers give float16
     whatever autocast says; such inputs are left to autocast."""
     if reason := triton_refusal(x):
@@ -197,36 +188,36 @@ def half_refusal(x: Float[Tensor, "*B D"], weight: Float[Tensor, "V D"]) -> str 
     return None
 
 
-def _run_half(x: Tensor, weight: Tensor, bias: Tensor | None, owner: "Multiplies | None") -> Tensor:  # noqa: ARG001
+def _run_half(x: Tensor, weight: Tensor, bias: Tensor | None, _owner: _Owner) -> Tensor:
     from dragoman.kernels.half_linear import half_linear
 
     return half_linear(x, weight, bias)
 
 
+def _onednn_refusal(x: Tensor, weight: Tensor, _bias: Tensor | None, _owner: _Owner) -> str | None:
+    return onednn.parameter_refusal(x, weight)
+
+
+def _run_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, _owner: _Owner) -> Tensor:
+    return onednn.product(x, onednn.kept_layout(weight), bias)
+
+
+def _run_linear(x: Tensor, weight: Tensor, bias: Tensor | None, _owner: _Owner) -> Tensor:
+    return F.linear(x, weight, bias)
+
+
 LINEAR = (
-    Kernel("int8", "oneDNN, whole numbers", _int8_refusal, _run_int8),
-    Kernel(
-        "half",
-        "Triton, half precision with float32 weights",
-        lambda x, weight, bias, owner: half_refusal(x, weight),  # noqa: ARG005
-        _run_half,
-    ),
-    Kernel(
-        "onednn",
-        "oneDNN, few rows with a rearranged weight",
-        lambda x, weight, bias, owner: onednn.parameter_refusal(x, weight),  # noqa: ARG005
-        lambda x, weight, bias, owner: onednn.product(x, onednn.kept_layout(weight), bias),  # noqa: ARG005
-    ),
-    Kernel(
-        "torch",
-        "F.linear",
-        _takes_everything,
-        lambda x, weight, bias, owner: F.linear(x, weight, bias),  # noqa: ARG005
-    ),
+    Kernel("int8", _int8_refusal, _run_int8),
+    Kernel("half", half_refusal, _run_half),
+    Kernel("onednn", _onednn_refusal, _run_onednn),
+    Kernel("torch", _takes_everything, _run_linear),
 )
 
 
-def _fused_feedforward_refusal(network: "FeedForward", x: Float[Tensor, "*B D"]) -> str | None:
+# Feed-forward networks: module and input -> output
+
+
+def _feedforward_refusal(network: "FeedForward", x: Tensor) -> str | None:
     if reason := triton_refusal(x):
         return reason
     if network.fusable is None:
@@ -236,7 +227,7 @@ def _fused_feedforward_refusal(network: "FeedForward", x: Float[Tensor, "*B D"])
     return "it has dropout inside" if network.dropout and network.training else None
 
 
-def _run_fused_feedforward(network: "FeedForward", x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+def _run_feedforward(network: "FeedForward", x: Tensor) -> Tensor:
     from dragoman.kernels.half_linear import half_feedforward
 
     widen, narrow = network.widen, network.narrow
@@ -244,21 +235,20 @@ def _run_fused_feedforward(network: "FeedForward", x: Float[Tensor, "*B D"]) -> 
     return half_feedforward(x, widen.weight, widen.bias, narrow.weight, narrow.bias, network.fusable)
 
 
+def _run_two_layers(network: "FeedForward", x: Tensor) -> Tensor:
+    return network.two_layers(x)
+
+
 FEEDFORWARD = (
-    Kernel(
-        "half",
-        "Triton, both layers in half precision",
-        _fused_feedforward_refusal,
-        _run_fused_feedforward,
-    ),
-    Kernel("torch", "two linear layers", _takes_everything, lambda network, x: network.two_layers(x)),
+    Kernel("half", _feedforward_refusal, _run_feedforward),
+    Kernel("torch", _takes_everything, _run_two_layers),
 )
 
 
-# Norms
+# Norms: residual, output of the sublayer, norm and dropout rate -> output
 
 
-def _norm_refusal(x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module) -> str | None:
+def _norm_refusal(x: Tensor, sublayer: Tensor, norm: nn.Module) -> str | None:
     if reason := triton_refusal(x, sublayer):
         return reason
     if not isinstance(norm, nn.LayerNorm):
@@ -270,9 +260,7 @@ def _norm_refusal(x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], nor
     return triton_refusal(norm.weight)
 
 
-def _post_norm_refusal(
-    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
-) -> str | None:
+def _post_norm_refusal(x: Tensor, sublayer: Tensor, norm: nn.Module, rate: float) -> str | None:
     if reason := _norm_refusal(x, sublayer, norm):
         return reason
     if rate and not torch.is_grad_enabled():
@@ -280,59 +268,26 @@ def _post_norm_refusal(
     return None if x.dtype == sublayer.dtype else "residual and sublayer have different types"
 
 
-def _run_post_norm(
-    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
-) -> Float[Tensor, "*B D"]:
+def _run_post_norm(x: Tensor, sublayer: Tensor, norm: nn.Module, rate: float) -> Tensor:
+    from dragoman.kernels.fused_norm import add_norm, drop_add_norm
+
     assert isinstance(norm, nn.LayerNorm), "refused otherwise"
     if torch.is_grad_enabled():
-        from dragoman.kernels.drop_add_norm import drop_add_norm
-
         return drop_add_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
-    from dragoman.kernels.add_norm import add_norm
-
     return add_norm(x, sublayer, norm.weight, norm.bias, norm.eps)
 
 
+def _run_norm(x: Tensor, sublayer: Tensor, norm: nn.Module, rate: float) -> Tensor:
+    return norm(x + F.dropout(sublayer, rate))
+
+
 POST_NORM = (
-    Kernel("fused", "Triton, sum and LayerNorm in one pass", _post_norm_refusal, _run_post_norm),
-    Kernel(
-        "torch",
-        "sum, then norm",
-        _takes_everything,
-        lambda x, sublayer, norm, rate: norm(x + F.dropout(sublayer, rate)),
-    ),
+    Kernel("fused", _post_norm_refusal, _run_post_norm),
+    Kernel("torch", _takes_everything, _run_norm),
 )
-"""LayerNorm(x + dropout(sublayer))."""
 
 
-def pre_norm_refusal(x: Float[Tensor, "*B D"], norm: nn.Module) -> str | None:
-    """A stack of pre-norm layers can add a sublayer and apply the norm of the next sublayer in one pass."""
+def pre_norm_refusal(x: Tensor, norm: nn.Module) -> str | None:
+    """Pre-norm stacks on a GPU add a sublayer and apply the norm of the next one in one pass; elsewhere each
+    layer applies its own norms."""
     return _norm_refusal(x, x, norm) if torch.is_grad_enabled() else "it is for training"
-
-
-def _run_pre_norm(
-    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
-) -> tuple[Float[Tensor, "*B D"], Float[Tensor, "*B D"]]:
-    from dragoman.kernels.drop_add_norm import drop_add_then_norm
-
-    assert isinstance(norm, nn.LayerNorm), "refused otherwise"
-    return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, rate)
-
-
-def _add_then_norm(
-    x: Float[Tensor, "*B D"], sublayer: Float[Tensor, "*B D"], norm: nn.Module, rate: float
-) -> tuple[Float[Tensor, "*B D"], Float[Tensor, "*B D"]]:
-    total = x + F.dropout(sublayer, rate)
-    return total, norm(total)
-
-
-PRE_NORM = (
-    Kernel(
-        "fused",
-        "Triton, sum and the next LayerNorm in one pass",
-        lambda x, sublayer, norm, rate: pre_norm_refusal(x, norm),  # noqa: ARG005
-        _run_pre_norm,
-    ),
-    Kernel("torch", "sum, then norm", _takes_everything, _add_then_norm),
-)
-"""x + dropout(sublayer), and the next norm of it."""

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.kernels import usable
-from dragoman.nn.kernel_choice import POST_NORM, PRE_NORM, choose, pre_norm_refusal
+from dragoman.nn.kernel_choice import POST_NORM, choose, pre_norm_refusal
 from dragoman.shapes import Float, Tensor
 
 NormPlace = Literal["post", "pre"]
@@ -73,6 +73,8 @@ class Residual(nn.Module):
     def after_and_norm(
         self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"], norm: nn.Module
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-        """`after` of a pre-norm sublayer, and `norm`, that of the next sublayer, of it."""
-        call = (x, sublayer, norm, self.rate)
-        return choose(PRE_NORM, *call).run(*call)
+        """`after` and the norm of the next sublayer in one pass, where `fuses_next_norm`."""
+        from dragoman.kernels.fused_norm import drop_add_then_norm
+
+        assert isinstance(norm, nn.LayerNorm), "all norms of a model are of one kind"
+        return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, self.rate)

@@ -112,8 +112,8 @@ class Pool:
         self._go_on(going, *(x.gather(1, places) for x in (parents, token, own)))
 
     def _step_by_kernels(self, logits: Float[Tensor, "N V"]) -> None:
-        from dragoman.kernels.beam_step import decide
-        from dragoman.kernels.best_pieces import best_pieces as best_by_kernel
+        from dragoman.kernels.beam_search import best_pieces as best_by_kernel
+        from dragoman.kernels.beam_search import decide
 
         control = (self.vocab.pad_id, self.vocab.bos_id, self.vocab.eos_id)
         beams = self.config.beam

@@ -1,9 +1,9 @@
-"""LayerNorm(x + dropout(y)) and its gradient, one pass each; the dropout mask is not stored.
+"""LayerNorm of a residual sum in one pass: without gradients (`add_norm`), or with dropout and gradients.
 
     post-norm    LayerNorm(x + dropout(y))                input of the next sublayer, and the residual
     pre-norm     x + dropout(y), and LayerNorm of it      the residual, and input of the next sublayer
 
-The mask is a hash of the index and two seeds; the backward pass computes it again.
+The dropout mask is a hash of the index and two seeds. It is not stored; the backward pass computes it again.
 """
 
 from typing import Any
@@ -45,24 +45,9 @@ def _joined(x, y, places, inside, seeds, threshold, scale):
 
 @triton.jit(do_not_specialize=["rows", "threshold"])
 def _forward(
-    out,
-    total,
-    means,
-    spreads,
-    x,
-    y,
-    weight,
-    bias,
-    seeds,
-    rows,
-    threshold,
-    scale,
-    eps,
-    dim: tl.constexpr,
-    pad: tl.constexpr,
-    tile: tl.constexpr,
-    keeps: tl.constexpr,
-):
+    out, total, means, spreads, x, y, weight, bias, seeds, rows, threshold, scale, eps, dim: tl.constexpr,
+    pad: tl.constexpr, tile: tl.constexpr, keeps: tl.constexpr,
+):  # fmt: skip
     row, dims = tl.program_id(0) * tile + tl.arange(0, tile), tl.arange(0, pad)
     inside = (row < rows)[:, None] & (dims < dim)[None, :]
     places = row[:, None] * dim + dims[None, :]
@@ -84,28 +69,10 @@ def _forward(
 
 @triton.jit(do_not_specialize=["rows", "turns", "threshold"])
 def _backward(
-    grad_x,
-    grad_y,
-    grad_weight,
-    grad_bias,
-    grad,
-    grad_total,
-    means,
-    spreads,
-    x,
-    y,
-    weight,
-    seeds,
-    rows,
-    turns,
-    threshold,
-    scale,
-    dim: tl.constexpr,
-    pad: tl.constexpr,
-    tile: tl.constexpr,
-    keeps: tl.constexpr,
-    carries: tl.constexpr,
-):
+    grad_x, grad_y, grad_weight, grad_bias, grad, grad_total, means, spreads, x, y, weight, seeds, rows,
+    turns, threshold, scale, dim: tl.constexpr, pad: tl.constexpr, tile: tl.constexpr,
+    keeps: tl.constexpr, carries: tl.constexpr,
+):  # fmt: skip
     """A program takes `turns` tiles and sums the gradients of weight and bias. With `keeps`, x is the sum x +
     dropout(y). With `carries`, that sum has a gradient of its own."""
     dims = tl.arange(0, pad)
@@ -166,24 +133,9 @@ class _DropAddNorm(torch.autograd.Function):
         ctx.dropped = round(rate * (1 << 24)), 1 / (1 - rate)
         ctx.keeps, ctx.y_type = keeps, y.dtype
         _forward[(triton.cdiv(rows, tile),)](
-            out,
-            total,
-            means,
-            spreads,
-            x,
-            y,
-            weight,
-            bias,
-            seeds,
-            rows,
-            *ctx.dropped,
-            eps,
-            dim=dim,
-            pad=pad,
-            tile=tile,
-            keeps=keeps,
-            num_warps=_WARPS,
-        )
+            out, total, means, spreads, x, y, weight, bias, seeds, rows, *ctx.dropped, eps, dim=dim,
+            pad=pad, tile=tile, keeps=keeps, num_warps=_WARPS,
+        )  # fmt: skip
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(
             total if keeps else x, total if keeps else y, weight, bias, means, spreads, seeds
@@ -207,28 +159,10 @@ class _DropAddNorm(torch.autograd.Function):
         grad_x, grad_y = torch.empty_like(x), torch.empty_like(y, dtype=ctx.y_type)
         parts = torch.empty(2, programs, dim, dtype=torch.float32, device=x.device)
         _backward[(programs,)](
-            grad_x,
-            grad_y,
-            parts[0],
-            parts[1],
-            grad,
-            grad if carried is None else carried,
-            means,
-            spreads,
-            x,
-            y,
-            weight,
-            seeds,
-            rows,
-            turns,
-            *ctx.dropped,
-            dim=dim,
-            pad=pad,
-            tile=tile,
-            keeps=ctx.keeps,
-            carries=carried is not None,
-            num_warps=_WARPS_BACK,
-        )
+            grad_x, grad_y, parts[0], parts[1], grad, grad if carried is None else carried, means,
+            spreads, x, y, weight, seeds, rows, turns, *ctx.dropped, dim=dim, pad=pad, tile=tile,
+            keeps=ctx.keeps, carries=carried is not None, num_warps=_WARPS_BACK,
+        )  # fmt: skip
         grad_weight, grad_bias = add_parts(parts)
         return grad_x, grad_y, grad_weight.to(weight.dtype), grad_bias.to(bias.dtype), None, None, None, None
 
@@ -265,3 +199,33 @@ def _drawn_seeds(x: Tensor, rate: float) -> Tensor:
     every replay."""
     seeds = torch.empty(2, dtype=torch.int32, device=x.device)
     return seeds.random_(0, (1 << 31) - 1) if rate else seeds.zero_()
+
+
+@triton.jit
+def _add_norm(out, x, y, weight, bias, eps, dim: tl.constexpr, pad: tl.constexpr):
+    row, dims = tl.program_id(0), tl.arange(0, pad)
+    inside = dims < dim
+    joined = tl.load(x + row * dim + dims, mask=inside, other=0.0).to(tl.float32)
+    joined += tl.load(y + row * dim + dims, mask=inside, other=0.0).to(tl.float32)
+    mean = tl.sum(joined, axis=0) / dim
+    centred = tl.where(inside, joined - mean, 0.0)
+    spread = tl.rsqrt(tl.sum(centred * centred, axis=0) / dim + eps)
+    gain = tl.load(weight + dims, mask=inside, other=0.0).to(tl.float32)
+    shift = tl.load(bias + dims, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * dim + dims, (centred * spread * gain + shift).to(out.dtype.element_ty), mask=inside)
+
+
+def add_norm(
+    x: Float[Tensor, "*B D"],
+    y: Float[Tensor, "*B D"],
+    weight: Float[Tensor, "D"],
+    bias: Float[Tensor, "D"],
+    eps: float,
+) -> Float[Tensor, "*B D"]:
+    x, y = x.contiguous(), y.contiguous()
+    out, dim = torch.empty_like(x), x.size(-1)
+    _add_norm[(x.numel() // dim,)](
+        out, x, y, weight, bias, eps, dim=dim, pad=triton.next_power_of_2(dim), num_warps=4 if dim > 512
+        else 1,
+    )  # fmt: skip
+    return out

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dragoman.nn.convolution import ConvolutionBlock
+from dragoman.models.convs2s import ConvolutionBlock
 from dragoman.nn.init import normal_linear
 from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.state import InputWindow

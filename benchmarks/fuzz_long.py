@@ -78,7 +78,7 @@ async def at_once(port: int, sent: Sent, chance: random.Random) -> list[int]:
 async def in_pieces(port: int, sent: Sent, chance: random.Random) -> list[int]:
     """With pauses; one in five stops in the middle and waits for what happens."""
     wire, pieces = sent.wire, []
-    end = chance.randrange(len(wire)) if chance.random() < 0.2 else len(wire)
+    end = chance.randrange(1, len(wire)) if chance.random() < 0.2 else len(wire)
     at = 0
     while at < end:
         size = chance.choice((1, 1, 7, 100, 1000, 20_000)) if len(pieces) < 60 else end

@@ -89,7 +89,11 @@ def corpus(
     clean = CleanConfig(max_length, max_ratio, not keep_duplicates, drop_copies)
     languages = languages_of(sources[0]) or ("src", "tgt")
 
+    shown = 0
+
     def show_line(origin: str, pair: Pair) -> None:
+        nonlocal shown
+        shown += 1
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))
 
     with _progress() as progress:
@@ -105,6 +109,9 @@ def corpus(
             progress=progress,
         )
     if lines:
+        typer.echo(
+            f"{shown:,} pairs" if shown else f"there is no pair with the fault {lines.value}", err=True
+        )
         return
     if json:
         typer.echo(_as_json(report))

@@ -109,9 +109,8 @@ def corpus(
             progress=progress,
         )
     if lines:
-        typer.echo(
-            f"{shown:,} pairs" if shown else f"there is no pair with the fault {lines.value}", err=True
-        )
+        found = f"{shown:,} pair{'s' * (shown != 1)}" if shown else "no pair"
+        typer.echo(f"{found} with the fault {lines.value}", err=True)
         return
     if json:
         typer.echo(_as_json(report))

@@ -87,6 +87,13 @@ def test_gaps_are_explained(runs: Path, tmp_path: Path, name: str) -> None:
     assert " ← " in result.stdout and out.stat().st_size > 0
 
 
+def test_a_layer_and_a_head_of_a_language_model(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "one.svg"
+    result = command("explain", runs / "gpt", TEXT, "--layer", 1, "--head", 2, "-o", out)
+    assert result.exit_code == 0, result.exception
+    assert "layer 1, head 2" in out.read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", ["bert", "elmo", "t5", "bart"])
 def test_gaps_are_filled(runs: Path, name: str) -> None:
     result = command("fill", runs / name, "the <mask> cat and [MASK].", "--n-best", 3)

@@ -36,7 +36,7 @@ def run() -> Callable[..., str]:
         result = CliRunner().invoke(app, list(arguments))
         if result.exception is not None:
             raise result.exception
-        return result.output
+        return result.stdout
 
     return invoke
 

@@ -91,7 +91,11 @@ def corpus(
     clean = CleanConfig(max_length, max_ratio, not keep_duplicates, drop_copies)
     languages = languages_of(sources[0]) or ("src", "tgt")
 
+    shown = 0
+
     def show_line(origin: str, pair: Pair) -> None:
+        nonlocal shown
+        shown += 1
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))
 
     profiler = Profiler()
@@ -109,6 +113,8 @@ def corpus(
             watch=profiler.add,
         )
     if lines:
+        found = f"{shown:,} pair{'s' * (shown != 1)}" if shown else "no pair"
+        typer.echo(f"{found} with the fault {lines.value}", err=True)
         return
     profile = profiler.profile(report.found["duplicate"])
     if json:

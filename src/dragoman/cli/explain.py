@@ -86,7 +86,8 @@ def explain(
     if opened.config.purpose != "translate" and sentence is not None:
         if target is not None:
             raise UserError("--target: this run does not translate; leave it out")
-        wanted = Wanted(sentence, figure.value, ending, layer, head, words)
+        kind = None if attention is None else attention.value
+        wanted = Wanted(sentence, figure.value, ending, kind, layer, head, words)
         _explain_text(opened, wanted, out, html, checkpoint, device)
         return
     needs_model = figure is not Picture.curves or sentence is not None
@@ -124,7 +125,7 @@ def _explain_text(
 
     if writes(run):
         explained = explained_writing(run, wanted.text, checkpoint, device)
-        explained = explained.looking_at(None, None, wanted.head)
+        explained = explained.looking_at(wanted.kind, wanted.layer, wanted.head)
         _print(explained, alternatives=3 if run.config.purpose == "generate" else 0)
         if html is not None:
             _write(html, explained.page(run.directory.name).encode())

@@ -22,6 +22,8 @@ class Wanted:
     figure: str
     ending: str
     """Of the picture; empty for none."""
+    kind: str | None
+    """Of attention: encoder, decoder or cross."""
     layer: int | None
     head: int | None
     words: bool

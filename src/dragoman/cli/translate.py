@@ -31,53 +31,52 @@ def translate(
     run: RunOrExport,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="Sentences, or a document; none: standard input."),
+        typer.Argument(help="Sentences, or documents; standard input by default."),
     ] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
     output: OutputOrOut = None,
     also: FurtherRuns = None,
-    method: Annotated[str | None, typer.Option(help="beam, exhaustive, sample or mbr.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Search method: beam, exhaustive, sample or mbr.")
+    ] = None,
     beam: Beam = None,
-    n_best: Annotated[int | None, typer.Option(help="Translations a sentence, or samples.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Translations of each sentence.")] = None,
     alpha: Alpha = None,
     prefix: Annotated[
-        str | None, typer.Option(help="What they begin with: a text, or @FILE (one a line).")
+        str | None, typer.Option(help="How the translation begins: text, or @FILE (a line each).")
     ] = None,
     prefix_open: Annotated[
-        bool, typer.Option("--prefix-open", help="The last word of a prefix may go on.")
+        bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
     glossary: Annotated[
         Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
     ] = None,
-    forbid: Annotated[
-        list[str] | None, typer.Option(help="A phrase that may not come, or @FILE; repeatable.")
-    ] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="Phrase to avoid, or @FILE (repeatable).")] = None,
     shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Score only what the source can become: quicker.")
+        bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
     ] = False,
     fields: SearchFields = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
-    record: Annotated[
-        bool, typer.Option("--record", help="With --json: what the beam looked at, and why it left it.")
-    ] = False,
+    record: Annotated[bool, typer.Option("--record", help="With --json: include the search trace.")] = False,
     protect: Annotated[
-        bool, typer.Option(help="URLs, e-mail addresses, placeholders and markup come out as they went in.")
+        bool, typer.Option(help="Keep URLs, e-mail addresses, placeholders and markup.")
     ] = True,
     protect_numbers: Annotated[
-        bool, typer.Option("--protect-numbers", help="And numbers with separators, signs, many digits.")
+        bool,
+        typer.Option("--protect-numbers", help="Keep numbers with separators, signs or many digits too."),
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Print each translation while it is being found.")
+        bool, typer.Option("--stream", help="Print each translation while it is found.")
     ] = False,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Translate sentences, a file of them, standard input, or a whole document."""
+    """Translate sentences, a file with one sentence a line, or whole documents."""
     from dragoman.cli.constraints import Wishes
     from dragoman.cli.documents import translate_files
     from dragoman.cli.file_names import check_input, documents_among

@@ -69,9 +69,10 @@ class Explained:
         """Another attention; None leaves what aligns best. Layers and heads are counted from 1."""
         chosen = self.chosen
         if kind is not None or layer is not None:
-            own = [each for each in self.seen.attentions if each.kind == (kind or "cross")]
+            usual = "cross" if chosen is None or self.seen.of("cross") else chosen.kind
+            own = [each for each in self.seen.attentions if each.kind == (kind or usual)]
             if not own:
-                raise UserError(f"--attention {kind or 'cross'}: this model has none of this kind")
+                raise UserError(f"--attention {kind or usual}: this model has none of this kind")
             if layer is not None and layer > len(own):
                 raise UserError(f"--layer {layer}: there are {len(own)}, numbered from 1")
             chosen = own[(layer or len(own)) - 1]

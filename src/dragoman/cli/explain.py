@@ -66,6 +66,7 @@ def explain(
     """Show what a model looked at: scores and links as text, a picture, or a page to look into."""
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.searching import with_changes
+    from dragoman.decode.search.config import BeamSearch
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
     from dragoman.runs.directory import Run
 
@@ -76,7 +77,8 @@ def explain(
     if translator is not None and sentence is not None:
         numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
         # What cannot be recorded is explained all the same, without its tree.
-        recorded = {"record": translator.search.groups == 1, "shortlist": False}
+        groups = translator.search.converted(BeamSearch, n_best=1).groups
+        recorded = {"record": groups == 1, "shortlist": False}
         search = with_changes(translator.search, "beam", [], **numbers, **recorded)
         explained = explain_sentence(translator, sentence, target, search)
         explained = explained.looking_at(None if attention is None else attention.value, layer, head)

@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, TextBatch, by_length
+from dragoman.data.batch import PairBatch, TextBatch
+from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Examples, Learning, Validator
@@ -217,7 +218,7 @@ class DecoderValidator(SequenceValidator):
     def _translate(self, model: EncoderDecoder) -> list[str]:
         prepared = self.prepared
         # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
-        search = SearchConfig(beam=self.config.validate_beam, loop_guard=False)
+        search = BeamSearch(beam=self.config.validate_beam, loop_guard=False)
         translator = Translator(model, prepared.src_tokenizer, prepared.tgt_tokenizer, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         return translator.translate(self.sources, batch_tokens=batch_tokens)

@@ -119,9 +119,7 @@ class Explained:
 
     def page(self, name: str) -> str:
         """One file of HTML."""
-        kind = (
-            "given translation" if not self.found else f"beam {self.search.beam}, alpha {self.search.alpha:g}"
-        )
+        kind = "given translation" if not self.found else self.search.summary
         about = f"{name}: {kind}, log p {self.seen.log_prob:.3f}, {len(self.seen.tgt_ids)} pieces with </s>"
         vectors = vectors_of(self.translator.model, *self.pair, self.translator.device)
         return make_page(

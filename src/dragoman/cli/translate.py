@@ -203,7 +203,7 @@ def _write_hypotheses(
     json_lines: bool,
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
-    from dragoman.cli.hypotheses import as_json, with_alignment
+    from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
 
@@ -217,13 +217,23 @@ def _write_hypotheses(
                 if json_lines:
                     write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
                 elif search.n_best == 1:
-                    write(with_alignment(hypotheses[0]))
+                    write(_with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
+                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
         _warn_of_unproven(unproven, number, search)
+
+
+def _with_alignment(hypothesis: Any) -> str:
+    """The text as one line, and its alignment where it has one."""
+    text = one_line(hypothesis.text)
+    if hypothesis.alignment is None:
+        return text
+    from dragoman.data.alignment.links import pharaoh
+
+    return f"{text}\t{pharaoh(hypothesis.alignment)}"
 
 
 def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from common import SMOOTHING, interleave, median, stepper
-from dragoman.data.batch import PairBatch
-from dragoman.decode.search.config import SearchConfig
+from dragoman.data.batch import PairBatch, unpadded
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search
 from dragoman.learning.cross_entropy import CrossEntropy
@@ -59,14 +60,19 @@ def ours(kind: str, config: object, vocab: Vocab) -> Contender:
     count = getattr(model, "count", None)
     objective = CrossEntropy(SMOOTHING)
     settings = {
-        beam: SearchConfig(beam=beam, max_ratio=0, max_extra=FORCED + 1, min_length=FORCED) for beam in BEAMS
+        beam: BeamSearch(beam=beam, max_ratio=0, max_extra=FORCED + 1, min_length=FORCED, loop_guard=False)
+        for beam in BEAMS
     }
     return Contender(
         model,
         stepper(model, lambda batch: objective(model, batch).total)
         if count is None
         else lambda batch: count([batch]),
-        lambda batch, beam: search(Scorer([model]), batch.src_ids, batch.src_mask, settings[beam]),
+        lambda batch, beam: search(
+            Scorer([model]),
+            [Job(tuple(source)) for source in unpadded(batch.src_ids, batch.src_mask)],
+            settings[beam],
+        ),
     )
 
 

@@ -16,11 +16,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from common import interleave, median, write_table
+from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search, set_up
+from dragoman.decode.search.search import search
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import transformer_base
@@ -29,7 +30,7 @@ from peers import published_like
 
 VOCAB, LENGTH, BEAMS = 32_000, 28, 4
 HALF = torch.bfloat16
-SETTINGS = SearchConfig(beam=BEAMS, max_ratio=0, max_extra=LENGTH, min_length=LENGTH - 1, loop_guard=False)
+SETTINGS = BeamSearch(beam=BEAMS, max_ratio=0, max_extra=LENGTH, min_length=LENGTH - 1, loop_guard=False)
 HEADER = ["sentences at once", "HF generate", "ours, unrecorded", "ours", "ours / HF"]
 HEADER += ["ms a step", "roofline", "of the roofline"]
 
@@ -92,6 +93,7 @@ class Contenders:
     def batch(self, sentences: int) -> None:
         self.ids = torch.randint(3, VOCAB, (sentences, LENGTH), device="cuda")
         self.mask = torch.ones_like(self.ids, dtype=torch.bool)
+        self.jobs = [Job(tuple(source)) for source in self.ids.tolist()]
 
     def hugging_face(self) -> None:
         found = self.marian.generate(
@@ -105,15 +107,14 @@ class Contenders:
         assert found.size(1) == LENGTH + 1
 
     def ours(self) -> list[list[Ended]]:
-        found = search(self.scorer, self.ids, self.mask, SETTINGS)
+        found = search(self.scorer, self.jobs, SETTINGS)
         assert all(len(best.tokens) == LENGTH for best, *_ in found)
         return found
 
     def unrecorded(self) -> list[list[Ended]]:
         with torch.inference_mode():
-            limits, rules, _ = set_up(self.scorer, self.mask, SETTINGS)
-            state = self.scorer.start(self.ids, self.mask)
-            return Beam(self.scorer, state, self.mask, limits, rules, SETTINGS).run()
+            batch = SearchBatch.of(self.jobs, SETTINGS, self.scorer.vocab, self.scorer.device)
+            return Beam(self.scorer, batch, SETTINGS).run()
 
 
 def measure(contenders: Contenders, roofline: Roofline, batch: int, rounds: int) -> list[str]:

@@ -61,7 +61,7 @@ class Ours:
     def __init__(self, model: Model, shortlist: bool = False, precision: str = "float32") -> None:
         loaded, self.listed = model.loaded if precision == "float32" else model.small, shortlist
         self.translator = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer)
-        self.translator.shortlist = model.run.shortlist
+        self.translator.scorer.shortlist = model.run.shortlist
 
     def __call__(self, texts: list[str], beam: int) -> list[str]:
         return self.translator.translate(texts, search=replace(settings(beam), shortlist=self.listed))

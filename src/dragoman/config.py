@@ -9,7 +9,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,6 +79,10 @@ def from_dict(cls: type[T], data: object, where: str = "") -> T:
     label = where or cls.__name__
     if not isinstance(data, Mapping):
         raise UserError(f"{label}: expected a mapping of fields, found {shown(data)}")
+    variant = getattr(cls, "variant", None)  # a union: the data say which of its classes they are of
+    if variant is not None:
+        with naming(where):
+            cls, data = typing.cast(tuple[type[T], Mapping[str, Any]], variant(data))
     known = typing.get_type_hints(cls)
     fields = _known_fields(cls, data, where)
     values = {key: _convert(known[key], value, _dotted(where, key)) for key, value in data.items()}
@@ -86,10 +90,17 @@ def from_dict(cls: type[T], data: object, where: str = "") -> T:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
             raise UserError(f"{_dotted(where, name)}: this field is required")
-    try:
+    with naming(where):
         return cls(**values)
+
+
+@contextlib.contextmanager
+def naming(where: str) -> Iterator[None]:
+    """An error inside the block is about a field of `where`."""
+    try:
+        yield
     except UserError as error:
-        raise UserError(f"{_dotted(where, str(error))}") from None
+        raise UserError(_dotted(where, str(error))) from None
 
 
 def check_given(cls: type, data: Mapping[Any, Any], where: str = "") -> None:

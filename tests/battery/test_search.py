@@ -6,7 +6,7 @@ import torch
 from battery.models import CASES, make, random_batch
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
+from searching import search
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -3,7 +3,8 @@ import random
 import numpy as np
 import torch
 
-from dragoman.data.batch import by_length, collate, pad_sources
+from dragoman.data.batch import collate, pad_sources
+from dragoman.data.by_length import by_length
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 

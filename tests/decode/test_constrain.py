@@ -14,11 +14,11 @@ from dragoman.decode.rules.forbid import NoRepeatedNgram
 from dragoman.decode.rules.rules import RepetitionPenalty, Rules
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.text.automaton import automaton
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase
+from searching import search
 
 SEVERAL = torch.randint(3, 12, (5, 4), generator=torch.Generator().manual_seed(0))
 MASK = torch.ones(5, 4, dtype=torch.bool)

@@ -9,15 +9,15 @@ import torch
 from dragoman.data.batch import pad_sources
 from dragoman.decode.gpu.continuous import Continuous, Rooms, Shape, shape_for
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search, set_up
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.slots import TransformerSlots, fits
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.tap import open_tap
+from searching import batch_of, jobs_of, search
 
 SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 24}
 SEARCHES = {
@@ -53,9 +53,7 @@ def random_sources(size: int, seed: int, count: int = 9) -> tuple[torch.Tensor, 
 
 def in_places(model: EncoderDecoder, config: SearchConfig, shape: Shape, ids, mask) -> list[list[Ended]]:
     with torch.inference_mode():
-        limits, _, _ = set_up(Scorer([model]), mask, config)
-        shortest = torch.tensor([config.shortest(length) for length in mask.sum(dim=1).tolist()])
-        return Continuous(model, config, shape).run(ids, mask, limits, torch.minimum(shortest, limits - 1))
+        return Continuous(model, config, shape).run(batch_of(model, jobs_of(ids, mask), config))
 
 
 def assert_same(ours: list[list[Ended]], expected: list[list[Ended]]) -> None:
@@ -129,7 +127,6 @@ def test_a_search_that_looks_at_words_or_attention_is_not_taken() -> None:
         SearchConfig(beam=4, coverage=0.2),
         SearchConfig(beam=4, groups=2),
         SearchConfig(beam=4, record=True),
-        SearchConfig(method="exhaustive"),
     ):
         assert not rooms.take([model], other)
     with open_tap(lambda *_: None):
@@ -150,17 +147,17 @@ def test_other_models_do_not_fit() -> None:
 def test_rooms_are_kept_by_weights_search_and_shape() -> None:
     model, (ids, mask) = random_model(11, 1), random_sources(11, 1)
     rooms, config = Rooms(), SearchConfig(beam=2)
-    limits, _, _ = set_up(Scorer([model]), mask, config)
+    batch = batch_of(model, jobs_of(ids, mask), config)
     with torch.inference_mode():
-        first = rooms.search(model, ids, mask, limits, config)
-        assert_same(rooms.search(model, ids, mask, limits, config), first)
+        first = rooms.search(model, batch, config)
+        assert_same(rooms.search(model, batch, config), first)
         assert len(rooms.kept) == 1
         for parameter in model.parameters():  # moved, as a swap of weights does
             parameter.data = parameter.data.clone()
-        rooms.search(model, ids, mask, limits, config)
+        rooms.search(model, batch, config)
         assert len(rooms.kept) == 2
         for beam in range(3, 9):
-            rooms.search(model, ids, mask, limits, SearchConfig(beam=beam))
+            rooms.search(model, batch, SearchConfig(beam=beam))
     assert len(rooms.kept) == 4
     assert_same(first, search(Scorer([model]), ids, mask, config))
 

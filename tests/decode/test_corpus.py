@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_what_was_begun_otherwise_is_refused(translator: Translator, tmp_path: P
     with pytest.raises(Killed):
         translate_corpus(translator, until(4), out, TASK)
     for task, message in (
-        (Task(SearchConfig(beam=3), "text", 50, "<BT> "), r"begun with search\.beam 2, not 3"),
+        (Task(replace(SEARCH, beam=3), "text", 50, "<BT> "), r"begun with search\.beam 2, not 3"),
         (Task(SEARCH, "other", 50, "<BT> "), "begun with text text, not other"),
         (Task(SEARCH, "text", 50), "begun with prefix <BT> , not "),
     ):

@@ -10,13 +10,13 @@ import torch
 
 from battery.models import BY_COUNTING, CASES, random_batch
 from dragoman.config import from_dict
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import ExhaustiveSearch, SearchConfig
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
+from searching import search
 
 PAD, BOS, EOS = 0, 1, 2
 FAMILIES = sorted(set(CASES) - BY_COUNTING)  # a model that has counted nothing knows nothing
@@ -34,8 +34,8 @@ def tiny(seed: int, size: int, dtype: torch.dtype = torch.float64) -> EncoderDec
     return model
 
 
-def exhaustive(**fields: float) -> SearchConfig:
-    return from_dict(SearchConfig, {"method": "exhaustive", "max_ratio": 0.0} | fields)
+def exhaustive(**fields: float) -> ExhaustiveSearch:
+    return from_dict(ExhaustiveSearch, {"max_ratio": 0.0} | fields)
 
 
 def rescored(model: EncoderDecoder, src: torch.Tensor, strings: list[tuple[int, ...]]) -> list[list[float]]:
@@ -89,10 +89,10 @@ def test_exhaustive_is_brute_force_is_a_huge_beam(group: int) -> None:
         assert all(h.exact for h in found)
         assert [h.reason for h in found] == ["length" if len(h.tokens) == limit else "stop" for h in found]
         everything = (size - 2) ** (limit - 1)  # all extensions at any step, ends among them
-        huge = replace(config, method="beam", beam=everything, stop="bound")
+        huge = replace(config.first(), beam=everything, stop="bound")
         same(search(Scorer([model]), src, mask, huge)[0], expected, alpha)
         if seed % 5 == 0:
-            narrow = search(Scorer([model]), src, mask, replace(config, method="beam"))[0]
+            narrow = search(Scorer([model]), src, mask, config.first())[0]
             missed += [h.tokens for h in narrow] != [h.tokens for h in found]
     assert missed  # the narrow beam that it starts from is not the answer
 
@@ -113,7 +113,7 @@ def test_a_spent_budget_is_told_and_nothing_gets_worse() -> None:
         model = tiny(seed, 6)
         src, mask, _ = random_batch(model.vocab, [3], 1, seed)
         config = exhaustive(beam=1, max_extra=6)
-        first = search(Scorer([model]), src, mask, replace(config, method="beam"))[0][0]
+        first = search(Scorer([model]), src, mask, config.first())[0][0]
         assert first.exact is None
         best = search(Scorer([model]), src, mask, config)[0][0]
         assert best.exact is True
@@ -139,7 +139,7 @@ def test_the_budget_is_the_number_of_prefixes(monkeypatch: pytest.MonkeyPatch) -
 
     config = exhaustive(beam=1, max_extra=6)
     monkeypatch.setattr(Scorer, "step", counting)
-    search(Scorer([model]), src, mask, replace(config, method="beam"))
+    search(Scorer([model]), src, mask, config.first())
     of_the_beam = sum(rows)
     rows.clear()
     whole = search(Scorer([model]), src, mask, config)[0][0]
@@ -181,4 +181,4 @@ def test_an_ensemble_is_searched_exactly_too() -> None:
 @pytest.mark.usefixtures("unchecked")
 def test_impossible_settings_are_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(UserError, match=field):
-        replace(exhaustive(), **{field: value})
+        SearchConfig(**{"method": "exhaustive", field: value})

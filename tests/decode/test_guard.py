@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.job import Ended
+from dragoman.decode.search.loops import Repetition, longest_run, loops, tail_run
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
-from dragoman.decode.translator.loops import Run, longest_run, loops, tail_run
-from dragoman.decode.translator.translator import search_guarded
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
+from searching import search, search_guarded
 
 EOS = 2
 
@@ -107,11 +106,11 @@ def test_what_a_loop_is(tokens: list[int], reason: str, source: list[int], expec
 
 
 def test_runs() -> None:
-    assert tail_run([1, 2, 3, 3, 3]) == Run(3, 3)
-    assert tail_run([1, 2, 1, 2, 1]) == Run(2, 5)
-    assert tail_run([1, 2, 3]) == Run()
-    assert tail_run(list(range(9)) * 5) == Run()  # a block of nine is too long
-    assert longest_run([1, 5, 5, 5, 5, 2, 3, 2, 3, 2, 3, 9]) == Run(4, 6)
-    assert longest_run([]) == Run()
-    assert longest_run([7, 1, 2, 1, 2]) == Run(2, 4)  # twice is a run
-    assert longest_run([1, 2, 3, 1, 2]) == Run()  # broken off before the second time is none
+    assert tail_run([1, 2, 3, 3, 3]) == Repetition(3, 3)
+    assert tail_run([1, 2, 1, 2, 1]) == Repetition(2, 5)
+    assert tail_run([1, 2, 3]) == Repetition()
+    assert tail_run(list(range(9)) * 5) == Repetition()  # a block of nine is too long
+    assert longest_run([1, 5, 5, 5, 5, 2, 3, 2, 3, 2, 3, 9]) == Repetition(4, 6)
+    assert longest_run([]) == Repetition()
+    assert longest_run([7, 1, 2, 1, 2]) == Repetition(2, 4)  # twice is a run
+    assert longest_run([1, 2, 3, 1, 2]) == Repetition()  # broken off before the second time is none

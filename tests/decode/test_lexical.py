@@ -9,13 +9,13 @@ import torch
 
 from decode.constrained import EOS, KINDS, LETTERS, some_words, translator, wild
 from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.rules.lexical import Required, pieces_for
+from dragoman.decode.rules.lexical import Required
 from dragoman.decode.search.allocate import _rank_within
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.models.base import EncoderDecoder
 from dragoman.text.word_boundaries import has_phrase, places_of
+from searching import search
 
 SOURCE = torch.tensor([[3, 4, 5, 3]]), torch.ones(1, 4, dtype=torch.bool)
 
@@ -30,7 +30,8 @@ def as_text(tokens: tuple[int, ...]) -> str:
 
 def requiring(*phrases: str) -> Constraints:
     """Each phrase one requirement; `|` separates variants."""
-    return Constraints(required=tuple(tuple(map(letters, phrase.split("|"))) for phrase in phrases))
+    sequences = tuple(tuple(map(letters, phrase.split("|"))) for phrase in phrases)
+    return Constraints(required=sequences, spelling=LETTERS)
 
 
 def all_that_satisfy(
@@ -66,7 +67,7 @@ def test_a_huge_beam_finds_what_brute_force_finds(seed: int, phrases: tuple[str,
     early here, far from the limit."""
     sharing = phrases in SHARING
     model, wanted = wild(6, seed, torch.float64, 3.0 if sharing else 0.0), requiring(*phrases)
-    limit, alpha = max(7, pieces_for(wanted, LETTERS) + 2), 0.0 if sharing else 1.0
+    limit, alpha = max(7, wanted.required_pieces + 2), 0.0 if sharing else 1.0
     config = SearchConfig(beam=800, n_best=3, alpha=alpha, max_ratio=0, max_extra=7, stop="limit")
     found = search(Scorer([model]), *SOURCE, config, [wanted], LETTERS)[0]
     expected = all_that_satisfy(model, limit, phrases, alpha)[: 1 if sharing else 3]
@@ -169,7 +170,7 @@ def test_scores_are_those_of_rescoring() -> None:
 def test_what_is_needed_as_the_phrases_come() -> None:
     """After each text: the least that suffices once one more piece has been written."""
     wanted = requiring("ab b", "b")
-    required = Required(wild(6, 0).vocab, [wanted], LETTERS, torch.tensor([20]))
+    required = Required(wild(6, 0).vocab, [wanted], torch.tensor([20]))
     steps = {"": 5, "a": 4, "ab": 3, "ab ": 2, "ab bb": 6, "aab": 6, "b": 4, "b ": 3}
     for text, need in steps.items():
         prefix = torch.tensor([letters(text)], dtype=torch.long).view(1, -1)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import SampleSearch, SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
@@ -45,7 +45,7 @@ def shortlist(tokenizer: Tokenizer) -> Shortlist:
 @pytest.fixture(scope="module")
 def translator(tokenizer: Tokenizer, shortlist: Shortlist) -> Translator:
     found = Translator(random_model(tokenizer.size, 4), tokenizer, tokenizer)
-    found.shortlist = lambda: shortlist
+    found.scorer.shortlist = lambda: shortlist
     return found
 
 
@@ -98,7 +98,7 @@ def test_greedy_search_by_hand(translator: Translator, shortlist: Shortlist) -> 
 
 @pytest.mark.parametrize(
     "search",
-    [LISTED, replace(LISTED, beam=1, n_best=1), replace(LISTED, method="sample", n_best=3)],
+    [LISTED, replace(LISTED, beam=1, n_best=1), LISTED.converted(SampleSearch, n_best=3)],
     ids=["beam", "greedy", "samples"],
 )
 def test_the_batch_changes_nothing(translator: Translator, search: SearchConfig) -> None:
@@ -113,7 +113,7 @@ def test_the_batch_changes_nothing(translator: Translator, search: SearchConfig)
 @pytest.mark.parametrize("models", [1, 2])
 def test_a_list_of_everything_is_no_list(tokenizer: Tokenizer, models: int) -> None:
     everything = Translator([random_model(tokenizer.size, n) for n in range(models)], tokenizer, tokenizer)
-    everything.shortlist = lambda: Shortlist(tuple(range(tokenizer.size)), {})
+    everything.scorer.shortlist = lambda: Shortlist(tuple(range(tokenizer.size)), {})
     for listed, whole in zip(
         everything.hypotheses(TEXTS, search=LISTED),
         everything.hypotheses(TEXTS, search=replace(LISTED, shortlist=False)),
@@ -155,7 +155,7 @@ def test_what_has_no_shortlist_says_so(tokenizer: Tokenizer) -> None:
         bare.translate(TEXTS, search=LISTED)
     for fields in ({"record": True}, {"method": "exhaustive"}):
         with pytest.raises(UserError, match=r"shortlist: .* the whole vocabulary"):
-            replace(LISTED, n_best=1, **fields)
+            SearchConfig(shortlist=True, **fields)
     assert not LISTED.with_method("exhaustive").shortlist and LISTED.with_method("sample").shortlist
 
 

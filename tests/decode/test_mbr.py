@@ -104,13 +104,15 @@ def test_settings() -> None:
     config = SearchConfig(method="mbr", samples=8, top_p=0.9, n_best=2, utility="bleu")
     drawn = config.for_candidates()
     assert (drawn.method, drawn.n_best, drawn.top_p) == ("sample", 8, 0.9)
-    listed = replace(config, candidates="n_best", samples=32, top_p=1.0, beam=6, groups=3).for_candidates()
+    listed = SearchConfig(method="mbr", candidates="n_best", beam=6, groups=3).for_candidates()
     assert (listed.method, listed.n_best, listed.groups) == ("beam", 6, 3)
     with pytest.raises(UserError, match=r"n_best.*raise samples"):
         replace(config, n_best=9)
-    with pytest.raises(UserError, match=r"samples: 8 has no effect"):
-        replace(config, candidates="n_best", top_p=1.0)
-    with pytest.raises(UserError, match=r"utility: bleu has no effect.*choose mbr"):
+    with pytest.raises(UserError, match=r"n_best.*raise beam"):
+        SearchConfig(method="mbr", candidates="n_best", n_best=6)
+    with pytest.raises(UserError, match=r"samples: the method mbr with candidates n_best has no such field"):
+        SearchConfig(method="mbr", candidates="n_best", samples=8)
+    with pytest.raises(UserError, match=r"utility: the method beam has no such field; it belongs to mbr"):
         SearchConfig(utility="bleu")
 
 
@@ -119,7 +121,7 @@ def test_another_method_forgets_what_is_not_for_it() -> None:
     assert sampled.with_method("beam") == SearchConfig(n_best=5, alpha=0.5)
     assert sampled.with_method("mbr") == SearchConfig(method="mbr", top_p=0.9, n_best=32, alpha=0.5)
     diverse = SearchConfig(beam=4, groups=2, diversity=0.3, coverage=0.1, n_best=4)
-    assert diverse.with_method("sample") == SearchConfig(method="sample", beam=4, n_best=4)
+    assert diverse.with_method("sample") == SearchConfig(method="sample", n_best=4)
     assert diverse.with_method("beam") is diverse
     lists = SearchConfig(method="mbr", candidates="n_best", beam=4, groups=2, diversity=0.3)
     assert lists.with_method("beam") == SearchConfig(beam=4, groups=2, diversity=0.3)

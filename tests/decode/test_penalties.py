@@ -11,14 +11,14 @@ from battery.models import VOCAB, make, random_batch
 from dragoman.data.batch import collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.coverage import covered
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.probe.record import record
+from searching import search
 
 BOS, EOS = 1, 2
 

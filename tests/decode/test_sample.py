@@ -14,8 +14,8 @@ from dragoman.decode.search import sample as sample_module
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.sample import _pick, truncated, uniforms
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
+from searching import search
 
 SAMPLE = SearchConfig(method="sample", max_ratio=1.5, max_extra=5)
 SHAPES = [
@@ -169,15 +169,15 @@ def by_hand(seed: int, ids: list[int], number: int, position: int) -> float:
         ({"top_k": -1}, "top_k"),
         ({"seed": -1}, "seed"),
         ({"seed": 1 << 64}, "seed"),
-        ({"method": "beam", "top_p": 0.9}, "top_p: 0.9 has no effect with a beam"),
-        ({"coverage": 0.2}, "coverage: 0.2 has no effect with this method"),
-        ({"groups": 5}, "groups"),
-        ({"samples": 8}, "samples: 8 has no effect"),
+        ({"method": "beam", "top_p": 0.9}, "top_p: the method beam has no such field; it belongs to sample"),
+        ({"coverage": 0.2}, "coverage: the method sample has no such field; it belongs to beam"),
+        ({"groups": 5}, "groups: the method sample has no such field"),
+        ({"samples": 8}, "samples: the method sample has no such field; it belongs to mbr"),
     ],
 )
 def test_impossible_settings_are_refused_by_name(fields: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        replace(SAMPLE, **fields)
+        SearchConfig(**{"method": "sample"} | fields)
 
 
 def test_more_samples_than_beams_are_fine() -> None:

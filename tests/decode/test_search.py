@@ -10,16 +10,16 @@ import torch
 
 from battery.models import make, random_batch
 from decode.constrained import wild
-from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search import beam as beam_module
 from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.beam import Beam
-from dragoman.decode.search.config import Method, SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import Ended
+from dragoman.decode.search.limits import Method
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
+from searching import batch_of, jobs_of, search
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -126,9 +126,8 @@ def test_beam_one_is_greedy(name: str) -> None:
     src, mask, _ = random_batch(model.vocab, [3, 8, 5, 1] * 8, 1)
     config = SearchConfig(beam=1, max_ratio=1.5, max_extra=5)
     greedy = search(Scorer([model]), src, mask, config)
-    limits, scorer = (mask.sum(1) * 1.5 + 5).long(), Scorer([model])
     with torch.inference_mode():
-        beam = Beam(scorer, scorer.start(src, mask), mask, limits, Rules(model.vocab), config).run()
+        beam = Beam(Scorer([model]), batch_of(model, jobs_of(src, mask), config), config).run()
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
 
 
@@ -196,7 +195,7 @@ def test_lengths_in_proportion_and_absolute(beam: int) -> None:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_where_least_and_greatest_length_contradict_the_greatest_wins(beam: int, method: Method) -> None:
     model, src = wild_model(6, 1), one(3, 6, 1)
-    config = SearchConfig(method, beam, min_length=9, max_length=4)
+    config = SearchConfig(method=method, beam=beam, min_length=9, max_length=4)
     found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0][0]
     assert len(found.tokens) == 4
     assert found.token_scores == pytest.approx(token_log_probs(model, src, found.tokens), abs=1e-5)

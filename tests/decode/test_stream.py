@@ -5,15 +5,15 @@ import torch
 
 from battery.models import CASES, make, random_batch
 from dragoman.decode.search.config import SearchConfig, StopRule
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.decode.translator.stream import stream_tokens
 from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from searching import jobs_of, search
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -23,7 +23,7 @@ def test_tokens_are_those_of_the_search(name: str, beam: int) -> None:
     for seed in range(3):
         src, mask, _ = random_batch(model.vocab, [4 + seed], 1, seed)
         config = SearchConfig(beam=beam, max_ratio=1, max_extra=4)
-        *parts, best = stream_tokens(Scorer([model]), src, mask, config)
+        *parts, best = stream_tokens(Scorer([model]), jobs_of(src, mask)[0], config)
         ((expected,),) = search(Scorer([model]), src, mask, config)
         assert isinstance(best, Ended)
         assert (best.tokens, best.reason) == (expected.tokens, expected.reason)
@@ -39,7 +39,7 @@ def test_stop_rules_and_normalisation_keep_it_final(stop: StopRule, alpha: float
         model = make("lstm-bahdanau", seed=seed)
         src, mask, _ = random_batch(model.vocab, [5], 1, seed)
         config = SearchConfig(beam=3, alpha=alpha, stop=stop, max_ratio=1, max_extra=3)
-        *parts, best = stream_tokens(Scorer([model]), src, mask, config)
+        *parts, best = stream_tokens(Scorer([model]), jobs_of(src, mask)[0], config)
         ((expected,),) = search(Scorer([model]), src, mask, config)
         assert best == expected
         assert tuple(token for part in parts for token in part) == expected.tokens[:-1]
@@ -49,7 +49,7 @@ def test_greedy_gives_every_token_at_once() -> None:
     model = make("transformer")
     src, mask, _ = random_batch(model.vocab, [6], 1)
     config = SearchConfig(beam=1, max_ratio=1, max_extra=4)
-    *parts, best = stream_tokens(Scorer([model]), src, mask, config)
+    *parts, best = stream_tokens(Scorer([model]), jobs_of(src, mask)[0], config)
     assert isinstance(best, Ended)
     assert len(best.tokens) > 3
     assert [len(part) for part in parts] == [1] * (len(best.tokens) - 1)

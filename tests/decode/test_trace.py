@@ -9,11 +9,11 @@ import torch
 
 from battery.models import make, random_batch
 from dragoman.decode.search.config import SearchConfig, StopRule
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
+from searching import search
 
 EOS = 2
 LENGTHS = [4, 1, 6, 2, 3, 5, 2, 7]

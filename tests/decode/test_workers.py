@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from dragoman.decode.translator.workers import share_of, side_by_side, workers_for
+from dragoman.decode.translator.translator import share_of, side_by_side, workers_for
 from dragoman.nn.tap import open_tap
 
 

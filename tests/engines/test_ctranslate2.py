@@ -9,7 +9,7 @@ import torch
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.search.job import Cancelled, Job
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
@@ -71,7 +71,8 @@ def test_sums_behind_the_ranks(fast: FastTranslator, unseen: list[str], alpha: f
     """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""
     sources = fast.src_tokenizer.encode_batch(unseen[:30])
     search = SearchConfig(loop_guard=False, beam=4, n_best=4, alpha=alpha)
-    found = fast.engine.search(sources, search, batch_tokens=512)
+    jobs = [Job((*source, fast.src_tokenizer.eos_id)) for source in sources]
+    found = fast.engine.search(jobs, search, batch_tokens=512)
     pairs = [(src, one.tokens[:-1]) for src, best in zip(sources, found, strict=True) for one in best]
     sums = [sum(scores) for scores in fast.engine.runtime.token_scores(pairs, batch_tokens=512)]
     assert [one.ranked for best in found for one in best] == pytest.approx(sums, abs=1e-4)
@@ -244,15 +245,16 @@ def test_who_leaves_a_greedy_search_is_broken_off(fast: FastTranslator, unseen: 
     texts, search = unseen[:12], SearchConfig(beam=1, min_length=12, loop_guard=False)
     asked = [0] * len(texts)
 
-    def until(number: int, times: int) -> Wanted:
-        def wanted() -> bool:
+    def after(number: int, times: int) -> Cancelled:
+        def cancelled() -> bool:
             asked[number] += 1
-            return asked[number] <= times
+            return asked[number] > times
 
-        return wanted
+        return cancelled
 
     whole = fast.translate(texts, search=search)
-    found = fast.translate(texts, search=search, wanted=[until(n, 4 if n == 5 else 1000) for n in range(12)])
+    cancelled = [after(n, 4 if n == 5 else 1000) for n in range(12)]
+    found = fast.translate(texts, search=search, cancelled=cancelled)
     assert found[5] == "" != whole[5]
     assert found[:5] + found[6:] == whole[:5] + whole[6:]
     assert asked[5] < 8 < 12 < min(asked[:5])
@@ -266,15 +268,15 @@ def test_what_nobody_wants_is_not_begun(
     calls: list[int] = []
     translate = fast.engine.runtime.translate
 
-    def counted(sources: list[list[int]], *rest: object) -> list[object]:
-        calls.append(len(sources))
-        return translate(sources, *rest)  # type: ignore[arg-type]
+    def counted(jobs: list[Job], *rest: object) -> list[object]:
+        calls.append(len(jobs))
+        return translate(jobs, *rest)  # type: ignore[arg-type]
 
     whole = fast.translate(unseen[:3], search=search)
     monkeypatch.setattr(fast.engine.runtime, "translate", counted)
-    wanted = [lambda: True, lambda: False, lambda: True]
-    assert fast.translate(unseen[:3], search=search, wanted=wanted) == [whole[0], "", whole[2]]
+    cancelled = [lambda: False, lambda: True, lambda: False]
+    assert fast.translate(unseen[:3], search=search, cancelled=cancelled) == [whole[0], "", whole[2]]
     assert max(calls) == 2
     calls.clear()
-    found = fast.hypotheses(unseen[:3], search=search, forbidden=["x"], wanted=[lambda: False] * 3)
+    found = fast.hypotheses(unseen[:3], search=search, forbidden=["x"], cancelled=[lambda: True] * 3)
     assert [row[0].text for row in found] == [""] * 3 and not calls

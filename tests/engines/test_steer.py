@@ -33,7 +33,7 @@ def both(make_model: MakeModel, texts: list[str], tmp_path_factory: pytest.TempP
     out = tmp_path_factory.mktemp("steer") / "out"
     export_ctranslate2(loaded, out, search=GREEDY, examples=examples)
     ours = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, GREEDY)
-    ours.aligner.examples = lambda: examples
+    ours.alignment_examples = lambda: examples
     return ours, FastTranslator.open(out)
 
 

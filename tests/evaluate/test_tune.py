@@ -75,6 +75,6 @@ def test_the_choice_is_that_of_brute_force(
 
 def test_other_methods_are_refused(translator: Translator) -> None:
     with pytest.raises(UserError, match=r"search\.method: .* not sample"):
-        tune(translator, TEXTS, REFERENCES, beams=[1], alphas=[1.0], search=SearchConfig("sample"))
+        tune(translator, TEXTS, REFERENCES, beams=[1], alphas=[1.0], search=SearchConfig(method="sample"))
     with pytest.raises(UserError, match="8 translations cannot be held against 1"):
         tune(translator, TEXTS, ["x"], beams=[1], alphas=[1.0])

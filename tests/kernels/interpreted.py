@@ -7,11 +7,12 @@ interpreter is chosen when Triton is imported.
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batch import pad_sources
 from dragoman.decode.gpu.continuous import Continuous, Shape
+from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search, set_up
+from dragoman.decode.search.search import search
 from dragoman.kernels import usable
 from dragoman.kernels.beam_search import best_pieces
 from dragoman.kernels.fused_norm import add_norm
@@ -94,7 +95,7 @@ def check_pieces() -> None:
 
 def check_search() -> None:
     """With all kernels together, the hypotheses of the plain search."""
-    short = {"max_ratio": 1.0, "max_extra": 2}
+    short = {"max_ratio": 1.0, "max_extra": 2, "loop_guard": False}
     searches = (
         (11, SearchConfig(beam=4, n_best=3, **short)),
         (300, SearchConfig(beam=3, n_best=2, alpha=0.0, stop="bound", **short)),
@@ -110,14 +111,12 @@ def check_search() -> None:
         assert usable(model.decoder.embedding.weight), "this would not run the kernels"  # type: ignore[union-attr]
         lengths = (3, 1, 2)
         sources = [torch.randint(3, size, (length,)).tolist() for length in lengths]
-        ids, mask = pad_sources(sources, DEVICE)
-        expected = search(Scorer([model.cpu()]), ids.cpu(), mask.cpu(), config)
+        jobs = [Job((*source, 2)) for source in sources]
+        expected = search(Scorer([model.cpu()]), jobs, config)
         model = model.to(DEVICE)
         with torch.inference_mode():
-            limits, _, _ = set_up(Scorer([model]), mask, config)
-            least = torch.tensor([config.shortest(length + 1) for length in lengths], device=DEVICE)
-            shape = Shape(2, 32, 16)
-            found = Continuous(model, config, shape).run(ids, mask, limits, torch.minimum(least, limits - 1))
+            batch = SearchBatch.of(jobs, config, model.vocab, torch.device(DEVICE))
+            found = Continuous(model, config, Shape(2, 32, 16)).run(batch)
         for best, others in zip(found, expected, strict=True):
             assert [one.tokens for one in best] == [one.tokens for one in others]
             for one, other in zip(best, others, strict=True):

@@ -8,10 +8,10 @@ import torch
 from dragoman.data.batch import collate, pad_sources
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import Vocab
+from searching import search
 
 LETTERS = 12
 Task = Literal["copy", "reverse"]

@@ -41,7 +41,7 @@ def looks_back(run: Run) -> bool:
 
 def written(run: Run) -> tuple[list[str], int, int]:
     """100 lines, in how many verb and noun agree, and how many begin with the noun of the line before."""
-    search = SearchConfig(method="sample", loop_guard=False)
+    search = SearchConfig(method="sample")
     lines = list(run.generator(device="cpu").lines("a s", 100, max_tokens=6, search=search))
     right = follows = 0
     for before, line in zip(["", *lines], lines, strict=False):

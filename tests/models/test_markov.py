@@ -13,13 +13,13 @@ from dragoman.checkpoint.model import load_into, model_tensors
 from dragoman.data.batch import collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.models.markov import Markov, MarkovConfig
 from dragoman.nn import counts
 from dragoman.nn.tap import open_tap
 from dragoman.probe.record import record
+from searching import search
 
 Pairs = Sequence[tuple[list[int], list[int]]]
 PAD, BOS, EOS = 0, 1, 2

@@ -10,10 +10,10 @@ from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.model import load_into
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig
+from searching import search
 
 SIZE, PLACES, WIDTH, LAYERS = 29, 24, 16, 2
 SIZES = {"vocab_size": SIZE, "n_positions": PLACES, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": 4}

@@ -6,12 +6,12 @@ import torch
 from dragoman.data.batch import collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from peers import published_like
+from searching import search
 
 SIZE = 97
 PAD, BOS, EOS = 0, 1, 2

@@ -8,12 +8,12 @@ from battery.models import make
 from dragoman.data.batch import collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.tap import tap_is_open
 from dragoman.probe.heads import entropy, head_counts, importance, mask_heads, weighted_norms
 from dragoman.probe.inside import look_inside
+from searching import search
 
 SRC, TGT = [5, 9, 4, 11, 7], [8, 3, 12, 6]
 

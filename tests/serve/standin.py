@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from starlette.testclient import TestClient
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
@@ -45,9 +45,9 @@ class Shouter:
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[SpanKind] = (),
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
     ) -> list[str]:
-        del search, batch_tokens, wanted
+        del search, batch_tokens, cancelled
         self.go_on.wait()
         self.batches.append(list(texts))
         if self.error is not None and "bad" in " ".join(texts):
@@ -63,13 +63,15 @@ class Shouter:
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
     ) -> list[list[Hypothesis]]:
         del batch_tokens
         count = (search or self.search).n_best
         links = ((0, 0),) if align else None
         rows = []
-        for text, best in zip(texts, self.translate(texts, protect=protect, wanted=wanted), strict=True):
+        for text, best in zip(
+            texts, self.translate(texts, protect=protect, cancelled=cancelled), strict=True
+        ):
             for match in glossary.matches(text) if glossary else ():
                 best = best.replace(text[match.start : match.end].upper(), match.targets[0])
             ways = [best, *(f"{best} #{number}" for number in range(2, count + 1))]

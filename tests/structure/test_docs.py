@@ -17,7 +17,7 @@ from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import VARIANTS
 from dragoman.models import MODELS, READERS
 from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.presets import PRESETS
@@ -48,6 +48,9 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
             found |= fields_of(TrainConfig, "train.")
         elif name == "task":
             found |= {name: "null"} | fields_of(TaskConfig, "task.")
+        elif name == "search":
+            for method in reversed(VARIANTS.values()):
+                found |= fields_of(method, "search.")
         elif name == "data":
             found |= fields_of(field.type if isinstance(field.type, type) else object, "data.")
         elif isinstance(default, type) and dataclasses.is_dataclass(default):
@@ -93,7 +96,8 @@ def test_every_choice_is_documented() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     sections = [("train.", TrainConfig, page), ("tokenizer.", TokenizerConfig, page)]
     sections += [("optim.", OptimConfig, page), ("schedule.", ScheduleConfig, page)]
-    sections += [("search.", SearchConfig, page), ("objective.", ObjectiveConfig, page)]
+    sections += [("search.", method, page) for method in VARIANTS.values()]
+    sections += [("objective.", ObjectiveConfig, page)]
     sections += [("objective.guided_alignment.", AlignmentGuide, page)]
     models = sections_of_models()
     sections += [("objective.noise.", NoiseConfig, page), ("task.", TaskConfig, page)]

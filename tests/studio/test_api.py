@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.job import Job
 from dragoman.errors import UserError
 from dragoman.probe.heads import importance, mask_heads
 from dragoman.probe.inputs import inputs_of
@@ -78,9 +79,9 @@ def test_a_forced_piece_stays(client: TestClient, subject: Subject) -> None:
     free = ask(client, "translate", beam=2)
     other = free["pieces"][0]["others"][3]["id"]
     found = ask(client, "translate", beam=2, n_best=2, head=[other])
-    own = subject.translator.search_ids(
-        [subject.source(TEXT)], subject.settings(2, 2, 1.0), [Constraints(head=(other,))]
-    )[0]
+    source = (*subject.source(TEXT), subject.tokenizers[0].eos_id)
+    job = Job(source, Constraints(head=(other,), spelling=subject.tokenizers[1].spelling))
+    own = subject.translator.search_jobs([job], subject.settings(2, 2, 1.0))[0]
     assert [each["ids"] for each in found["hypotheses"]] == [list(each.tokens) for each in own]
     assert all(each["ids"][0] == other for each in found["hypotheses"])
     told = ask(client, "positions", target=found["hypotheses"][0]["ids"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dragoman.autopilot.profile import Example, Lengths, Profile, SideProfile, quantiles
-from dragoman.decode.translator.loops import LEAST_PIECES, REPEATS, tail_run
+from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
 
 _SAMPLE = 10_000
 """Pairs of the sample."""

@@ -16,6 +16,7 @@ import logging
 import re
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,38 @@ def average(paths: Sequence[Path], part: str = "model") -> Tensors:
         name: (total[name] / len(paths)).to(tensor.dtype) if tensor.is_floating_point() else total[name]
         for name, tensor in first.items()
     }
+
+
+def told_best(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Name, metric and value of what was the best when a checkpoint was written: so a lost best.json is
+    noticed."""
+    progress = state.get("progress")
+    own = progress.get("best") if isinstance(progress, Mapping) else None
+    return own if isinstance(own, Mapping) else None
+
+
+def refuse_lost_best(file: Path, last: Checkpoint) -> None:
+    """Where `file` is missing the last checkpoint stands for the best, unless another one was better."""
+    root = last.path.parent
+    told = {(told_best(last.state) or {}).get("name")}
+    for mean in (path for path in root.iterdir() if not path.name.isdecimal() and path.is_dir()):
+        with suppress(UserError):
+            if (told_best(load(mean).state) or {}).get("name") == mean.name:
+                told.add(mean.name)
+    for name in told - {None, last.name}:
+        if _is_whole(root / Path(str(name)).name):
+            raise UserError(
+                f"{file}: missing, though {name} was the best checkpoint: resume the run, which writes it "
+                "again, or choose a checkpoint by its name"
+            )
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        verify(path)
+    except UserError:
+        return False
+    return True
 
 
 def refuse_other_names(source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

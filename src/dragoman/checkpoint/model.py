@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from dragoman import checkpoint
-from dragoman.checkpoint.best import refuse_lost_best, told_best
 from dragoman.config import WIDEST, check_counts, check_not_negative, from_dict, to_dict
 from dragoman.errors import UserError, shown
 from dragoman.files import read_regular, remove_unfinished, replace_file
@@ -246,7 +245,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
     if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
         last = checkpoint.newest(root)
         if which == "best":
-            refuse_lost_best(run / BEST, last)
+            checkpoint.refuse_lost_best(run / BEST, last)
         return last
     if Path(which).name == which:
         remove_unfinished(root / which)  # a process that died while it replaced this checkpoint
@@ -258,7 +257,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
 
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
     """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
-    own = told_best(found.state)
+    own = checkpoint.told_best(found.state)
     if own is None or any(own.get(key) != value for key, value in best.items()):
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
 

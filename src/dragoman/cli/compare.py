@@ -22,7 +22,7 @@ from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from dragoman.data.config import SourceConfig
-    from dragoman.decode.search.search import SearchConfig
+    from dragoman.decode.search.config import SearchConfig
     from dragoman.decode.translator.translator import Translator
     from dragoman.evaluate.lengths import Comparison
     from dragoman.evaluate.metrics import Metric
@@ -100,7 +100,7 @@ def compare(
         translator = run.translator(checkpoint, device)
         search = with_changes(translator.search, None, [], beam=beam, alpha=alpha, n_best=1)
         searches.add(search)
-        typer.echo(f"{name}: {run.directory}, beam {search.beam}, alpha {search.alpha:g}")
+        typer.echo(f"{name}: {run.directory}, {search.summary}")
         hypotheses[name] = translate(translator, search, sources, batch_tokens)
         warn_of_overlap(run, sources, references)
     if len(searches) > 1:

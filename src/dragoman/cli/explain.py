@@ -79,6 +79,7 @@ def explain(
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.explain_text import Wanted
     from dragoman.cli.searching import with_changes
+    from dragoman.decode.search.config import BeamSearch
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
     from dragoman.runs.directory import Run
 
@@ -96,7 +97,8 @@ def explain(
     if translator is not None and sentence is not None:
         numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
         # What cannot be recorded is explained all the same, without its tree.
-        recorded = {"record": translator.search.groups == 1, "shortlist": False}
+        groups = translator.search.converted(BeamSearch, n_best=1).groups
+        recorded = {"record": groups == 1, "shortlist": False}
         search = with_changes(translator.search, "beam", [], **numbers, **recorded)
         explained = explain_sentence(translator, sentence, target, search)
         explained = explained.looking_at(None if attention is None else attention.value, layer, head)

@@ -1,22 +1,11 @@
-"""Hypotheses as the lines that commands print."""
+"""Hypotheses as JSON lines."""
 
+import json
 from typing import Any
-
-from dragoman.text.normalize import one_line
-
-
-def with_alignment(hypothesis: Any) -> str:
-    """The text as one line, and its alignment where it has one."""
-    from dragoman.data.alignment.links import pharaoh
-
-    text = one_line(hypothesis.text)
-    return text if hypothesis.alignment is None else f"{text}\t{pharaoh(hypothesis.alignment)}"
 
 
 def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
     """One line; `glossary` are the terms of the source, with what the best translation calls them."""
-    import json
-
     translations = [
         {
             "text": hypothesis.text,

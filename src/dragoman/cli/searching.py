@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.config import apply_overrides, from_dict, to_dict
+from dragoman.config import apply_overrides, from_dict, naming, to_dict
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def with_changes(
 ) -> "SearchConfig":
     """`assignments` are such as `search.top_p=0.9`, `numbers` the options with a name of their own. n-best
     alone widens the beam to fit, and a narrower beam alone has fewer best."""
-    from dragoman.decode.search.config import SearchConfig
+    from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, SearchConfig
 
     given: dict[str, object] = {name: value for name, value in numbers.items() if value is not None}
     for assignment in assignments:
@@ -26,12 +26,15 @@ def with_changes(
         given["method"] = method
     if "method" in given:  # what the run says about another method is not meant for this one
         search = search.with_method(from_dict(SearchConfig, {"method": given["method"]}, "search").method)
-    beam = search.method in ("beam", "exhaustive")
-    if beam and "n_best" in given and "beam" not in given:
-        given["beam"] = max(search.beam, _whole(given["n_best"]))
-    if beam and "beam" in given and "n_best" not in given:
-        given["n_best"] = min(search.n_best, _whole(given["beam"]))
-    return from_dict(SearchConfig, to_dict(search) | given, "search")
+    if isinstance(search, BeamSearch | ExhaustiveSearch):
+        if "n_best" in given and "beam" not in given:
+            given["beam"] = max(search.beam, _whole(given["n_best"]))
+        if "beam" in given and "n_best" not in given:
+            given["n_best"] = max(1, min(search.n_best, _whole(given["beam"])))
+    changed = from_dict(SearchConfig, to_dict(search) | given, "search")
+    with naming("search"):
+        changed.refuse_foreign(given)
+    return changed
 
 
 def _whole(value: object) -> int:

@@ -1,7 +1,8 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +24,8 @@ from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
-    from dragoman.cli.constraints import Wishes
     from dragoman.decode.search.config import SearchConfig
+    from dragoman.text.glossary import Glossary
 
 
 def translate(
@@ -77,7 +78,6 @@ def translate(
     precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file with one sentence a line, or whole documents."""
-    from dragoman.cli.constraints import Wishes
     from dragoman.cli.documents import translate_files
     from dragoman.cli.file_names import check_input, documents_among
     from dragoman.cli.searching import with_changes
@@ -128,6 +128,62 @@ def translate(
     _write_hypotheses(whole, lines, output, wishes, settings, json_lines)
 
 
+class Wishes:
+    """`--prefix`, `--glossary` and `--forbid`. `@FILE` stands for the lines of a file."""
+
+    def __init__(self, prefix: str | None, glossary: Path | None, forbid: Sequence[str] | None) -> None:
+        self.prefix = prefix
+        self.glossary = _load(glossary) if glossary else None
+        self.forbidden = [phrase for given in forbid or () for phrase in _phrases(given)]
+        self._lines = _lines(prefix) if prefix and prefix.startswith("@") else None
+
+    def finish(self) -> None:
+        """After the last text: no prefix may be left over."""
+        if self._lines is not None and next(self._lines, None) is not None:
+            raise UserError(f"--prefix {self.prefix}: it has more lines than there are texts")
+
+    def prefixes(self, count: int) -> list[str] | None:
+        """Those of the next `count` texts."""
+        if self._lines is None:
+            return [self.prefix] * count if self.prefix else None
+        found = list(islice(self._lines, count))
+        if len(found) < count:
+            raise UserError(f"--prefix {self.prefix}: it has fewer lines than there are texts")
+        return found
+
+    def applied(self, source: str, text: str) -> list[dict[str, Any]] | None:
+        """The glossary's terms in a source, each with the variant that the translation has."""
+        from dragoman.text.word_boundaries import has_phrase
+
+        if self.glossary is None:
+            return None
+        return [
+            {
+                "source": match.entry.source,
+                "start": match.start,
+                "end": match.end,
+                "target": next((target for target in match.targets if has_phrase(text, target)), None),
+            }
+            for match in self.glossary.matches(source)
+        ]
+
+
+def _load(path: Path) -> "Glossary":
+    from dragoman.text.glossary import Glossary
+
+    return Glossary.load(path)
+
+
+def _phrases(given: str) -> list[str]:
+    return [line for line in _lines(given) if line.strip()] if given.startswith("@") else [given]
+
+
+def _lines(given: str) -> Iterator[str]:
+    from dragoman.data.formats import read_lines
+
+    return read_lines(given.removeprefix("@"))
+
+
 def _write_texts(
     translated: Callable[[list[str]], list[str]], lines: Iterable[str], output: Path | None
 ) -> None:
@@ -144,12 +200,12 @@ def _write_hypotheses(
     found: Callable[..., list[list[Any]]],
     lines: Iterable[str],
     output: Path | None,
-    wishes: "Wishes",
+    wishes: Wishes,
     search: "SearchConfig",
     json_lines: bool,
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
-    from dragoman.cli.hypotheses import as_json, with_alignment
+    from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
 
@@ -163,19 +219,32 @@ def _write_hypotheses(
                 if json_lines:
                     write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
                 elif search.n_best == 1:
-                    write(with_alignment(hypotheses[0]))
+                    write(_with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{with_alignment(hypothesis)}")
+                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}")
         wishes.finish()
     if unproven:
-        _warn_of_unproven(unproven, number, search.max_nodes)
+        _warn_of_unproven(unproven, number, search)
 
 
-def _warn_of_unproven(unproven: int, number: int, max_nodes: int) -> None:
+def _with_alignment(hypothesis: Any) -> str:
+    """The text as one line, and its alignment where it has one."""
+    text = one_line(hypothesis.text)
+    if hypothesis.alignment is None:
+        return text
+    from dragoman.data.alignment.links import pharaoh
+
+    return f"{text}\t{pharaoh(hypothesis.alignment)}"
+
+
+def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> None:
+    from dragoman.decode.search.config import ExhaustiveSearch
+
+    assert isinstance(search, ExhaustiveSearch), "no other search proves anything"
     typer.echo(
         f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
-        f"{max_nodes:,} prefixes (search.max_nodes)",
+        f"{search.max_nodes:,} prefixes (search.max_nodes)",
         err=True,
     )
 

@@ -37,6 +37,7 @@ def tune(
     from dataclasses import replace
 
     from dragoman.cli.progress import progress_bar
+    from dragoman.decode.search.config import BeamSearch
     from dragoman.evaluate.tune import tune as tune_on
     from dragoman.runs.directory import Run
 
@@ -57,6 +58,7 @@ def tune(
         )
     print_tuned(found, metric.value, len(sources))
     chosen, now = found.chosen, opened.config.search
+    assert isinstance(now, BeamSearch), "others cannot be tuned"
     same = (chosen.beam, chosen.alpha) == (now.beam, now.alpha)
     if write:
         search = replace(now, beam=chosen.beam, alpha=chosen.alpha, n_best=min(now.n_best, chosen.beam))
@@ -72,7 +74,7 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
-    from dragoman.decode.search.config import MOST_ALPHA
+    from dragoman.decode.search.limits import MOST_ALPHA
 
     try:
         alphas = [float(part) for part in text.split(",")]

@@ -1,6 +1,6 @@
 """Batches of id sequences as tensors, padded: what a model and an objective take."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
@@ -199,16 +199,3 @@ def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarr
     if lengths.any():
         ids[ends < 0] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
     return ids, ends
-
-
-def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of neighbours in length, longest first, so that too little memory shows at once.
-
-    In each batch n × longest ≤ `batch_tokens`; one that is longer than that is a batch of its own.
-    """
-    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    first = 0
-    while first < len(order):
-        count = max(1, batch_tokens // lengths[order[first]])
-        yield order[first : first + count]
-        first += count

@@ -17,6 +17,17 @@ def shuffle(bits: np.random.BitGenerator, size: int) -> np.ndarray:
     return np.argsort(bits.random_raw(size), kind="stable")
 
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio: the step of SplitMix64."""
+
+
+def splitmix(x: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of x moves every bit of the result."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 class Dice:
     """Draws in the order in which they are asked for."""
 

@@ -7,6 +7,8 @@ from functools import cache
 
 import numpy as np
 
+from dragoman.data.seeded import GOLDEN, splitmix
+
 _ASCII_GAPS = "".join(chr(code) if chr(code).isalnum() else " " for code in range(128))
 _GAP = re.compile(r"[^\w ]+")
 _MAY_HOLD_MARKS = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
@@ -41,11 +43,7 @@ def hash_pair(src: str, tgt: str) -> int:
 def mix(hashes: np.ndarray, key: int) -> np.ndarray:
     """Other 64-bit numbers from hashes and a key: a one-to-one map whose order looks random (splitmix64)."""
     with np.errstate(over="ignore"):
-        x = hashes ^ np.uint64(key % (1 << 64))
-        x = x + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+        return splitmix((hashes ^ np.uint64(key % (1 << 64))) + GOLDEN)
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from dragoman.data.batch import by_length
+from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled, collate

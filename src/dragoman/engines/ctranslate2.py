@@ -1,39 +1,28 @@
 """A translator that runs an exported model with CTranslate2, on a CPU and without torch.
 
-It has the surface of `decode/translate.Translator`, our tokenization, our length limits and our scores:
+It offers what `decode/translator/base.py` says, with our tokenization, our length limits and our scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
-                                          └─ put right by `steer.py`, guarded by `decode/translator/loops.py`
+                                          └─ put right by `steer.py`, guarded by `decode/search/loops.py`
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
-from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.rules.constraints import FREE, Constraints
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
-from dragoman.decode.translator.base import Progress, Surface
-from dragoman.decode.translator.cancel import Wanted, some_of
-from dragoman.decode.translator.hypothesis import (
-    EMPTY,
-    Hypothesis,
-    Partial,
-    hypothesis_of,
-    partials,
-    refuse_string,
-)
-from dragoman.decode.translator.protected import keep_spans
+from dragoman.decode.search.job import Cancelled, Ended, Job, never
+from dragoman.decode.translator.base import BaseTranslator, Progress
+from dragoman.decode.translator.hypothesis import EMPTY, Hypothesis, Partial, hypothesis_of, partials
 from dragoman.engines.engine import Engine
 from dragoman.engines.manifest import WEIGHTS, Export, read_export
-from dragoman.engines.runtime import Ids
-from dragoman.engines.search import refuse_unsupported
 from dragoman.engines.weights import read_shapes
 from dragoman.errors import UserError
-from dragoman.text.spans import SpanKind
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 _INT8_TOKENS, _LISTED_TOKENS, _FLOAT_TOKENS = 1024, 1536, 3072
@@ -60,7 +49,7 @@ class EngineAligner(Aligner):
         return ((number, pieces_by_pieces(weights, when_read)) for number, weights in found)
 
 
-class Translator(Surface):
+class Translator(BaseTranslator):
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
     def __init__(
@@ -75,11 +64,16 @@ class Translator(Surface):
         use_shortlist = export.shortlist and shortlist
         _refuse_other_rows(directory, tokenizers)
         self.engine = Engine(directory, export, use_shortlist, workers, threads)
-        super().__init__(EngineAligner(self.engine, tokenizers, export.attention_when_read), export.search)
+        super().__init__(tokenizers[0], tokenizers[-1], export.search)
+        self.when_read = export.attention_when_read
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.positions = export.positions
         self.languages = export.src_lang, export.tgt_lang
+
+    @cached_property
+    def aligner(self) -> EngineAligner:
+        return EngineAligner(self.engine, (self.src_tokenizer, self.tgt_tokenizer), self.when_read)
 
     @classmethod
     def open(
@@ -94,73 +88,66 @@ class Translator(Surface):
         directory = Path(directory)
         return cls(directory, read_export(directory), workers, threads, shortlist)
 
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int | None = None,
-        protect: Collection[SpanKind] = (),
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[str]:
-        """The best translation of each text. Quicker than `hypotheses`: no token is scored on its own."""
-        refuse_string(texts)
-        settings, size = search or self.search, batch_tokens or self.default_batch_tokens
-
-        def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-            heard = some_of(wanted, numbers)
-            found = self._found(self._encode(cut), [Constraints()] * len(cut), settings, size, wanted=heard)
-            return [
-                [hypothesis_of(ended, self.tgt_tokenizer, settings) for ended in best[:1]] or [EMPTY]
-                for best in found
-            ]
-
-        if protect:
-            found = keep_spans(again(range(len(texts)), texts), texts, protect, again, self.aligner, size)
-            return [best.text for best, *_ in found]
-        free = [Constraints()] * len(texts)
-        best = self._found(self._encode(texts), free, settings, size, wanted=wanted)
-        return [self.tgt_tokenizer.decode(own[0].tokens[:-1]) if own else "" for own in best]
-
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The greedy translation of one text, token by token. Nothing is protected or guarded against loops:
         that needs the whole of it."""
-        settings, (source,) = search or self.search, self._encode([text])
-        if source is None:
+        config, (job,) = search or self.search, self.jobs([text], [FREE], [never])
+        if not job.source:
             return iter([Partial("", (), EMPTY)])
-        return partials(self.engine.stream(source, settings), self.tgt_tokenizer, settings)
+        return partials(self.engine.stream(job, config), self.tgt_tokenizer, config)
 
-    def _hypotheses(
+    def jobs(
+        self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
+    ) -> list[Job]:
+        jobs = super().jobs(texts, constraints, cancelled)
+        self._refuse_long((len(job.source) - 1 for job in jobs), "text")
+        return jobs
+
+    def _asks_about_blank(self, constraints: Constraints) -> bool:  # noqa: ARG002
+        """CTranslate2 runs no model for an empty source."""
+        return False
+
+    def search_jobs(
         self,
-        texts: Sequence[str],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
-        batch_tokens: int,
+        jobs: Sequence[Job],
+        config: SearchConfig,
+        batch_tokens: int | None = None,
         progress: Progress | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        scored: bool = True,
     ) -> list[list[Hypothesis]]:
-        sources = self._encode(texts)
-        found = self._found(sources, constraints, settings, batch_tokens, progress, wanted)
-        rows = list(zip(sources, constraints, found, strict=True))
-        pairs = [(src, one.tokens[:-1]) for src, _, best in rows if src is not None for one in best]
-        scores = iter(self.engine.runtime.token_scores(pairs, batch_tokens))
-        return [
-            [self._unasked(own, settings)]
-            if src is None
-            else [
-                hypothesis_of(replace(one, token_scores=next(scores)), self.tgt_tokenizer, settings)
-                for one in best
-            ]
-            or [EMPTY]
-            for src, own, best in rows
-        ]
+        size = batch_tokens or self.default_batch_tokens
+        results: list[list[Ended]] = [[] for _ in jobs]
+        asked = [number for number, job in enumerate(jobs) if job.source]
+        asked.sort(key=lambda number: len(jobs[number].source), reverse=True)
+        done = len(jobs) - len(asked)
+        for start in range(0, len(asked), _PER_CALL):
+            numbers = asked[start : start + _PER_CALL]
+            found = self.engine.search([jobs[number] for number in numbers], config, size)
+            for number, hypotheses in zip(numbers, found, strict=True):
+                results[number] = hypotheses if scored else hypotheses[:1]
+            done += len(numbers)
+            if progress:
+                progress(done, len(jobs))
+        if scored:
+            results = self._scored(jobs, results, size)
+        return [self._shown(job, own, config) for job, own in zip(jobs, results, strict=True)]
 
-    def _unasked(self, own: Constraints, settings: SearchConfig) -> Hypothesis:
-        """Of a blank text. CTranslate2 runs no model for one, so a given beginning is all that it has."""
-        if not own.longest_prefix:
-            return EMPTY
-        rest = self.tgt_tokenizer.spell(own.tail.decode("utf-8"))
-        return hypothesis_of(Ended((*own.head, *rest, EOS_ID), (), "stop"), self.tgt_tokenizer, settings)
+    def _scored(
+        self, jobs: Sequence[Job], results: Sequence[Sequence[Ended]], batch_tokens: int
+    ) -> list[list[Ended]]:
+        """The same with the score of every token."""
+        rows = list(zip(jobs, results, strict=True))
+        pairs = [(job.source[:-1], one.tokens[:-1]) for job, own in rows for one in own]
+        scores = iter(self.engine.runtime.token_scores(pairs, batch_tokens))
+        return [[replace(one, token_scores=next(scores)) for one in own] for own in results]
+
+    def _shown(self, job: Job, found: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
+        """As text. A blank text with a given beginning becomes that beginning, which is not scored."""
+        own = job.constraints
+        if not job.source and own.longest_prefix:
+            rest = self.tgt_tokenizer.spell(own.tail.decode("utf-8"))
+            found = [Ended((*own.head, *rest, EOS_ID), (), "stop")]
+        return [hypothesis_of(ended, self.tgt_tokenizer, config) for ended in found] or [EMPTY]
 
     def score(
         self,
@@ -180,45 +167,6 @@ class Translator(Surface):
         scored = zip(targets, self.engine.runtime.token_scores(ids, size), strict=True)
         ended = [Ended((*tgt, EOS_ID), own, "stop") for tgt, own in scored]
         return [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
-
-    def _encode(self, texts: Sequence[str]) -> list[Ids | None]:
-        """The ids of each text; None where it is blank."""
-        sources = self.src_tokenizer.encode_batch(texts)
-        self._refuse_long(map(len, sources), "text")
-        return [ids if text.strip() else None for text, ids in zip(texts, sources, strict=True)]
-
-    def _found(
-        self,
-        sources: Sequence[Ids | None],
-        constraints: Sequence[Constraints],
-        settings: SearchConfig,
-        batch_tokens: int,
-        progress: Progress | None = None,
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[list[Ended]]:
-        """The n best of each source; nothing for one that is blank, or not wanted any more."""
-        refuse_unsupported(settings)
-        if any(own.required for own in constraints):
-            raise UserError(
-                "required: phrases that have to come, given or from a glossary, need a search of our own; "
-                "translate with the run itself"
-            )
-        results: list[list[Ended]] = [[] for _ in sources]
-        rows = enumerate(zip(sources, constraints, strict=True))
-        asked = [(index, ids, own) for index, (ids, own) in rows if ids is not None]
-        asked.sort(key=lambda one: len(one[1]), reverse=True)
-        done = len(sources) - len(asked)
-        for start in range(0, len(asked), _PER_CALL):
-            numbers, chosen, own = zip(*asked[start : start + _PER_CALL], strict=True)
-            free = all(each == Constraints() for each in own)
-            steer = (None, None) if free else (own, self.tgt_tokenizer.spelling)
-            found = self.engine.search(chosen, settings, batch_tokens, *steer, some_of(wanted, numbers))
-            for index, hypotheses in zip(numbers, found, strict=True):
-                results[index] = hypotheses
-            done += len(chosen)
-            if progress:
-                progress(done, len(sources))
-        return results
 
     def _refuse_long(self, lengths: Iterable[int], what: str) -> None:
         if self.positions is None:

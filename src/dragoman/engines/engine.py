@@ -1,19 +1,18 @@
-"""A loaded export in ids: search with rules and with the guard, token by token scores, streams."""
+"""A loaded export in ids: search with constraints and with the loop guard, and streams."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended, FinishReason
-from dragoman.decode.translator.cancel import Wanted, some_of
-from dragoman.decode.translator.loops import without_loops
+import numpy as np
+
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, FinishReason, Job
+from dragoman.decode.search.loops import without_loops
 from dragoman.engines.manifest import Export
 from dragoman.engines.runtime import Call, Ids, Runtime
-from dragoman.engines.search import Job, refuse_unsupported, search
-from dragoman.engines.steer import Steering, steered
+from dragoman.engines.search import search, supported
+from dragoman.engines.steer import steered
 from dragoman.errors import UserError
-from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import EOS_ID
 
 
@@ -26,91 +25,58 @@ class Engine:
         self.positions, self.shortlist = export.positions, shortlist
         self.runtime = Runtime(directory, export.quantization, workers, threads)
 
-    def search(
-        self,
-        sources: Sequence[Ids],
-        settings: SearchConfig,
-        batch_tokens: int,
-        constraints: Sequence[Constraints] | None = None,
-        spelling: Spelling | None = None,
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[list[Ended]]:
-        """The n best of each source, without the scores of tokens. They should be of similar length. One that
-        is not wanted any more has none."""
+    def search(self, jobs: Sequence[Job], config: SearchConfig, batch_tokens: int) -> list[list[Ended]]:
+        """The n best of each job, without the scores of tokens. They should be of similar length. One that is
+        cancelled has none."""
+        beam = supported(config, self.positions)
+        for job in jobs:
+            self._refuse(job)
 
-        def find(numbers: Sequence[int], config: SearchConfig) -> list[list[Ended]]:
-            own = None if constraints is None else [constraints[number] for number in numbers]
-            chosen, heard = [sources[number] for number in numbers], some_of(wanted, numbers)
-            return self._search(chosen, config, batch_tokens, own, spelling, heard)
+        def run(chosen: Sequence[Job], settings: BeamSearch) -> list[list[Ended]]:
+            return search(self.runtime, chosen, settings, self.shortlist, batch_tokens)
 
-        found = find(range(len(sources)), settings)
-        return without_loops(found, [(*source, EOS_ID) for source in sources], settings, find)
+        def next_scores(pairs: Sequence[tuple[Ids, Ids]]) -> list[np.ndarray]:
+            return self.runtime.next_scores(pairs, len(spelling or ()), batch_tokens)
 
-    def _search(
-        self,
-        sources: Sequence[Ids],
-        settings: SearchConfig,
-        batch_tokens: int,
-        constraints: Sequence[Constraints] | None,
-        spelling: Spelling | None,
-        wanted: Sequence[Wanted] | None,
-    ) -> list[list[Ended]]:
-        def run(jobs: Sequence[Job], config: SearchConfig, numbers: Sequence[int]) -> list[list[Ended]]:
-            heard = some_of(wanted, numbers)
-            return search(self.runtime, jobs, config, self.shortlist, batch_tokens, heard)
+        spelling = next((job.constraints.spelling for job in jobs if job.constrained), None)
+        found = run(jobs, beam) if spelling is None else steered(jobs, spelling, beam, run, next_scores)
+        return without_loops(found, jobs, beam, lambda again, calm: self.search(again, calm, batch_tokens))
 
-        if constraints is None or spelling is None:
-            return run([self._job(source, settings) for source in sources], settings, range(len(sources)))
-        jobs = [self._job(source, settings, own) for source, own in zip(sources, constraints, strict=True)]
-        rules = [
-            Steering(own, spelling, job, settings.no_repeat_ngram)
-            for own, job in zip(constraints, jobs, strict=True)
-        ]
-        return steered(
-            jobs,
-            rules,
-            settings,
-            run,
-            lambda pairs: self.runtime.next_scores(pairs, len(spelling), batch_tokens),
-        )
-
-    def stream(self, source: Ids, settings: SearchConfig) -> Iterator[tuple[int, ...] | Ended]:
+    def stream(self, job: Job, config: SearchConfig) -> Iterator[tuple[int, ...] | Ended]:
         """The tokens of a greedy translation one by one, without `</s>`; then all of it, scored."""
-        if settings.beam > 1:
+        if isinstance(config, BeamSearch) and config.beam > 1:
             raise UserError(
-                f"search.beam: CTranslate2 shows what it writes with a beam of 1, not {settings.beam}; set "
+                f"search.beam: CTranslate2 shows what it writes with a beam of 1, not {config.beam}; set "
                 "it to 1, or stream with the run itself"
             )
-        refuse_unsupported(settings)
-        job = self._job(source, settings)
+        settings = supported(config, self.positions)
         tokens: list[int] = []
         reason: FinishReason = "length"
         call = Call(
-            job.longest - 1,
-            job.shortest,
+            job.longest(settings) - 1,
+            job.shortest(settings),
             no_repeat_ngram=settings.no_repeat_ngram,
             shortlist=self.shortlist,
             forbid=True,
         )
-        for piece in self.runtime.stream(source, call) if call.longest else ():
+        for piece in self.runtime.stream(job.source, call) if call.longest else ():
             if piece == EOS_ID:
                 reason = "stop"
                 break
             tokens.append(piece)
             yield (piece,)
-        (scores,) = self.runtime.token_scores([(source, tokens)], batch_tokens=1)
+        (scores,) = self.runtime.token_scores([(job.source[:-1], tokens)], batch_tokens=1)
         yield Ended((*tokens, EOS_ID), scores, reason)
 
-    def _job(self, source: Ids, settings: SearchConfig, own: Constraints | None = None) -> Job:
-        """Where a given beginning is longer than the limit allows, the limit moves, as in our own search."""
-        tokens = len(source) + 1
-        longest = settings.longest(tokens)
-        if own is not None and own.longest_prefix:
-            longest = max(longest, own.longest_prefix + 2)
-            if self.positions is not None and own.longest_prefix + 2 > self.positions:
-                raise UserError(
-                    f"prefixes: one takes up to {own.longest_prefix} pieces, which leaves no room within the "
-                    f"{self.positions:,} positions of this export; cut it, or export with more --positions"
-                )
-        longest = longest if self.positions is None else min(longest, self.positions)
-        return Job(source, longest, min(settings.shortest(tokens), longest - 1))
+    def _refuse(self, job: Job) -> None:
+        own = job.constraints
+        if own.required:
+            raise UserError(
+                "required: phrases that have to come, given or from a glossary, need a search of our own; "
+                "translate with the run itself"
+            )
+        if own.longest_prefix and self.positions is not None and own.room > self.positions:
+            raise UserError(
+                f"prefixes: one takes up to {own.longest_prefix} pieces, which leaves no room within the "
+                f"{self.positions:,} positions of this export; cut it, or export with more --positions"
+            )

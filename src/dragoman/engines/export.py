@@ -6,11 +6,11 @@ from typing import Literal, get_args
 
 from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
 from dragoman.config import from_dict
-from dragoman.decode.alignment.attention import Pair, choose
+from dragoman.decode.alignment.attention import IdPair, choose
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
-from dragoman.engines.search import refuse_unsupported as refuse_search
+from dragoman.engines.search import supported
 from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed
 from dragoman.errors import UserError
 from dragoman.files import explained, hash_file, new_directory, write_new
@@ -30,7 +30,7 @@ def export_ctranslate2(
     quantize: Quantization = "float32",
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
-    examples: Sequence[Pair] = (),
+    examples: Sequence[IdPair] = (),
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
     the attention by that words are aligned with."""
@@ -42,7 +42,7 @@ def export_ctranslate2(
     described = loaded.state["model"]
     kind = str(described["kind"])
     config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
-    refuse_search(search)
+    supported(search)
     rows = rows_needed(config, positions)
     look = choose(loaded.model, examples)
     assert look is not None  # every decoder of a Transformer looks at its source

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import from_dict, to_dict
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
 from dragoman.plain import read_json
@@ -47,7 +47,7 @@ class Export:
     attention_when_read: bool | None = None
     """The attention that the model shows belongs to the word that was read, or to the one that is predicted
     (`decode/alignment/attention.py`); None in exports from before one was chosen."""
-    search: SearchConfig = field(default_factory=SearchConfig)
+    search: SearchConfig = field(default_factory=BeamSearch)
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name."""
 

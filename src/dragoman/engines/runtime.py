@@ -11,7 +11,8 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.decode.translator.cancel import Wanted
+from dragoman.data.by_length import by_length, filled
+from dragoman.decode.search.job import Job, never
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -21,7 +22,8 @@ _NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
 _COMPUTED = {"int8": ("int8", "int8_float32")}
 """Types of weights that are not computed in a type of the same name alone."""
 _MOST_NUMBERS = 1 << 24
-"""Scores of pieces, or weights, that one call may return."""
+"""Scores of pieces, or weights, that one call may return. It goes on to the greatest length of its rows, and
+returns as many for every step of each."""
 
 
 def computed_as_stored(quantization: str) -> bool:
@@ -87,18 +89,17 @@ class Runtime:
 
     def translate(
         self,
-        sources: Sequence[Ids],
+        jobs: Sequence[Job],
         call: Call,
         batch_tokens: int,
-        begins: Sequence[Ids] | None = None,
-        wanted: Sequence[Wanted] | None = None,
     ) -> Iterator[Any]:
-        """CTranslate2's own results, in the order of the sources, neighbours in a batch. All batches wait for
-        their turn at once, so what is done with the first results takes no time from the last. `begins`
-        are forced; they count in its lengths. A greedy search breaks sentences off that are not wanted any
-        more; CTranslate2 asks nobody while it searches with a beam."""
-        rows = [self._names.of((*source, EOS_ID)) for source in sources]
-        prefixes = None if begins is None else [self._names.of(begin) for begin in begins]
+        """CTranslate2's own results, in the order of the jobs, neighbours in a batch. All batches wait for
+        their turn at once, so what is done with the first results takes no time from the last. What a job
+        begins with is forced; it counts in its length. A greedy search breaks off jobs that are cancelled;
+        CTranslate2 asks nobody while it searches with a beam."""
+        rows = [self._names.of(job.source) for job in jobs]
+        prefixes = [self._names.of(job.begin) for job in jobs] if any(job.begin for job in jobs) else None
+        greedy = call.beam == 1 and any(job.cancelled is not never for job in jobs)
         promised = [
             self._model.translate_batch(
                 rows[part],
@@ -112,7 +113,7 @@ class Runtime:
                 return_attention=call.shows == "attention",
                 return_logits_vocab=call.shows == "logits",
                 return_end_token=True,
-                callback=None if wanted is None or call.beam > 1 else _breaking_off(wanted[part]),
+                callback=_breaking_off(jobs[part]) if greedy else None,
             )
             for part in batch_slices([len(row) for row in rows], batch_tokens, self.workers)
         ]
@@ -138,7 +139,7 @@ class Runtime:
         """The number of a pair, and the weights of the attention that the export has chosen: a row for `<s>`
         and each target piece, a column for each source piece and `</s>`."""
         widest = max((len(src) + 1 for src, _ in pairs), default=1)
-        for numbers in _of_similar_length([len(tgt) + 1 for _, tgt in pairs], widest):
+        for numbers in by_length([len(tgt) + 1 for _, tgt in pairs], _MOST_NUMBERS // widest):
             found = self._forced([pairs[number] for number in numbers], "attention", batch_tokens)
             for number, row in zip(numbers, found, strict=True):
                 src, tgt = pairs[number]
@@ -151,7 +152,7 @@ class Runtime:
     ) -> list[np.ndarray]:
         """What the model thinks of every piece after the given ones: log p, but for a constant."""
         results: list[np.ndarray] = [np.zeros(0)] * len(pairs)
-        for numbers in _of_similar_length([len(tgt) + 1 for _, tgt in pairs], vocab_size):
+        for numbers in by_length([len(tgt) + 1 for _, tgt in pairs], _MOST_NUMBERS // vocab_size):
             found = self._forced([pairs[number] for number in numbers], "logits", batch_tokens)
             for number, row in zip(numbers, found, strict=True):
                 results[number] = np.array(row.logits[0][len(pairs[number][1])])
@@ -159,16 +160,16 @@ class Runtime:
 
     def stream(self, source: Ids, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
-        steps = self._model.generate_tokens(self._names.of((*source, EOS_ID)), **call.limits)
+        steps = self._model.generate_tokens(self._names.of(source), **call.limits)
         return (step.token_id for step in steps)
 
     def _forced(
         self, pairs: Sequence[tuple[Ids, Ids]], shows: Literal["attention", "logits"], batch_tokens: int
     ) -> list[Any]:
         """Walk through given translations and one piece further."""
-        sources, targets = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-        call = Call(max(map(len, targets)) + 1, shows=shows)
-        return list(self.translate(sources, call, batch_tokens, targets))
+        jobs = [Job((*src, EOS_ID), begin=tuple(tgt)) for src, tgt in pairs]
+        call = Call(max(len(job.begin) for job in jobs) + 1, shows=shows)
+        return list(self.translate(jobs, call, batch_tokens))
 
     def _batch_size(self, rows: Sequence[Sequence[str]], batch_tokens: int) -> int:
         """Tokens a batch: so few that every worker has something to do."""
@@ -177,15 +178,15 @@ class Runtime:
         return max(longest, min(batch_tokens, share))
 
 
-def _breaking_off(wanted: Sequence[Wanted]) -> Callable[[Any], bool]:
+def _breaking_off(jobs: Sequence[Job]) -> Callable[[Any], bool]:
     """Whether a sentence of a batch ends with this step."""
-    return lambda step: not wanted[step.batch_id]()
+    return lambda step: jobs[step.batch_id].cancelled()
 
 
 def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> list[slice]:
     """Neighbours in batches of about `batch_tokens` at most, padding counted: as many for each worker, all of
     one size, so that the workers end together."""
-    rough = list(_filled(lengths, batch_tokens))
+    rough = list(filled(lengths, batch_tokens))
     padded = sum(max(lengths[part]) * (part.stop - part.start) for part in rough)
     each = padded / (workers * -(-len(rough) // workers))
     parts, start, longest, done = [], 0, 0, 0
@@ -196,30 +197,6 @@ def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> lis
             parts.append(slice(start, place))
             start, longest, done = place, 0, here
     return parts
-
-
-def _filled(lengths: Sequence[int], batch_tokens: int) -> Iterator[slice]:
-    """Batches that are full before the next one begins."""
-    start, longest = 0, 0
-    for place, length in enumerate(lengths):
-        longest = max(longest, length)
-        if place > start and longest * (place + 1 - start) > batch_tokens:
-            yield slice(start, place)
-            start, longest = place, length
-    yield slice(start, len(lengths))
-
-
-def _of_similar_length(lengths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Places in groups, by length: a call goes on to the greatest length of all its rows, and returns `width`
-    numbers for every step of each."""
-    group: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if group and (len(group) + 1) * lengths[place] * width > _MOST_NUMBERS:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group
 
 
 def _load(directory: Path, workers: int, threads: int) -> Any:

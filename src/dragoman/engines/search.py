@@ -7,12 +7,11 @@ of a call; a sentence that meets its own limit is searched again with that one. 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended, total
-from dragoman.decode.translator.cancel import Wanted, some_of, still
-from dragoman.engines.runtime import Call, Ids, Runtime
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, Job, total
+from dragoman.engines.runtime import Call, Runtime
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -27,51 +26,42 @@ _INSTEAD = {
     "repetition_penalty": "it multiplies logits, not log-probabilities",
 }
 _PAD, _BEGIN, _END = str(PAD_ID), str(BOS_ID), [str(EOS_ID)]
+_NO_LIMIT = 1 << 31
 _ALMOST_ZERO = 1e-6
 """CTranslate2 stops by another rule where its length penalty is 0."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """A sentence to search, with the limits of its own translation, `</s>` counted in `longest`."""
-
-    source: Ids
-    longest: int
-    shortest: int
-    begin: tuple[int, ...] = ()
-    """The translation begins with these. With `</s>` at their end they are all of it."""
-
-    @property
-    def done(self) -> bool:
-        """There is room for `</s>` alone, or not even for that."""
-        return len(self.begin) + 1 >= self.longest or self.begin[-1:] == (EOS_ID,)
-
-
-def refuse_unsupported(search: SearchConfig) -> None:
-    """A setting that would be ignored is an error."""
-    default = SearchConfig()
+def supported(search: SearchConfig, positions: int | None = None) -> BeamSearch:
+    """The search with limits that fit into the positions of an export. Settings that CTranslate2 would ignore
+    are refused."""
+    if not isinstance(search, BeamSearch):
+        raise UserError(
+            f"search.method: CTranslate2 cannot search with {search.method!r}; use the run itself"
+        )
     for field in fields(search):
         value = getattr(search, field.name)
-        if value != getattr(default, field.name) and (field.name not in _SUPPORTED or field.name == "stop"):
+        if value != field.default and (field.name not in _SUPPORTED or field.name == "stop"):
             why = f": {_INSTEAD[field.name]}" if field.name in _INSTEAD else ""
             raise UserError(
                 f"search.{field.name}: CTranslate2 cannot search with {value!r}{why}; use the run itself"
             )
+    longest = min(search.max_length or _NO_LIMIT, positions or _NO_LIMIT)
+    return search if longest == _NO_LIMIT else replace(search, max_length=longest)
+
+
+def is_complete(job: Job, config: BeamSearch) -> bool:
+    """There is room for `</s>` alone after what the job begins with, or not even for that."""
+    return len(job.begin) + 1 >= job.longest(config) or job.begin[-1:] == (EOS_ID,)
 
 
 def search(
-    runtime: Runtime,
-    jobs: Sequence[Job],
-    settings: SearchConfig,
-    shortlist: bool,
-    batch_tokens: int,
-    wanted: Sequence[Wanted] | None = None,
+    runtime: Runtime, jobs: Sequence[Job], settings: BeamSearch, shortlist: bool, batch_tokens: int
 ) -> list[list[Ended]]:
     """The n best of each job, ranked; their tokens are not scored one by one. They share their calls, so they
-    should be of similar length. A job that is not wanted any more has none."""
-    results: list[list[Ended]] = [[_at_the_end(job)] if job.done else [] for job in jobs]
+    should be of similar length. A job that is cancelled has none."""
+    results: list[list[Ended]] = [[_at_the_end(job)] if is_complete(job, settings) else [] for job in jobs]
     open_jobs = [number for number, found in enumerate(results) if not found]
-    together = max((jobs[number].longest for number in open_jobs), default=0)
+    together = max((jobs[number].longest(settings) for number in open_jobs), default=0)
     plain = Call(
         together,
         beam=settings.beam,
@@ -80,15 +70,18 @@ def search(
         shortlist=shortlist,
     )
     # What is given at the beginning may be outside of the shortlist.
-    kinds = {(job.shortest, bool(job.begin)) for job in jobs}
+    kinds = [(job.shortest(settings), bool(job.begin)) for job in jobs]
     calls = {
         (shortest, given): replace(plain, shortest=shortest, shortlist=shortlist and not given)
-        for shortest, given in kinds
+        for shortest, given in set(kinds)
     }
-    own = [calls[job.shortest, bool(job.begin)] for job in jobs]
-    again = _run(runtime, jobs, open_jobs, own, batch_tokens, results, settings, wanted)
-    alone = {number: replace(own[number], longest=jobs[number].longest - 1, forbid=True) for number in again}
-    _run(runtime, jobs, again, alone, batch_tokens, results, settings, wanted)
+    own = [calls[kind] for kind in kinds]
+    again = _run(runtime, jobs, open_jobs, own, batch_tokens, results, settings)
+    alone = {
+        number: replace(own[number], longest=jobs[number].longest(settings) - 1, forbid=True)
+        for number in again
+    }
+    _run(runtime, jobs, again, alone, batch_tokens, results, settings)
     _score_again(runtime, jobs, results, settings, batch_tokens)
     for found in results:
         if len(found) > 1:
@@ -104,8 +97,7 @@ def _run(
     calls: Sequence[Call] | Mapping[int, Call],
     batch_tokens: int,
     results: list[list[Ended]],
-    settings: SearchConfig,
-    wanted: Sequence[Wanted] | None,
+    settings: BeamSearch,
 ) -> list[int]:
     """Search the jobs of these numbers, those that share a call together. Told are those that have to be
     searched again, alone. CTranslate2 ranks as we do, so of the others the n best are enough, unless their
@@ -116,21 +108,14 @@ def _run(
         results[number] = []
     again: list[int] = []
     for call, group in groups.items():
-        if not (members := [number for number in group if still(wanted, number)]):
+        if not (members := [number for number in group if not jobs[number].cancelled()]):
             continue
-        begins = [jobs[number].begin for number in members]
-        found = runtime.translate(
-            [jobs[number].source for number in members],
-            call,
-            batch_tokens,
-            begins if any(begins) else None,
-            some_of(wanted, members),
-        )
+        found = runtime.translate([jobs[number] for number in members], call, batch_tokens)
         for number, row in zip(members, found, strict=True):
-            if not still(wanted, number):  # it may have been broken off
+            if jobs[number].cancelled():  # it may have been broken off
                 continue
             hypotheses = row.hypotheses  # a copy each time that it is asked for
-            if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest):
+            if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest(settings)):
                 again.append(number)
             every = call.forbid or _is_scored_again(jobs[number], settings)
             kept = hypotheses if every else hypotheses[: settings.n_best]
@@ -142,23 +127,23 @@ def _run(
     return again
 
 
-def _is_scored_again(job: Job, settings: SearchConfig) -> bool:
+def _is_scored_again(job: Job, settings: BeamSearch) -> bool:
     """Where something was kept away, CTranslate2 has renormalised; and what is given is not scored at all."""
-    return job.shortest > 0 or bool(job.begin) or settings.no_repeat_ngram > 0
+    return job.shortest(settings) > 0 or bool(job.begin) or settings.no_repeat_ngram > 0
 
 
 def _score_again(
     runtime: Runtime,
     jobs: Sequence[Job],
     results: list[list[Ended]],
-    settings: SearchConfig,
+    settings: BeamSearch,
     batch_tokens: int,
 ) -> None:
     """The `</s>` that the length limit set has a probability too."""
     changed = [_is_scored_again(job, settings) for job in jobs]
     places = [(i, k) for i, found in enumerate(results) for k in range(len(found))]
     places = [(i, k) for i, k in places if changed[i] or results[i][k].reason == "length"]
-    pairs = [(jobs[i].source, results[i][k].tokens[:-1]) for i, k in places]
+    pairs = [(jobs[i].source[:-1], results[i][k].tokens[:-1]) for i, k in places]
     for (i, k), scores in zip(places, runtime.token_scores(pairs, batch_tokens), strict=True):
         results[i][k] = replace(results[i][k], ranked=total(scores))
 

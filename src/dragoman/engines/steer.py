@@ -14,24 +14,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.decode.rules.constraints import Constraints, agreeing
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
-from dragoman.engines.search import Job
+from dragoman.decode.rules.constraints import agreeing
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Ended, Job
 from dragoman.text.automaton import forbidding
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
-Search = Callable[[Sequence[Job], SearchConfig, Sequence[int]], list[list[Ended]]]
-"""The hypotheses of jobs, which have these numbers; none of one that is not wanted any more."""
+Search = Callable[[Sequence[Job], BeamSearch], list[list[Ended]]]
+"""The hypotheses of jobs; none of one that is cancelled."""
 NextScores = Callable[[Sequence[tuple[Sequence[int], tuple[int, ...]]]], list[np.ndarray]]
 
 
 class Steering:
     """What may follow where, for one job: the rules of `decode/rules/rules.py` piece by piece."""
 
-    def __init__(self, own: Constraints, spelling: Spelling, job: Job, no_repeat_ngram: int) -> None:
-        self.own, self.spelling, self.job, self.ngram = own, spelling, job, no_repeat_ngram
+    def __init__(self, job: Job, config: BeamSearch, spelling: Spelling) -> None:
+        self.own, self.spelling, self.ngram = job.constraints, spelling, config.no_repeat_ngram
+        own = self.own
+        self.longest, self.shortest = job.longest(config), job.shortest(config)
         self.read = forbidding(own.forbidden, spelling, EOS_ID) if own.forbidden else None
 
     def offence(self, ended: Ended) -> int | None:
@@ -43,7 +44,7 @@ class Steering:
             if self.read is not None:
                 suspect |= bool(self.read.finds[state, piece])
                 state = int(self.read.after[state, piece])
-                suspect |= place == self.job.longest - 2 and bool(self.read.holds[state])
+                suspect |= place == self.longest - 2 and bool(self.read.holds[state])
             if suspect and not self.allowed(tokens[:place])[piece]:
                 return place
         return None
@@ -54,14 +55,14 @@ class Steering:
         free = np.ones(len(self.spelling), dtype=bool)
         free[[PAD_ID, BOS_ID]] = False
         mask = free.copy()
-        mask[EOS_ID] = len(tokens) >= self.job.shortest
+        mask[EOS_ID] = len(tokens) >= self.shortest
         mask[self._would_repeat(tokens)] = False
         if self.read is not None:
             state = 0
             for piece in tokens:
                 state = int(self.read.after[state, piece])
             mask &= ~self.read.finds[state]
-            if len(tokens) == self.job.longest - 2:
+            if len(tokens) == self.longest - 2:
                 mask &= ~self.read.holds[self.read.after[state]]
         agrees, must_go_on = self._agreeing(tokens)
         mask &= agrees
@@ -94,20 +95,17 @@ class Steering:
 
 
 def steered(
-    jobs: Sequence[Job],
-    rules: Sequence[Steering],
-    settings: SearchConfig,
-    search: Search,
-    next_scores: NextScores,
+    jobs: Sequence[Job], spelling: Spelling, settings: BeamSearch, search: Search, next_scores: NextScores
 ) -> list[list[Ended]]:
-    """The best hypotheses of each job that keep to its rules: at least one, and at most n. What is not wanted
-    any more may have none."""
+    """The best hypotheses of each job that keep to its constraints: at least one, and at most n. A job that
+    is cancelled may have none."""
+    rules = [Steering(job, settings, spelling) for job in jobs]
     whole_beam = replace(settings, n_best=settings.beam)
     kept: list[dict[tuple[int, ...], Ended]] = [{} for _ in jobs]
     waiting = {number: replace(job, begin=rules[number].own.head) for number, job in enumerate(jobs)}
     while waiting:
         offences: dict[int, tuple[int, ...]] = {}
-        results = search(list(waiting.values()), whole_beam, list(waiting))
+        results = search(list(waiting.values()), whole_beam)
         for number, found in zip(waiting, results, strict=True):
             if not found:
                 continue
@@ -116,7 +114,7 @@ def steered(
             kept[number] |= {ended.tokens: ended for ended in right}
             if places[0] is not None:
                 offences[number] = found[0].tokens[: places[0]]
-        asked = [(jobs[number].source, tokens) for number, tokens in offences.items()]
+        asked = [(jobs[number].source[:-1], tokens) for number, tokens in offences.items()]
         scores = next_scores(asked) if asked else []
         waiting = {
             number: replace(jobs[number], begin=(*tokens, _best(own, rules[number].allowed(tokens))))

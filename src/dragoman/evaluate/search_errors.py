@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
@@ -65,7 +65,7 @@ class Row:
 @dataclass(frozen=True)
 class SearchErrors:
     beams: tuple[int, ...]
-    search: SearchConfig
+    search: ExhaustiveSearch
     """The exhaustive one."""
     sentences: list[Sentence]
     buckets: list[Bucket]
@@ -149,9 +149,8 @@ def search_errors(
     if not sources or not all(source.strip() for source in sources):
         raise UserError("there is no sentence to search" if not sources else "a blank source has no search")
     widths = tuple(sorted(set(beams)))
-    exact = (search or translator.search).with_method("exhaustive")
-    exact = replace(exact, beam=widths[-1], n_best=1, loop_guard=False)  # the beams as they are
-    plain = exact.with_method("beam")
+    exact = (search or translator.search).converted(ExhaustiveSearch, beam=widths[-1], n_best=1)
+    plain = exact.converted(BeamSearch, loop_guard=False)  # the beams as they are
     total = len(sources) * (len(widths) + 1)
 
     def best(settings: SearchConfig, part: int, tokens: int) -> list[Hypothesis]:

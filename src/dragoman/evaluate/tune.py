@@ -16,38 +16,34 @@ from typing import Literal
 
 import torch
 
-from dragoman.data.batch import by_length, pad_sources
+from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
+from dragoman.decode.rules.constraints import FREE
+from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, Job, never
+from dragoman.decode.search.loops import loops
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import set_up
-from dragoman.decode.translator.loops import loops
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, check_counts, chrf, exact_match
 from dragoman.evaluate.search_errors import evenly
-from dragoman.shapes import Bool, Int, Tensor
 
 
-def can_rerank(search: SearchConfig) -> bool:
+def can_rerank(search: BeamSearch) -> bool:
     """Whether one search serves every α: groups of beams wait for each other in another way."""
-    return search.method == "beam" and search.groups == 1
+    return search.groups == 1
 
 
-def pool_of(
-    scorer: Scorer, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], search: SearchConfig
-) -> list[list[Ended]]:
+def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[list[Ended]]:
     """For every sentence all hypotheses that end, in the order in which they do."""
-    greedy = search.beam == 1 and not search.coverage  # such a search stops at the first end
+    greedy = search.beam == 1 and not search.watched  # such a search stops at the first end
     stop = "complete" if search.stop == "complete" or greedy else "limit"
     # n_best = beam: no rank ends the search before as many have ended.
     config = replace(search, n_best=search.beam, stop=stop, record=False)
     with torch.inference_mode():
-        limits, rules, _ = set_up(scorer, src_mask, config)
-        state = scorer.start(src_ids, src_mask, watched=config.coverage > 0)
-        beam = Beam(scorer, state, src_mask, limits, rules, config)
+        beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device), config)
         beam.run()
     return list(beam.ended.values())
 
@@ -55,26 +51,26 @@ def pool_of(
 def translate_by(
     translator: Translator,
     texts: Sequence[str],
-    searches: Sequence[SearchConfig],
+    searches: Sequence[BeamSearch],
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> list[list[str]]:
     """What `translator.translate` says with each of the searches, which differ in α alone."""
     first = searches[0]
     assert can_rerank(first) and all(replace(other, alpha=first.alpha) == first for other in searches)
-    sources = translator.src_tokenizer.encode_batch(texts)
+    jobs = translator.jobs(texts, [FREE] * len(texts), [never] * len(texts))
     found = [[""] * len(texts) for _ in searches]
-    asked = [index for index, text in enumerate(texts) if text.strip()]
+    asked = [index for index, job in enumerate(jobs) if job.source]
     looping: list[set[int]] = [set() for _ in searches]
     done = len(texts) - len(asked)
-    for places in by_length([len(sources[index]) + 1 for index in asked], batch_tokens):
+    for places in by_length([len(jobs[index].source) for index in asked], batch_tokens):
         batch = [asked[place] for place in places]
-        padded = pad_sources([sources[index] for index in batch], translator.device)
-        for index, pool in zip(batch, pool_of(translator.scorer, *padded, first), strict=True):
+        pools = pool_of(translator.scorer, [jobs[index] for index in batch], first)
+        for index, pool in zip(batch, pools, strict=True):
             for number, search in enumerate(searches):
                 best = max(pool, key=lambda ended: ended.score(search))  # the first of equals, as a beam
                 found[number][index] = translator.tgt_tokenizer.decode(best.tokens[:-1])
-                if search.loop_guard and loops(best, [*sources[index], translator.scorer.vocab.eos_id]):
+                if search.loop_guard and loops(best, jobs[index].source):
                     looping[number].add(index)
         done += len(batch)
         if progress:
@@ -86,7 +82,7 @@ def translate_by(
 def _make_anew(
     translator: Translator,
     texts: Sequence[str],
-    searches: Sequence[SearchConfig],
+    searches: Sequence[BeamSearch],
     looping: Sequence[set[int]],
     found: list[list[str]],
 ) -> None:
@@ -121,7 +117,7 @@ class Tuned:
     alphas: tuple[float, ...]
     scores: dict[tuple[int, float], float]
     """By beam and α."""
-    chosen: SearchConfig
+    chosen: BeamSearch
     translations: dict[tuple[int, float], list[str]]
     """By beam and α."""
 
@@ -147,13 +143,13 @@ def tune(
     OutOfTime, the beams that were done by then are compared; before the first one is done it is passed on."""
     start = search or translator.search
     check_counts(sources, references)
-    if start.method != "beam":
+    if not isinstance(start, BeamSearch):
         raise UserError(f"search.method: beam and alpha can be tuned for the method beam, not {start.method}")
     by_beam = sorted(set(beams))
     whole = len(by_beam) * len(sources)
     by_alpha = sorted(set(alphas))
     scores: dict[tuple[int, float], float] = {}
-    searches: dict[tuple[int, float], SearchConfig] = {}
+    searches: dict[tuple[int, float], BeamSearch] = {}
     said: dict[tuple[int, float], list[str]] = {}
     for number, beam in enumerate(by_beam):
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from dragoman.data.batch import by_length
+from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Answer, Example
 from dragoman.data.labelled.examples import Labelled, collate

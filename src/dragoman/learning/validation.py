@@ -19,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, TextBatch, by_length
+from dragoman.data.batch import PairBatch, TextBatch
+from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Examples, Learning, Validator
@@ -181,7 +182,7 @@ class DecoderValidator(SequenceValidator):
         )
         # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
         limits = {name: getattr(config.search, name) for name in ("max_ratio", "max_extra", "max_length")}
-        self._search = SearchConfig(beam=self.config.validate_beam, loop_guard=False, **limits)
+        self._search = BeamSearch(beam=self.config.validate_beam, loop_guard=False, **limits)
 
     def _choose(self, chosen: list[int]) -> None:
         """The sentences to be translated."""

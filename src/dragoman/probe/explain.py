@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from dragoman.decode.alignment.attention import Look
-from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Job
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
@@ -32,7 +32,7 @@ from dragoman.probe.rollout import rollout
 from dragoman.probe.vectors import vectors_of
 from dragoman.probe.words import View, view
 from dragoman.shapes import Float, Tensor
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 _SIDES = {
     "encoder": ("source", "source"),
@@ -132,9 +132,7 @@ class Explained:
 
     def page(self, name: str) -> str:
         """One file of HTML."""
-        kind = (
-            "given translation" if not self.found else f"beam {self.search.beam}, alpha {self.search.alpha:g}"
-        )
+        kind = "given translation" if not self.found else self.search.summary
         about = f"{name}: {kind}, log p {self.seen.log_prob:.3f}, {len(self.seen.tgt_ids)} pieces with </s>"
         vectors = vectors_of(self.translator.model, *self.pair, self.translator.device)
         return make_page(
@@ -173,8 +171,9 @@ def explain_gaps(filler: Filler, text: str) -> Explained:
     translator, source = filler.translator, filler.source(text)
     if filler.name == "spans" and source == translator.src_tokenizer.encode(text):
         raise UserError("explain: this model fills gaps; write <mask> where something is missing")
-    settings = replace(translator.search, record=translator.search.groups == 1, shortlist=False)
-    found = tuple(translator.search_ids([source], settings, [Constraints()])[0])
+    settings = translator.search.converted(BeamSearch, shortlist=False)
+    settings = replace(settings, record=settings.groups == 1)
+    found = tuple(translator.search_jobs([Job((*source, EOS_ID))], settings)[0])
     tokenizers = (translator.src_tokenizer, translator.tgt_tokenizer)
     seen = look_inside(translator.model, source, found[0].tokens, tokenizers, translator.device)
     chosen = next(iter(reversed(seen.of("cross"))), next(iter(seen.attentions), None))

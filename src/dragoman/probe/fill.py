@@ -8,11 +8,12 @@ import contextlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dragoman.checkpoint.model import load_network
 from dragoman.data.noise import MASK
-from dragoman.decode.rules.constraints import Constraints
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Job
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.learning.text import special_id
@@ -20,7 +21,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.probe.guess import Guesser, guesser_of
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 _GAP = re.compile(r"<mask>|\[MASK\]", re.IGNORECASE)
 _WORD = "a"
@@ -63,11 +64,8 @@ class Filler:
             raise UserError(f"{text!r:.60}: there is no gap; write <mask> where something is missing")
         if self.guesser is not None:
             return _guessed(self.guesser, parts, count)
-        found = self.translator.search_ids(
-            [self.source(text)],
-            replace(self.translator.search, beam=max(count, 2), n_best=count),
-            [Constraints()],
-        )[0]
+        search = self.translator.search.converted(BeamSearch, beam=max(count, 2), n_best=count)
+        found = self.translator.search_jobs([Job((*self.source(text), EOS_ID))], search)[0]
         read = _spans if self.name == "spans" else _whole
         return [Filling(math.exp(each.log_prob), *read(self.tokenizer, parts, each.tokens)) for each in found]
 

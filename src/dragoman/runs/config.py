@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError
 from dragoman.models import MODELS, READERS
 from dragoman.models.presets import chosen_config
@@ -141,7 +141,7 @@ class RunConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     transfer: TransferConfig = field(default_factory=TransferConfig)
     train: TrainConfig
-    search: SearchConfig = field(default_factory=SearchConfig)
+    search: SearchConfig = field(default_factory=BeamSearch)
     purpose: Purpose | None = None
     """What the trained model is used for. It follows from the objective; None in old run directories."""
 

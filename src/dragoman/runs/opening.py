@@ -50,11 +50,11 @@ def open_translator(
         for model in models:
             quantize(model)
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
-    translator.aligner.examples = runs[0].validation_examples
+    translator.alignment_examples = runs[0].validation_examples
     guide = runs[0].config.objective.guided_alignment
     if guide.weight and not runs[0].config.counted:
         translator.aligner.look = guided_look(translator.model, guide)
-    translator.shortlist = runs[0].shortlist
+    translator.scorer.shortlist = runs[0].shortlist
     return translator
 
 

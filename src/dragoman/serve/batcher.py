@@ -11,12 +11,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
 from dragoman.serve.clients import CLIENT
@@ -47,7 +47,7 @@ class Translates(Protocol):
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[SpanKind] = (),
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
     ) -> list[str]: ...
 
     def hypotheses(
@@ -59,7 +59,7 @@ class Translates(Protocol):
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
     ) -> list[list[Hypothesis]]: ...
 
 
@@ -209,13 +209,13 @@ class Batcher:
         for one in batch:
             askers.setdefault(one.text, []).append(one)
         texts, how = list(askers), batch[0].how
-        wanted = [partial(_any_wanted, own) for own in askers.values()]
+        cancelled = [partial(_none_waits, own) for own in askers.values()]
         self._metrics.count("dragoman_batches_total")
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            found = await loop.run_in_executor(self._threads, self._run, texts, how, wanted)
+            found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled)
         except UserError as error:
             if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
                 for one in batch:
@@ -235,14 +235,14 @@ class Batcher:
                 self._remember(one.text, how, answers[one.text])
                 one.future.set_result(answers[one.text])
 
-    def _run(self, texts: Sequence[str], how: Kindred, wanted: Sequence[Wanted]) -> list[Answer]:
+    def _run(self, texts: Sequence[str], how: Kindred, cancelled: Sequence[Cancelled]) -> list[Answer]:
         translator, size = self.translator, self._limits.batch_tokens
         if how == Kindred():
-            found = translator.translate(texts, batch_tokens=size, protect=DEFAULT_KINDS, wanted=wanted)
+            found = translator.translate(texts, batch_tokens=size, protect=DEFAULT_KINDS, cancelled=cancelled)
             return [Answer((text,)) for text in found]
         search = translator.search
         if how.n_best > 1:
-            search = replace(search, n_best=how.n_best, beam=max(search.beam, how.n_best))
+            search = search.with_n_best(how.n_best)
         asked = translator.hypotheses(
             texts,
             search=search,
@@ -250,7 +250,7 @@ class Batcher:
             protect=DEFAULT_KINDS,
             align=how.align,
             batch_tokens=size,
-            wanted=wanted,
+            cancelled=cancelled,
         )
         return [
             Answer(tuple(one.text for one in row), tuple(one.score for one in row), row[0].alignment)
@@ -271,8 +271,8 @@ class Batcher:
             self._known.popitem(last=False)
 
 
-def _any_wanted(askers: Sequence[_Waiting]) -> bool:
-    return any(one.wanted for one in askers)
+def _none_waits(askers: Sequence[_Waiting]) -> bool:
+    return not any(one.wanted for one in askers)
 
 
 def _fail(batch: Sequence[_Waiting], error: Exception) -> None:

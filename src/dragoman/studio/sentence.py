@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.decode.search.config import normalised
+from dragoman.decode.search.limits import normalised
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError

@@ -12,7 +12,8 @@ from typing import Any
 
 from dragoman import checkpoint
 from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Job
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
@@ -57,12 +58,12 @@ class Subject:
             raise UserError(f"text: at most {MOST_PIECES} pieces, found {len(found)}; take one sentence")
         return [] if self.generator is not None else found
 
-    def settings(self, beam: int, n_best: int, alpha: float, record: bool = False) -> SearchConfig:
+    def settings(self, beam: int, n_best: int, alpha: float, record: bool = False) -> BeamSearch:
         """A beam in one group over the whole vocabulary, so that it can be recorded."""
-        plain = replace(self.translator.search.with_method("beam"), groups=1, diversity=0.5, shortlist=False)
-        return replace(plain, beam=beam, n_best=min(n_best, beam), alpha=alpha, record=record)
+        plain = self.translator.search.converted(BeamSearch, n_best=1)
+        return plain.plain(beam=beam, n_best=min(n_best, beam), alpha=alpha, record=record, shortlist=False)
 
-    def search(self, text: str, settings: SearchConfig, head: Sequence[int] = ()) -> list[Hypothesis]:
+    def search(self, text: str, settings: BeamSearch, head: Sequence[int] = ()) -> list[Hypothesis]:
         """The best translations, or lines that go on from `text`; `head` are pieces they begin with."""
         source = self.source(text)
         self.check(head)
@@ -70,7 +71,9 @@ class Subject:
             return self.generator.hypotheses(text, max_tokens=_GOES_ON, search=settings)
         if self.generator is not None:
             settings = replace(settings, max_ratio=0.0, max_extra=len(head) + _GOES_ON, max_length=None)
-        return self.translator.search_ids([source], settings, [Constraints(head=tuple(head))])[0]
+        constraints = Constraints(head=tuple(head), spelling=self.tokenizers[1].spelling)
+        job = Job((*source, self.tokenizers[0].eos_id), constraints)
+        return self.translator.search_jobs([job], settings)[0]
 
     def look(self, text: str, target: Sequence[int]) -> Inside:
         """A hypothesis by its pieces, token by token as it was found."""
@@ -158,7 +161,7 @@ class Subjects:
             "attentions": len(head_counts(model)),
             "checkpoint": subject.checkpoint,
             "checkpoints": list(checkpoint.names(subject.run.checkpoints)),
-            "beam": subject.translator.search.beam,
+            "beam": subject.translator.search.converted(BeamSearch, n_best=1).beam,
             "alpha": subject.translator.search.alpha,
             "text": self._text or _example(subject),
         }
@@ -180,7 +183,7 @@ class Subjects:
             return Subject(run, generator.translator, generator, at)
         translator = run.translator(at, self._device)
         # Which attention aligns best is found out when a sentence is first shown; some of the pairs do.
-        translator.aligner.examples = lambda: run.validation_examples()[::_EVERY]
+        translator.alignment_examples = lambda: run.validation_examples()[::_EVERY]
         return Subject(run, translator, None, at)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from dragoman.data.corpus import Prepared
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import BeamSearch
 from dragoman.evaluate.tune import OutOfTime, Tuned, TunedMetric, tune, validation_pairs
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.runs.directory import Corpus, Outcome, Run
@@ -75,7 +75,7 @@ class Finish:
         sources, references = validation_pairs(self.corpus, self._sentences(limit))
         metric = _metric(self.run.config.train.metric)
         now = self.run.config.search
-        if now.method != "beam":
+        if not isinstance(now, BeamSearch):
             return None
         self.log.display.stage("tuning the search", 0, None)
         beams = sorted({*_BEAMS, now.beam})
@@ -139,7 +139,7 @@ class Finish:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def _store(self, found: Tuned, chosen: SearchConfig, metric: str, sentences: int) -> None:
+    def _store(self, found: Tuned, chosen: BeamSearch, metric: str, sentences: int) -> None:
         run, now = self.run, self.run.config.search
         if chosen is not now:
             run.replace_config(replace(run.config, search=chosen))
@@ -166,7 +166,7 @@ def _metric(metric: str) -> TunedMetric:
     return metric if metric in ("bleu", "chrf", "exact") else "chrf"  # type: ignore[return-value]
 
 
-def _chosen(found: Tuned, now: SearchConfig) -> SearchConfig:
+def _chosen(found: Tuned, now: BeamSearch) -> BeamSearch:
     """The present search stays unless another one is clearly better."""
     present = found.scores.get((now.beam, now.alpha))
     if present is not None and found.best < present + _LEAST_GAIN:

@@ -75,8 +75,7 @@ def report_rows(run: Run, outcome: Outcome, seconds: float, said: Translated | N
         value = f"{_name(best['metric'])} {best['value']:.4g} on the validation set"
         rows.append(("best", f"{best['name']}, {value}"))
     if said is not None:
-        search = run.config.search
-        rows.append(("search", f"beam {search.beam}, alpha {search.alpha:g}"))
+        rows.append(("search", run.config.search.summary))
         kinds = find_kinds(said.sources, said.references, said.outputs)
         counts = ", ".join(f"{len(kind.places)} {kind.name}" for kind in kinds) or "no common kind"
         rows.append(("mistakes", f"of {len(said.sources)} translations: {counts}"))

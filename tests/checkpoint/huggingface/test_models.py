@@ -13,9 +13,9 @@ from dragoman.checkpoint.model import load_model, model_tensors
 from dragoman.decode.rules.constraints import constraints_for
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.decode.translator.translator import Translator
 from dragoman.training.imports import import_run
+from searching import search
 
 PAD, BOS, EOS = 0, 1, 2
 LENGTHS = [9, 4, 1, 7]

@@ -17,11 +17,11 @@ from dragoman.checkpoint.model import LoadedNetwork, describe, model_tensors
 from dragoman.data.batch import TextBatch, collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.learning.masked import MaskedLanguageModel
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.bert import Bert
+from searching import search
 
 PAD, BOS, EOS = 0, 1, 2
 LENGTHS = [9, 2, 6]

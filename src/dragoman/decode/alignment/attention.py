@@ -27,7 +27,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batch import Device, IdSequence, by_length, collate
+from dragoman.data.batch import Device, IdSequence, collate
+from dragoman.data.by_length import by_length
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
 from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.base import EncoderDecoder
@@ -35,7 +36,7 @@ from dragoman.nn.tap import open_tap
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer
 
-Pair = tuple[IdSequence, IdSequence]
+IdPair = tuple[IdSequence, IdSequence]
 
 
 @dataclass(frozen=True, order=True)
@@ -59,7 +60,7 @@ def guided_look(model: EncoderDecoder, guide: AlignmentGuide) -> Look:
 
 
 def source_attention(
-    model: EncoderDecoder, pairs: Sequence[Pair], device: Device = None, head: int | None = None
+    model: EncoderDecoder, pairs: Sequence[IdPair], device: Device = None, head: int | None = None
 ) -> dict[str, list[np.ndarray]]:
     """For every attention to the source its weights for each pair: a row for `<s>` and each target piece as
     the decoder reads them, a column for each source piece and `</s>`. Of one head (attentions that have fewer
@@ -97,7 +98,7 @@ def source_attention(
 
 def attention_in_batches(
     model: EncoderDecoder,
-    pairs: Sequence[Pair],
+    pairs: Sequence[IdPair],
     device: Device,
     batch_tokens: int,
     head: int | None = None,
@@ -111,7 +112,7 @@ def attention_in_batches(
 
 
 def choose(
-    model: EncoderDecoder, examples: Sequence[Pair], device: Device = None, batch_tokens: int = 2048
+    model: EncoderDecoder, examples: Sequence[IdPair], device: Device = None, batch_tokens: int = 2048
 ) -> Look | None:
     """The attention that aligns best, judged on example pairs of ids; None if none looks at the source.
 
@@ -149,11 +150,15 @@ class ModelAligner(Aligner):
     is needed."""
 
     def __init__(
-        self, model: EncoderDecoder, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, device: torch.device
+        self,
+        model: EncoderDecoder,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        device: torch.device,
+        examples: Callable[[], Sequence[IdPair]] = tuple,
     ) -> None:
         super().__init__(src_tokenizer, tgt_tokenizer)
-        self.model, self.device = model, device
-        self.examples: Callable[[], Sequence[Pair]] = tuple
+        self.model, self.device, self.examples = model, device, examples
 
     @functools.cached_property
     def look(self) -> Look | None:

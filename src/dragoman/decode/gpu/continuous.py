@@ -17,13 +17,12 @@ import torch
 
 from dragoman.decode.gpu.continuous_beam import Pool, is_plain
 from dragoman.decode.gpu.graph_replay import Replayed, Signal
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
-from dragoman.decode.translator.cancel import Wanted
+from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Ended
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.slots import TransformerSlots, fits, past_bytes
 from dragoman.nn.tap import tap_is_open
-from dragoman.shapes import Bool, Int, Tensor
 
 _MOST_SENTENCES = 512
 _SMALL = 64
@@ -44,7 +43,7 @@ class Shape:
 class Continuous:
     """One model, one search, and the places of one shape."""
 
-    def __init__(self, model: EncoderDecoder, config: SearchConfig, shape: Shape) -> None:
+    def __init__(self, model: EncoderDecoder, config: BeamSearch, shape: Shape) -> None:
         self.model, self.shape = model, shape
         weight = next(model.parameters())
         self.device = weight.device
@@ -60,35 +59,27 @@ class Continuous:
         self.everywhere = torch.arange(shape.sentences, device=self.device)
         self.fill_all = Replayed(self._fill_all, self.device)
 
-    def run(
-        self,
-        src_ids: Int[Tensor, "B S"],
-        src_mask: Bool[Tensor, "B S"],
-        limits: Int[Tensor, "B"],
-        shortest: Int[Tensor, "B"],
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[list[Ended]]:
+    def run(self, batch: SearchBatch) -> list[list[Ended]]:
         """The n best hypotheses of every sentence, in the order given."""
-        waiting = list(range(len(src_ids)))
+        waiting = list(range(len(batch.jobs)))
         found: dict[int, list[Ended]] = {}
         places: list[int | None] = [None] * self.shape.sentences  # which sentence is where
         ages = [0] * self.shape.sentences  # steps since it came: at least its position
-        ends, longest = [0] * self.shape.sentences, limits.tolist()  # steps after which it must be done
-        source = (src_ids, src_mask, limits, shortest)
-        while len(found) < len(src_ids):
+        ends, longest = [0] * self.shape.sentences, batch.limits.tolist()  # steps after which it must be done
+        while len(found) < len(batch.jobs):
             free = [place for place, sentence in enumerate(places) if sentence is None]
             coming = list(zip(free, waiting, strict=False))
             del waiting[: len(coming)]
             for place, sentence in coming:
                 places[place], ages[place], ends[place] = sentence, 0, longest[sentence]
-            self._admit(coming, source)
-            finished = self._until_worth(places, ages, ends, bool(waiting), wanted)
+            self._admit(coming, batch)
+            finished = self._until_worth(places, ages, ends, bool(waiting), batch)
             rows = torch.tensor(finished, device=self.device)
             for place, ended in zip(finished, self.pool.results(rows), strict=True):
                 sentence = places[place]
                 assert sentence is not None
                 found[sentence], places[place] = ended, None
-        return [found[sentence] for sentence in range(len(src_ids))]
+        return [found[sentence] for sentence in range(len(batch.jobs))]
 
     def _until_worth(
         self,
@@ -96,18 +87,18 @@ class Continuous:
         ages: list[int],
         ends: list[int],
         waiting: bool,
-        wanted: Sequence[Wanted] | None,
+        batch: SearchBatch,
     ) -> list[int]:
         """Step until enough sentences are done: one place in some, where others wait for it, else all."""
         live = [place for place, sentence in enumerate(places) if sentence is not None]
         enough = min(len(live), max(1, len(places) // _REFILL_AT)) if waiting else len(live)
         oldest = max(ages[place] for place in live)
         most = max(ends[place] - ages[place] for place in live)  # steps until all must be done
-        finished = live
+        finished, cancellable = live, batch.can_be_cancelled
         self.done.restart()
         for number in range(1, most + 1):
-            if wanted is not None:
-                self._let_go([place for place in live if not wanted[places[place] or 0]()])
+            if cancellable:
+                self._let_go([place for place in live if batch.jobs[places[place] or 0].cancelled()])
             self._step(oldest + number)
             self.done.send()
             done = self.done.received()
@@ -121,10 +112,10 @@ class Continuous:
             ages[place] += most
         return finished
 
-    def _let_go(self, unwanted: list[int]) -> None:
+    def _let_go(self, cancelled: list[int]) -> None:
         """They count as done from now on, with what they have."""
-        if unwanted:
-            self.pool.done[torch.tensor(unwanted, device=self.device)] = True
+        if cancelled:
+            self.pool.done[torch.tensor(cancelled, device=self.device)] = True
 
     def _step(self, used: int) -> None:
         room = self.shape.capacity if self.slots.by_kernels else min(_rounded(used), self.shape.capacity)
@@ -137,10 +128,11 @@ class Continuous:
         hidden = self.slots.step(pool.last, pool.position, pool.ancestors, used)
         pool.step(self.model.project(hidden.flatten(0, 1)).to(pool.sums.dtype))
 
-    def _admit(self, coming: list[tuple[int, int]], source: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+    def _admit(self, coming: list[tuple[int, int]], batch: SearchBatch) -> None:
         if not coming:
             return
         rows, sentences = torch.tensor(coming, device=self.device).unbind(dim=1)
+        source = (batch.src_ids, batch.src_mask, batch.limits, batch.shortest)
         src_ids, src_mask, limits, shortest = (part[sentences] for part in source)
         if len(coming) < len(self.everywhere):
             self.slots.admit(rows, self.model.encode(src_ids, src_mask))
@@ -164,7 +156,7 @@ class Rooms:
     def __init__(self) -> None:
         self.kept: OrderedDict[object, Continuous] = OrderedDict()
 
-    def take(self, models: Sequence[EncoderDecoder], config: SearchConfig) -> bool:
+    def take(self, models: Sequence[EncoderDecoder], config: BeamSearch) -> bool:
         """Whether a search can be done here; watched attention and lower precision on the fly cannot."""
         return (
             len(models) == 1
@@ -175,25 +167,13 @@ class Rooms:
             and not torch.is_autocast_enabled("cuda")
         )
 
-    def search(
-        self,
-        model: EncoderDecoder,
-        src_ids: Int[Tensor, "B S"],
-        src_mask: Bool[Tensor, "B S"],
-        limits: Int[Tensor, "B"],
-        config: SearchConfig,
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[list[Ended]]:
+    def search(self, model: EncoderDecoder, batch: SearchBatch, config: BeamSearch) -> list[list[Ended]]:
         if config.beam == 1:
             config = replace(config, stop="complete")  # greedy search stops at the first end
-        lengths = src_mask.sum(dim=1).tolist()
-        least = torch.tensor([config.shortest(length) for length in lengths], device=limits.device)
-        shape = shape_for(model, config, len(lengths), int(limits.max()), src_ids.size(1))
-        # At the greatest length a sentence ends, whatever the least one is.
-        shortest = torch.minimum(least, limits - 1)
-        return self._room(model, config, shape).run(src_ids, src_mask, limits, shortest, wanted)
+        shape = shape_for(model, config, len(batch.jobs), int(batch.limits.max()), batch.src_ids.size(1))
+        return self._room(model, config, shape).run(batch)
 
-    def _room(self, model: EncoderDecoder, config: SearchConfig, shape: Shape) -> Continuous:
+    def _room(self, model: EncoderDecoder, config: BeamSearch, shape: Shape) -> Continuous:
         key = (tuple(p.data_ptr() for p in model.parameters()), config, shape)
         if key not in self.kept:
             while len(self.kept) >= _KEPT:
@@ -203,9 +183,7 @@ class Rooms:
         return self.kept[key]
 
 
-def shape_for(
-    model: EncoderDecoder, config: SearchConfig, sentences: int, longest: int, memory: int
-) -> Shape:
+def shape_for(model: EncoderDecoder, config: BeamSearch, sentences: int, longest: int, memory: int) -> Shape:
     """Few shapes, so that what was recorded is used again. A small batch has a place for every sentence; of a
     large one the rest waits for free places."""
     capacity, memory = _rounded(longest), _rounded(memory)

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from dragoman.decode.search.allocate import best_pieces
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import Ended
 from dragoman.kernels import usable
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, Float, Int, Tensor
@@ -24,11 +24,10 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 _WIDEST_FOR_KERNELS = 8  # beams; more would need more registers than there are
 
 
-def is_plain(config: SearchConfig) -> bool:
+def is_plain(config: BeamSearch) -> bool:
     """Whether this is a plain beam search, which needs no look at the words so far."""
     return (
-        config.method == "beam"
-        and config.groups == 1
+        config.groups == 1
         and not config.record
         and not config.shortlist
         and config.coverage == 0
@@ -48,7 +47,7 @@ class Pool:
     def __init__(
         self,
         vocab: Vocab,
-        config: SearchConfig,
+        config: BeamSearch,
         sentences: int,
         capacity: int,
         dtype: torch.dtype,

@@ -3,7 +3,7 @@
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class Constraints:
     goes_on: bool = False
     required: tuple[Alternatives, ...] = ()
     forbidden: tuple[str, ...] = ()
+    spelling: Spelling | None = field(default=None, compare=False, repr=False)
+    """What the pieces of the vocabulary write. Constraints need it, and without any it is None."""
 
     @property
     def longest_prefix(self) -> int:
@@ -44,6 +46,24 @@ class Constraints:
     def writes_something(self) -> bool:
         """Whether the empty text would not do."""
         return bool(self.longest_prefix or self.required)
+
+    @property
+    def required_pieces(self) -> int:
+        """Pieces that suffice for all that is required, a space before each phrase that needs one."""
+        if not self.required or self.spelling is None:
+            return 0
+        needs_space = self.spelling.may_continue
+        return sum(min(len(way) + int(needs_space[way[0]]) for way in ways) for ways in self.required)
+
+    @property
+    def room(self) -> int:
+        """Tokens, `</s>` counted, in which any way of writing the prefix leaves enough for what is
+        required."""
+        return self.longest_prefix + self.required_pieces + 2 if self.writes_something else 1
+
+
+FREE = Constraints()
+"""Nothing is asked of the translation."""
 
 
 def constraints_for(
@@ -73,7 +93,7 @@ def constraints_for(
                 "drop one of the two"
             )
     head, tail = _prefix(tokenizer, prefix, prefix_open)
-    return Constraints(
+    found = Constraints(
         head=(*tokenizer.opening, *head) if prefix else (),
         tail=tail,
         ends_word=bool(prefix) and not prefix_open and is_word_character(prefix[-1]),
@@ -82,6 +102,7 @@ def constraints_for(
         required=tuple(_sequences(tokenizer, variants) for variants in allowed),
         forbidden=banned,
     )
+    return found if found == FREE else replace(found, spelling=tokenizer.spelling)
 
 
 def constraints_of_texts(
@@ -95,7 +116,7 @@ def constraints_of_texts(
 ) -> list[Constraints]:
     """What is asked of the translations of some texts, as `Translator.hypotheses` explains it."""
     if prefixes is None and required is None and not forbidden and glossary is None:
-        return [Constraints()] * len(texts)
+        return [FREE] * len(texts)
     for name, given in (("prefixes", prefixes), ("required", required)):
         if given is not None and (isinstance(given, str) or len(given) != len(texts)):
             raise UserError(f"{name}: expected one for each of the {len(texts)} texts, found {len(given)}")

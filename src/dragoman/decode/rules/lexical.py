@@ -21,7 +21,6 @@ import torch
 from dragoman.decode.rules.constraints import Constraints, counted
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, Float, Int, Tensor
-from dragoman.text.spelling import Spelling
 
 _NO_PIECE, _NOT_YET = -1, -2  # after the end of a sequence; after the end of a row
 FAR = 1 << 20
@@ -29,7 +28,7 @@ FAR = 1 << 20
 
 
 @dataclass(frozen=True)
-class Progress:
+class PhraseProgress:
     """Where rows stand. Twice: if the last word of the row is at its end, and if it goes on.
 
     R requirements of a sentence; C sequences, each of which serves one of them.
@@ -46,11 +45,6 @@ class Progress:
     """The need after that piece; `FAR` where the sequence is not wanted."""
 
 
-def pieces_for(own: Constraints, spelling: Spelling) -> int:
-    """Pieces that suffice for all that a sentence requires, a space before each phrase that needs one."""
-    return sum(min(len(way) + int(spelling.may_continue[way[0]]) for way in ways) for ways in own.required)
-
-
 class Required:
     """The required phrases of the sentences of a batch, as padded tensors, and the rules that follow."""
 
@@ -58,10 +52,10 @@ class Required:
         self,
         vocab: Vocab,
         constraints: Sequence[Constraints],
-        spelling: Spelling,
         limits: Int[Tensor, "B"],
     ) -> None:
-        device = limits.device
+        device, spelling = limits.device, next(own.spelling for own in constraints if own.required)
+        assert spelling is not None, "constraints know what pieces write"
         self.vocab, self.limits, self.space_id = vocab, limits, spelling.space_id
         self.may_continue = torch.from_numpy(spelling.may_continue).to(device)  # V
         self.may_be_continued = torch.from_numpy(spelling.may_be_continued).to(device)  # V
@@ -89,7 +83,7 @@ class Required:
         self.cost = self._least(whole, self.owner)  # B R
         self.cost = self.cost.where(self.times > 0, 0)
 
-    def progress(self, prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]) -> Progress:
+    def progress(self, prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]) -> PhraseProgress:
         ends, held, written = self._matches(prefix, sentences)
         owner, times = self.owner[sentences], self.times[sentences]  # N C, N R
         kept, inside = (
@@ -104,7 +98,7 @@ class Required:
         need, spared, pieces, then = (
             torch.cat(both, dim=1) for both in zip(if_ends, if_goes_on, strict=True)
         )
-        return Progress(kept, need, spared, pieces, then)
+        return PhraseProgress(kept, need, spared, pieces, then)
 
     def _ahead(
         self,
@@ -134,7 +128,7 @@ class Required:
         return sequences.gather(2, place.clamp(max=sequences.size(2) - 1)[:, :, None])[:, :, 0].clamp(min=0)
 
     @staticmethod
-    def after(progress: Progress) -> Int[Tensor, "N 4"]:
+    def after(progress: PhraseProgress) -> Int[Tensor, "N 4"]:
         """What is needed after a piece of each kind that goes on with no phrase: one that ends the last word
         and may be continued, one that ends it and is followed by a boundary, and both if the word goes on."""
         return torch.stack([progress.need, progress.need - progress.spared], dim=2).flatten(1)

@@ -13,12 +13,11 @@ from typing import Protocol
 
 import torch
 
-from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
 from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import Job
 from dragoman.models.base import Vocab
 from dragoman.shapes import Float, Int, Tensor
-from dragoman.text.spelling import Spelling
 
 
 class Rule(Protocol):
@@ -111,28 +110,25 @@ class Rules:
 def rules_for(
     config: SearchConfig,
     vocab: Vocab,
-    source_lengths: Int[Tensor, "B"],
+    jobs: Sequence[Job],
+    shortest: Int[Tensor, "B"],
     limits: Int[Tensor, "B"],
-    constraints: Sequence[Constraints] = (),
-    spelling: Spelling | None = None,
     required: Insistence | None = None,
 ) -> Rules:
     """The rules that a configuration asks for, and those of the sentences."""
-    device = source_lengths.device
+    constraints = [job.constraints for job in jobs]
+    spelling = next((own.spelling for own in constraints if own.spelling is not None), None)
     forbid: list[Rule] = []
     insist: list[Insistence] = []
     if config.min_length or config.min_ratio:
-        shortest = [config.shortest(n) for n in source_lengths.tolist()]
-        # At the greatest length a sentence ends, whatever the least one is.
-        shortest_allowed = torch.minimum(torch.tensor(shortest, device=device), limits - 1)
-        forbid.append(NoEndBefore(vocab, shortest_allowed))
+        forbid.append(NoEndBefore(vocab, shortest))
     if config.no_repeat_ngram:
         forbid.append(NoRepeatedNgram(vocab, config.no_repeat_ngram))
     if spelling is not None:
         if any(own.forbidden for own in constraints):
             forbid.append(NoPhrases(vocab, [own.forbidden for own in constraints], spelling, limits))
         if any(own.longest_prefix for own in constraints):
-            insist.append(BeginsWith(vocab, constraints, spelling, device))
+            insist.append(BeginsWith(vocab, constraints, spelling, limits.device))
     if required is not None:
         insist.append(required)
     reweigh = [RepetitionPenalty(config.repetition_penalty)] if config.repetition_penalty != 1.0 else []

@@ -23,16 +23,15 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search.allocate import Allocation, best_extensions
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.coverage import covered
-from dragoman.decode.search.finished import COMPACT_AT, Ended, FinishReason
-from dragoman.decode.search.scorer import JointState, Scorer
+from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason
+from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.trace import Recorder
-from dragoman.decode.translator.cancel import Wanted
 from dragoman.nn.state import rows_of
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Float, Int, Tensor
 
 
 class Extensions(NamedTuple):
@@ -60,17 +59,17 @@ class Beam:
     """
 
     scorer: Scorer
-    state: JointState
-    src_mask: Bool[Tensor, "A S"]
-    limits: Int[Tensor, "A"]
-    rules: Rules
-    config: SearchConfig
+    batch: SearchBatch
+    config: BeamSearch
     allocation: Allocation = best_extensions
     recorder: Recorder | None = None
-    wanted: Sequence[Wanted] | None = None
     ended: dict[int, list[Ended]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        batch = self.batch
+        self.rules, self.limits, self.src_mask = batch.rules, batch.limits, batch.src_mask
+        self.state = self.scorer.start(batch.src_ids, batch.src_mask, self.config.watched)
+        self.can_be_cancelled = batch.can_be_cancelled
         count, device = len(self.limits), self.limits.device
         self.sentences = torch.arange(count, device=device)  # which sentence each block of beams belongs to
         self.length = 0
@@ -95,8 +94,8 @@ class Beam:
         return len(self.done) == len(self.ended)
 
     def advance(self) -> None:
-        """One further token for every live hypothesis of the sentences that are wanted."""
-        if self.wanted is not None and self._all_unwanted(self.wanted):
+        """One further token for every live hypothesis of the sentences that are not cancelled."""
+        if self.can_be_cancelled and self._all_cancelled():
             return
         self.length += 1
         scores, self.state = self.scorer.step(self.last, self.state)
@@ -237,10 +236,10 @@ class Beam:
             if hopeless or complete:
                 self.done.add(sentence)
 
-    def _all_unwanted(self, wanted: Sequence[Wanted]) -> bool:
-        """Let those go that nobody waits for. Told is whether none is left."""
+    def _all_cancelled(self) -> bool:
+        """Drop the sentences that nobody waits for; whether none is left."""
         live = [sentence for sentence in self.sentences.tolist() if sentence not in self.done]
-        if gone := [sentence for sentence in live if not wanted[sentence]()]:
+        if gone := [sentence for sentence in live if self.batch.jobs[sentence].cancelled()]:
             self.done.update(gone)
             self._drop_done(most_idle=0)
         return self.finished

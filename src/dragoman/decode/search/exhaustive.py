@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from dragoman.decode.rules.rules import Rules
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended, FinishReason
+from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.config import ExhaustiveSearch
+from dragoman.decode.search.job import Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
-from dragoman.decode.translator.cancel import Wanted
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Float, Int, Tensor
 
 _ROWS = 64  # prefixes in one step
 
@@ -56,28 +55,29 @@ class Level:
 
 
 class Exhaustive:
-    """The search for one sentence. `first` are hypotheses that are known already."""
+    """The search for one sentence of a batch. `first` are hypotheses that are known already."""
 
     def __init__(
         self,
         scorer: Scorer,
-        limit: int,
-        rules: Rules,
+        batch: SearchBatch,
         sentence: int,
-        config: SearchConfig,
+        config: ExhaustiveSearch,
         first: list[Ended],
-        wanted: Wanted | None = None,
     ) -> None:
-        self.scorer, self.rules, self.config, self.wanted = scorer, rules, config, wanted
-        self.limit, self.sentence = limit, sentence
+        self.scorer, self.batch, self.config, self.sentence = scorer, batch, config, sentence
+        self.rules, self.job = batch.rules, batch.jobs[sentence]
+        self.limit = int(batch.limits[sentence])
         self.found = {hypothesis.tokens: hypothesis for hypothesis in first}
         self.nodes = 0
         self._raise_bound()
 
-    def run(self, src_ids: Int[Tensor, "1 S"], src_mask: Bool[Tensor, "1 S"]) -> list[Ended]:
+    def run(self) -> list[Ended]:
         """The n best of all; `exact` says whether that is proven or the budget ran out before."""
+        own = slice(self.sentence, self.sentence + 1), slice(len(self.job.source))
+        src_ids, src_mask = self.batch.src_ids[own], self.batch.src_mask[own]
         stack = [self._root(self.scorer.start(src_ids, src_mask), src_ids.device)]
-        while stack and (self.wanted is None or self.wanted()):
+        while stack and not self.job.cancelled():
             taken = stack[-1].take(self.floor, self.config.max_nodes - self.nodes)
             if taken.stop > taken.start:
                 stack.append(self._expand(stack[-1], taken))

@@ -12,11 +12,10 @@ from typing import Protocol
 
 import torch
 
-from dragoman.decode.rules.rules import Rules
 from dragoman.decode.search.allocate import best_piece
-from dragoman.decode.search.finished import COMPACT_AT, Ended, FinishReason
+from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
-from dragoman.decode.translator.cancel import Wanted, still
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 
@@ -34,18 +33,12 @@ def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position
     return best_piece(scores)
 
 
-def walk(
-    scorer: Scorer,
-    state: JointState,
-    limits: Int[Tensor, "B"],
-    rules: Rules,
-    pick: Pick,
-    times: int = 1,
-    wanted: Sequence[Wanted] | None = None,
-) -> list[list[Ended]]:
-    """`times` hypotheses of each sentence; fewer of one that is not wanted any more. Rows that have ended go
-    on idly until their sentence leaves the batch."""
+def walk(scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1) -> list[list[Ended]]:
+    """`times` hypotheses of each sentence; fewer of one that is cancelled. Rows that have ended go on idly
+    until their sentence leaves the batch."""
+    limits, cancellable = batch.limits, batch.can_be_cancelled
     eos, count, device = scorer.vocab.eos_id, len(limits), limits.device
+    state = scorer.start(batch.src_ids, batch.src_mask)
     longest = int(limits.max())
     if times > 1:
         state = state.expand(times)
@@ -57,15 +50,16 @@ def walk(
     rows = rows_of(sentences, times)
     last = torch.full_like(row_limits, scorer.vocab.bos_id)
     for length in range(1, longest + 1):
-        if wanted is not None:
-            alive = [place for place, sentence in enumerate(sentences.tolist()) if still(wanted, sentence)]
+        if cancellable:
+            jobs = [batch.jobs[sentence] for sentence in sentences.tolist()]
+            alive = [place for place, job in enumerate(jobs) if not job.cancelled()]
             if not alive:
                 break
             if len(alive) < len(sentences):
                 state, last, sentences = _leave(state, last, sentences, alive, times)
                 rows = rows_of(sentences, times)
         scores, state = scorer.step(last, state)
-        ranked = rules(scores, tokens[rows, : length - 1], sentences.repeat_interleave(times))
+        ranked = batch.rules(scores, tokens[rows, : length - 1], sentences.repeat_interleave(times))
         last = torch.where(row_limits[rows] <= length, eos, pick(ranked, rows, length - 1))
         tokens[rows, length - 1] = last
         token_scores[rows, length - 1] = scores.gather(1, last[:, None])[:, 0].float()

@@ -18,54 +18,43 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dragoman.data.batch import unpadded
-from dragoman.decode.rules.rules import Rules
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.data.seeded import GOLDEN, splitmix
+from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.config import SampleSearch
+from dragoman.decode.search.job import Ended
 from dragoman.decode.search.one_path import Pick, walk
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.translator.cancel import Wanted
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Float, Int, Tensor
 
 _SCORES_AT_ONCE = 1 << 26
 """Rows × vocabulary of one step: more samples than fit go one after the other."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def sample(
-    scorer: Scorer,
-    src_ids: Int[Tensor, "B S"],
-    src_mask: Bool[Tensor, "B S"],
-    limits: Int[Tensor, "B"],
-    rules: Rules,
-    config: SearchConfig,
-    wanted: Sequence[Wanted] | None = None,
-) -> list[list[Ended]]:
+def sample(scorer: Scorer, batch: SearchBatch, config: SampleSearch) -> list[list[Ended]]:
     """`n_best` independent samples of every sentence, in the order in which they are drawn."""
-    sources = unpadded(src_ids, src_mask)
+    sources, limits = [job.source for job in batch.jobs], batch.limits
     at_once = max(1, _SCORES_AT_ONCE // (len(sources) * scorer.vocab.tgt_size))
     found: list[list[Ended]] = [[] for _ in sources]
     for first in range(0, config.n_best, at_once):
         numbers = range(first, min(first + at_once, config.n_best))
         draws = uniforms(config.seed, sources, numbers, int(limits.max()))
-        pick = _pick(torch.from_numpy(draws).to(src_ids.device).flatten(0, 1), config)
-        state = scorer.start(src_ids, src_mask)
-        drawn = walk(scorer, state, limits, rules, pick, len(numbers), wanted)
+        pick = _pick(torch.from_numpy(draws).to(limits.device).flatten(0, 1), config)
+        drawn = walk(scorer, batch, pick, len(numbers))
         for own, new in zip(found, drawn, strict=True):
             own += new
     return found
 
 
-def _pick(draws: Float[Tensor, "N T"], config: SearchConfig) -> Pick:
+def _pick(draws: Float[Tensor, "N T"], config: SampleSearch) -> Pick:
     def pick(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int) -> Int[Tensor, "N"]:
         sums = truncated(scores, config).cumsum(dim=-1)
-        wanted = draws[rows, position, None] * sums[:, -1:]
-        return torch.searchsorted(sums, wanted, right=True)[:, 0]  # the first sum above it: its p is not 0
+        target = draws[rows, position, None] * sums[:, -1:]
+        return torch.searchsorted(sums, target, right=True)[:, 0]  # the first sum above it: its p is not 0
 
     return pick
 
 
-def truncated(scores: Float[Tensor, "N V"], config: SearchConfig) -> Float[Tensor, "N V"]:
+def truncated(scores: Float[Tensor, "N V"], config: SampleSearch) -> Float[Tensor, "N V"]:
     """The distribution to draw from, in float64; 0 for what is cut."""
     if config.temperature == 0:  # the limit of ever lower temperatures
         return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, scores.argmax(1, keepdim=True), 1.0)
@@ -87,17 +76,10 @@ def uniforms(seed: int, sources: Sequence[Sequence[int]], numbers: range, positi
     """Numbers in [0, 1) for every source, number of a sample and position."""
     keys = [hashlib.blake2b(np.asarray([seed, *ids], "<u8").tobytes(), digest_size=8) for ids in sources]
     per_source = np.asarray([int.from_bytes(key.digest(), "little") for key in keys], dtype=np.uint64)
-    per_sample = _mix(per_source[:, None] + _steps(numbers.start, numbers.stop))  # B K
-    mixed = _mix(per_sample[:, :, None] + _steps(0, positions))  # B K T
+    per_sample = splitmix(per_source[:, None] + _steps(numbers.start, numbers.stop))  # B K
+    mixed = splitmix(per_sample[:, :, None] + _steps(0, positions))  # B K T
     return (mixed >> np.uint64(12)) * 2.0**-52
 
 
 def _steps(first: int, end: int) -> np.ndarray:
-    return np.arange(first + 1, end + 1, dtype=np.uint64) * _GOLDEN
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of x moves every bit of the result."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return np.arange(first + 1, end + 1, dtype=np.uint64) * GOLDEN

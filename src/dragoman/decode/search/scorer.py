@@ -2,22 +2,41 @@
 
 An ensemble is the mean of the models' probabilities at every position. Its models may be of any family; they
 share the vocabulary, since the mean is taken piece by piece.
+
+With a shortlist only the pieces that the sources can become are scored:
+
+    source ─ shortlist ─▶ pieces of each sentence ─ union ─▶ rows of the projection, taken once a batch
+                                  │                                │
+                                  └──── leaves out the others ─────┴─▶ softmax ─▶ search
+
+What another sentence of the batch brought with it is left out before the softmax, so that the batch changes
+nothing: log p of a sentence is over its own list, as in CTranslate2. The search counts in places of the
+union; `<pad>`, `<s>` and `</s>` keep their numbers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import torch
 
-from dragoman.data.batch import PairBatch
-from dragoman.decode.gpu.continuous import Rooms
+from dragoman.data.batch import PairBatch, unpadded
 from dragoman.decode.search.coverage import covered, watch
+from dragoman.decode.search.job import Ended, Job
+from dragoman.decode.search.shortlist import Shortlist
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+
+if TYPE_CHECKING:
+    from dragoman.decode.gpu.continuous import Rooms
+
+_CPU = torch.device("cpu")
 
 
 def log_probs(logits: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
@@ -59,10 +78,29 @@ class Scorer:
             raise UserError("an ensemble needs at least one model")
         self.models = tuple(models)
         self.vocab = models[0].vocab
-        self.rooms = Rooms()
+        self.shortlist: Callable[[], Shortlist] | None = None
+        """Where `search.shortlist` takes it from."""
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")
+
+    @property
+    def device(self) -> torch.device:
+        model = self.models[0]
+        return next((tensor.device for tensor in chain(model.parameters(), model.buffers())), _CPU)
+
+    @cached_property
+    def rooms(self) -> "Rooms":
+        """Where a GPU searches."""
+        from dragoman.decode.gpu.continuous import Rooms
+
+        return Rooms()
+
+    def among(self, jobs: Sequence[Job]) -> "ListedScorer":
+        """The same models, asked only for the pieces that these jobs can become."""
+        if self.shortlist is None:
+            raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
+        return ListedScorer(self, self.shortlist(), jobs)
 
     def start(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
@@ -118,6 +156,52 @@ class Scorer:
             scores = mean_of([log_probs(m.project(h[row])) for m, h in zip(self.models, hidden, strict=True)])
             rows.append(scores.gather(1, target[:, None])[:, 0])
         return torch.stack(rows), None if seen is None else covered(seen, batch.src_mask)
+
+
+class ListedScorer(Scorer):
+    """The models of a scorer for the sentences of one batch."""
+
+    def __init__(self, scorer: Scorer, shortlist: Shortlist, jobs: Sequence[Job]) -> None:
+        super().__init__(scorer.models)
+        self.pieces_of = shortlist
+        whole = scorer.vocab
+        assert {whole.pad_id, whole.bos_id, whole.eos_id} == {0, 1, 2}, "in order, they come first"
+        needed = np.flatnonzero(self._allowed([job.source for job in jobs]).any(axis=0)).tolist()
+        self.ids: list[int] = sorted({0, 1, 2}.union(needed))
+        self.vocab = Vocab(whole.src_size, len(self.ids), False, whole.pad_id, whole.bos_id, whole.eos_id)
+        self.pieces = torch.tensor(self.ids, device=self.device)
+        with torch.inference_mode():
+            self.projections = [model.project_among(self.pieces) for model in self.models]
+
+    def start(
+        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
+    ) -> JointState:
+        closed = torch.from_numpy(~self._allowed(unpadded(src_ids, src_mask))[:, self.ids])
+        return replace(super().start(src_ids, src_mask, watched), closed=closed.to(src_ids.device))
+
+    def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N C"], JointState]:
+        return super().step(self.pieces[last_ids], state)
+
+    def _logits(self, number: int, hidden: Float[Tensor, "N D"], state: JointState) -> Float[Tensor, "N C"]:
+        assert state.closed is not None, "`start` has made it"
+        logits = self.projections[number](hidden)
+        by_sentence = logits.view(len(state.closed), -1, logits.size(1))  # A K C
+        return by_sentence.masked_fill_(state.closed[:, None], -torch.inf).view_as(logits)
+
+    def _allowed(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
+        """What each sentence may become; `</s>` of the source is a piece too, as when it was learnt."""
+        return self.pieces_of.allowed(sources, self.models[0].vocab.tgt_size)
+
+    def named(self, tokens: Iterable[int]) -> tuple[int, ...]:
+        """Places of the union as pieces of the vocabulary."""
+        return tuple(self.ids[token] for token in tokens)
+
+    def in_vocabulary(self, final: Ended | tuple[int, ...]) -> Ended | tuple[int, ...]:
+        """What a stream gives, in pieces of the vocabulary."""
+        return self.restore([[final]])[0][0] if isinstance(final, Ended) else self.named(final)
+
+    def restore(self, found: Sequence[Sequence[Ended]]) -> list[list[Ended]]:
+        return [[replace(ended, tokens=self.named(ended.tokens)) for ended in own] for own in found]
 
 
 def mean_of(scores: Sequence[Float[Tensor, "*B V"]]) -> Float[Tensor, "*B V"]:

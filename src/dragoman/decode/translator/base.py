@@ -1,31 +1,34 @@
 """What every translator offers: text in, hypotheses out, whichever engine searches. Plain Python."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 
 from dragoman.decode.alignment.aligner import Aligner
-from dragoman.decode.rules.constraints import Constraints, constraints_of_texts
+from dragoman.decode.rules.constraints import FREE, Constraints, constraints_of_texts
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.cancel import Wanted, some_of
-from dragoman.decode.translator.hypothesis import Hypothesis, refuse_string
+from dragoman.decode.search.job import Cancelled, Job, never
+from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string
 from dragoman.decode.translator.protected import aligned, keep_spans
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import SpanKind
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.spans import SpanKind, find
+from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 Progress = Callable[[int, int], None]
 """Told how many sentences are done, of how many."""
 
 
-class Surface(ABC):
+class BaseTranslator(ABC):
     """A text without anything but white space is translated as the empty text, without asking the model."""
 
     default_batch_tokens: int
 
-    def __init__(self, aligner: Aligner, search: SearchConfig) -> None:
-        self.aligner, self.search = aligner, search
-        self.src_tokenizer: Tokenizer = aligner.src_tokenizer
-        self.tgt_tokenizer: Tokenizer = aligner.tgt_tokenizer
+    def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, search: SearchConfig) -> None:
+        self.src_tokenizer, self.tgt_tokenizer, self.search = src_tokenizer, tgt_tokenizer, search
+
+    @cached_property
+    @abstractmethod
+    def aligner(self) -> Aligner: ...
 
     def translate(
         self,
@@ -34,11 +37,16 @@ class Surface(ABC):
         search: SearchConfig | None = None,
         batch_tokens: int | None = None,
         protect: Collection[SpanKind] = (),
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
     ) -> list[str]:
         """The best translation of each text."""
         found = self.hypotheses(
-            texts, search=search, batch_tokens=batch_tokens, protect=protect, wanted=wanted
+            texts,
+            search=search,
+            batch_tokens=batch_tokens,
+            protect=protect,
+            cancelled=cancelled,
+            scored=False,
         )
         return [best.text for best, *_ in found]
 
@@ -56,7 +64,8 @@ class Surface(ABC):
         align: bool = False,
         batch_tokens: int | None = None,
         progress: Progress | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        cancelled: Sequence[Cancelled] | None = None,
+        scored: bool = True,
     ) -> list[list[Hypothesis]]:
         """The n best translations of each text, best first, with their scores.
 
@@ -65,32 +74,54 @@ class Surface(ABC):
         `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
         of phrases for each. A phrase is always matched as whole words, in the case given. `protect` names
         what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
-        alignments. Where a text is not `wanted` any more, its search is given up and what is told of it is
-        worth nothing.
+        alignments. Where a text is `cancelled`, its search is given up and what is told of it is worth
+        nothing. Without `scored` an engine may leave out the scores if that is quicker.
         """
         refuse_string(texts)
-        settings, size = search or self.search, batch_tokens or self.default_batch_tokens
-        constraints = constraints_of_texts(
-            self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
-        )
-        found = self._hypotheses(texts, settings, constraints, size, progress, wanted)
-        if protect:
+        config, size = search or self.search, batch_tokens or self.default_batch_tokens
+        asked = bool(prefixes is not None or required is not None or forbidden or glossary is not None)
+        constraints = [FREE] * len(texts)
+        if asked:
+            constraints = constraints_of_texts(
+                self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
+            )
+        jobs = self.jobs(texts, constraints, cancelled or [never] * len(texts))
+        found = self.search_jobs(jobs, config, size, progress, scored)
+        if protect and any(find(text, protect) for text in texts):
 
             def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-                own = [constraints[number] for number in numbers]
-                return self._hypotheses(cut, settings, own, size, wanted=some_of(wanted, numbers))
+                own = [jobs[number] for number in numbers]
+                anew = self.jobs(cut, [job.constraints for job in own], [job.cancelled for job in own])
+                return self.search_jobs(anew, config, size, scored=scored)
 
             found = keep_spans(found, texts, protect, again, self.aligner, size)
         return aligned(found, texts, protect, self.aligner, size) if align else found
 
+    def jobs(
+        self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
+    ) -> list[Job]:
+        """What to search for each text. The source of a text that no model has to be asked about is empty."""
+        sources = self.src_tokenizer.encode_batch(texts)
+        return [
+            Job((*ids, EOS_ID) if text.strip() or self._asks_about_blank(own) else (), own, left)
+            for text, ids, own, left in zip(texts, sources, constraints, cancelled, strict=True)
+        ]
+
+    def _asks_about_blank(self, constraints: Constraints) -> bool:
+        """Whether the model is asked about a blank text, of which something is to be written."""
+        return constraints.writes_something
+
     @abstractmethod
-    def _hypotheses(
+    def search_jobs(
         self,
-        texts: Sequence[str],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
+        jobs: Sequence[Job],
+        config: SearchConfig,
         batch_tokens: int,
         progress: Progress | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        scored: bool = True,
     ) -> list[list[Hypothesis]]:
-        """By the model alone, neither protected nor aligned; at least one of each text, wanted or not."""
+        """By the model alone, neither protected nor aligned; at least one of each job, cancelled or not."""
+
+    @abstractmethod
+    def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
+        """One translation, part by part, each as soon as it is final."""

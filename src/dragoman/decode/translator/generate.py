@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.decode.rules.constraints import constraints_for
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import SampleSearch, SearchConfig
+from dragoman.decode.search.job import Job
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
@@ -47,7 +48,8 @@ class Generator:
         constraints = constraints_for(tokenizer, prefix=prompt, prefix_open=prompt_open)
         taken = len(tokenizer.encode(prompt)) + max_tokens
         settings = replace(settings, max_ratio=0.0, max_extra=taken, max_length=None)
-        return self.translator.search_ids([self._source(before, taken)], settings, [constraints])[0]
+        job = Job((*self._source(before, taken), EOS_ID), constraints)
+        return self.translator.search_jobs([job], settings)[0]
 
     def lines(
         self, prompt: str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
@@ -56,9 +58,9 @@ class Generator:
         draws with a seed of its own."""
         settings, written = search or self.search, []
         for number in range(count):
-            seeded = (
-                settings if settings.method != "sample" else replace(settings, seed=settings.seed + number)
-            )
+            seeded = settings
+            if isinstance(settings, SampleSearch):
+                seeded = replace(settings, seed=settings.seed + number)
             given = prompt if number == 0 else ""
             best = self.hypotheses(given, before=written, max_tokens=max_tokens, search=seeded)[0].text
             if not best.strip():

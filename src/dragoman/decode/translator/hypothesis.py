@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended, FinishReason, total
+from dragoman.decode.search.job import Ended, FinishReason, total
 from dragoman.decode.search.trace import Trace
 from dragoman.text.incremental import IncrementalDecoder
 from dragoman.text.protect import Protection

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.config import MbrOfBeam, MbrOfSamples
 from dragoman.decode.translator.hypothesis import Hypothesis
 
 _CHARACTERS, _WORDS = 6, 4  # the longest n-grams of chrF and of BLEU
@@ -78,11 +78,13 @@ def _matches(counters: Sequence[Counter]) -> tuple[np.ndarray, np.ndarray]:
     return matches.astype(np.float64), counts.sum(axis=1).astype(np.float64)
 
 
-def by_expected_utility(candidates: Sequence[Hypothesis], config: SearchConfig) -> list[Hypothesis]:
+def by_expected_utility(
+    candidates: Sequence[Hypothesis], config: MbrOfSamples | MbrOfBeam
+) -> list[Hypothesis]:
     """The `n_best` different texts with the greatest expected utility, which becomes their score. Where the
     texts differ less than `n_best`, there are fewer."""
     top = max(candidate.log_prob for candidate in candidates)
-    sampled = config.candidates == "samples"
+    sampled = isinstance(config, MbrOfSamples)
     weights: dict[str, float] = {}
     shown: dict[str, Hypothesis] = {}
     for candidate in candidates:

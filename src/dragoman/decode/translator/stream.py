@@ -10,30 +10,32 @@ from dataclasses import replace
 
 import torch
 
+from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import set_up
 from dragoman.errors import UserError
-from dragoman.shapes import Bool, Int, Tensor
 
 
-def stream_tokens(
-    scorer: Scorer, src_ids: Int[Tensor, "1 S"], src_mask: Bool[Tensor, "1 S"], config: SearchConfig
-) -> Iterator[tuple[int, ...] | Ended]:
+def stream_tokens(scorer: Scorer, job: Job, config: SearchConfig) -> Iterator[tuple[int, ...] | Ended]:
     """The tokens of one sentence as they become final, without `</s>`; then the best hypothesis.
 
     Greedy search is a beam of 1 that is done with its first end.
     """
-    if config.method != "beam":
+    if not isinstance(config, BeamSearch):
         raise UserError(f"search.method: only a beam can be streamed, not {config.method}")
     stop = "complete" if config.beam == 1 else config.stop
     config = replace(config, n_best=1, stop=stop, record=False)
+    if not config.shortlist:
+        return _finals(scorer, job, config)
+    listed = scorer.among([job])
+    return map(listed.in_vocabulary, _finals(listed, job, config))
+
+
+def _finals(scorer: Scorer, job: Job, config: BeamSearch) -> Iterator[tuple[int, ...] | Ended]:
     with torch.inference_mode():
-        limits, rules, _ = set_up(scorer, src_mask, config)
-        state = scorer.start(src_ids, src_mask, config.coverage > 0)
-        beam = Beam(scorer, state, src_mask, limits, rules, config)
+        beam = Beam(scorer, SearchBatch.of([job], config, scorer.vocab, scorer.device), config)
     sent = 0
     while not beam.finished:
         with torch.inference_mode():  # not held over a yield: it would be the caller's mode too

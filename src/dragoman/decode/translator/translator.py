@@ -1,58 +1,45 @@
-"""Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch."""
+"""Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch.
+
+On a CPU several batches are searched side by side. One batch on two cores waits at the end of every operation
+until both are done, and while Python decides what comes next, one core is idle. Two batches on a core each do
+not wait for each other. PyTorch releases the interpreter inside its operations, so a few threads are enough.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
 
 import torch
 
-from dragoman.data.batch import by_length, collate, pad_sources, unpadded
-from dragoman.decode.alignment.attention import ModelAligner
-from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.data.batch import collate
+from dragoman.data.by_length import by_length
+from dragoman.decode.alignment.attention import IdPair, ModelAligner
+from dragoman.decode.rules.constraints import FREE
+from dragoman.decode.search.config import BeamSearch, MbrOfBeam, MbrOfSamples, SearchConfig
+from dragoman.decode.search.job import Ended, Job, never
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search
-from dragoman.decode.search.shortlist import Shortlist
-from dragoman.decode.search.shortlist_scorer import ListedScorer
-from dragoman.decode.translator.base import Progress, Surface
-from dragoman.decode.translator.cancel import Wanted, some_of, still
+from dragoman.decode.translator.base import BaseTranslator, Progress
 from dragoman.decode.translator.hypothesis import EMPTY, Hypothesis, Partial, hypothesis_of, partials
-from dragoman.decode.translator.loops import without_loops
 from dragoman.decode.translator.mbr import by_expected_utility
 from dragoman.decode.translator.stream import stream_tokens
-from dragoman.decode.translator.workers import share_of, side_by_side, workers_for
-from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.shapes import Bool, Int, Tensor
-from dragoman.text.spelling import Spelling
+from dragoman.nn.tap import tap_is_open
 from dragoman.text.tokenizer import Tokenizer
 
-
-def search_guarded(
-    scorer: Scorer,
-    src_ids: Int[Tensor, "B S"],
-    src_mask: Bool[Tensor, "B S"],
-    config: SearchConfig,
-    constraints: Sequence[Constraints] | None = None,
-    spelling: Spelling | None = None,
-    wanted: Sequence[Wanted] | None = None,
-) -> list[list[Ended]]:
-    """`search`, and what goes in circles made anew."""
-
-    def again(numbers: list[int], calm: SearchConfig) -> list[list[Ended]]:
-        rows = torch.tensor(numbers, device=src_ids.device)
-        own = None if constraints is None else [constraints[row] for row in numbers]
-        return search(scorer, src_ids[rows], src_mask[rows], calm, own, spelling, some_of(wanted, numbers))
-
-    found = search(scorer, src_ids, src_mask, config, constraints, spelling, wanted)
-    return without_loops(found, unpadded(src_ids, src_mask), config, again)
-
+T = TypeVar("T")
+R = TypeVar("R")
 
 DEFAULT_BATCH_TOKENS = 2048
 _ON_A_GPU = 16384
+_MOST_WORKERS = 4  # a search spends about a fifth of its time in Python, which is done by one at a time
+_LEAST_TOKENS = 512  # of a worker's batch: below, products of so few rows lose more than is won
+_ROUNDS = 2  # batches for each worker, so that they end at about the same time
 
 
-class Translator(Surface):
+class Translator(BaseTranslator):
     """A model, or several that are asked together, with their tokenizers and a way of searching."""
 
     default_batch_tokens = DEFAULT_BATCH_TOKENS
@@ -69,68 +56,54 @@ class Translator(Surface):
         self.scorer = Scorer([each.to(device).eval() for each in models])
         self.model = self.scorer.models[0]
         self.device = torch.device(device)
-        self.aligner = ModelAligner(self.model, src_tokenizer, tgt_tokenizer, self.device)
-        super().__init__(self.aligner, search or SearchConfig())
+        super().__init__(src_tokenizer, tgt_tokenizer, search or BeamSearch())
         if self.device.type == "cuda":
             self.default_batch_tokens = _ON_A_GPU
-        self.shortlist: Callable[[], Shortlist] | None = None
-        """Where `search.shortlist` takes it from."""
+        self.alignment_examples: Callable[[], Sequence[IdPair]] = tuple
+        """Pairs of ids that the attention to align by is chosen with. They are asked once, when needed."""
+
+    @cached_property
+    def aligner(self) -> ModelAligner:
+        return ModelAligner(
+            self.model, self.src_tokenizer, self.tgt_tokenizer, self.device, self.alignment_examples
+        )
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
         that needs the whole of it."""
-        settings = search or self.search
-        if not text.strip():
+        config = search or self.search
+        (job,) = self.jobs([text], [FREE], [never])
+        if not job.source:
             yield Partial("", (), EMPTY)
             return
-        source = pad_sources(self.src_tokenizer.encode_batch([text]), self.device)
-        listed = self._listed(*source) if settings.shortlist else None
-        finals = stream_tokens(listed or self.scorer, *source, settings)
-        if listed is not None:
-            finals = map(listed.in_vocabulary, finals)
-        yield from partials(finals, self.tgt_tokenizer, settings)
+        yield from partials(stream_tokens(self.scorer, job, config), self.tgt_tokenizer, config)
 
-    def _hypotheses(
+    def search_jobs(
         self,
-        texts: Sequence[str],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
-        batch_tokens: int,
+        jobs: Sequence[Job],
+        config: SearchConfig,
+        batch_tokens: int | None = None,
         progress: Progress | None = None,
-        wanted: Sequence[Wanted] | None = None,
+        scored: bool = True,  # noqa: ARG002  the scores cost nothing here
     ) -> list[list[Hypothesis]]:
-        sources = self.src_tokenizer.encode_batch(texts)
-        results: dict[int, list[Hypothesis]] = {}
-        asked = [i for i, text in enumerate(texts) if text.strip() or constraints[i].writes_something]
-        asked = [i for i in asked if still(wanted, i)]
-        done = len(texts) - len(asked)
-        lengths = [len(sources[index]) + 1 for index in asked]
-        workers = workers_for(self.device, sum(lengths)) if not settings.coverage else 1
-        size = share_of(batch_tokens, sum(lengths), workers)
+        asked = [number for number, job in enumerate(jobs) if job.source and not job.cancelled()]
+        lengths = [len(jobs[number].source) for number in asked]
+        workers = 1 if config.watched else workers_for(self.device, sum(lengths))
+        size = share_of(batch_tokens or self.default_batch_tokens, sum(lengths), workers)
         batches = [[asked[place] for place in places] for places in by_length(lengths, size)]
+        results: dict[int, list[Hypothesis]] = {}
+        done = len(jobs) - len(asked)
 
         def find(batch: list[int]) -> list[list[Hypothesis]]:
-            own = [constraints[i] for i in batch]
-            return self.search_ids([sources[i] for i in batch], settings, own, some_of(wanted, batch))
+            found = search(self.scorer, [jobs[number] for number in batch], config)
+            return [self._ranked(own, config) if own else [EMPTY] for own in found]
 
         for batch, found in side_by_side(find, batches, workers):
             results |= dict(zip(batch, found, strict=True))
             done += len(batch)
             if progress:
-                progress(done, len(texts))
-        return [results.get(index) or [EMPTY] for index in range(len(texts))]
-
-    def search_ids(
-        self,
-        sources: Sequence[Sequence[int]],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
-        wanted: Sequence[Wanted] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The n best of sources that are ids already, all in one batch; maybe none of one that is not wanted
-        any more."""
-        found = self._search(sources, settings, constraints, wanted)
-        return [self._ranked(own, settings) if own else [] for own in found]
+                progress(done, len(jobs))
+        return [results.get(number, [EMPTY]) for number in range(len(jobs))]
 
     def score(
         self,
@@ -159,50 +132,10 @@ class Translator(Surface):
         results: dict[int, Hypothesis] = {}
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
         for batch in by_length(lengths, batch_tokens):
-            found = self._forced([pairs[index] for index in batch], watched=search.coverage > 0)
+            found = self._forced([pairs[index] for index in batch], search.watched)
             for index, ended in zip(batch, found, strict=True):
                 results[index] = hypothesis_of(ended, self.tgt_tokenizer, search)
         return [results[index] for index in range(len(pairs))]
-
-    def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
-        wanted: Sequence[Wanted] | None,
-    ) -> list[list[Ended]]:
-        """A sentence with constraints may need any piece, so no shortlist is for it; it is searched apart."""
-        if not settings.shortlist:
-            return self._search_alike(sources, settings, constraints, wanted)
-        results: dict[int, list[Ended]] = {}
-        for bound in (False, True):
-            rows = [row for row, own in enumerate(constraints) if (own != Constraints()) == bound]
-            chosen, own = [sources[row] for row in rows], [constraints[row] for row in rows]
-            if rows:
-                alike = replace(settings, shortlist=not bound)
-                found = self._search_alike(chosen, alike, own, some_of(wanted, rows))
-                results |= dict(zip(rows, found, strict=True))
-        return [results[row] for row in range(len(sources))]
-
-    def _search_alike(
-        self,
-        sources: Sequence[Sequence[int]],
-        settings: SearchConfig,
-        constraints: Sequence[Constraints],
-        wanted: Sequence[Wanted] | None,
-    ) -> list[list[Ended]]:
-        padded = pad_sources(sources, self.device)
-        if settings.shortlist:
-            listed = self._listed(*padded)
-            return listed.restore(search_guarded(listed, *padded, settings, wanted=wanted))
-        constrained = any(own != Constraints() for own in constraints)
-        spelling = self.tgt_tokenizer.spelling if constrained else None
-        return search_guarded(self.scorer, *padded, settings, constraints, spelling, wanted)
-
-    def _listed(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> ListedScorer:
-        if self.shortlist is None:
-            raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
-        return ListedScorer(self.scorer, self.shortlist(), src_ids, src_mask)
 
     def _forced(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], watched: bool) -> list[Ended]:
         with torch.inference_mode():
@@ -213,15 +146,45 @@ class Translator(Surface):
             for (_, tgt), row, cover in zip(pairs, scores.tolist(), covers, strict=True)
         ]
 
-    def _ranked(self, found: Sequence[Ended], settings: SearchConfig) -> list[Hypothesis]:
-        hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, settings) for ended in found]
-        if settings.record:
-            hypotheses = self._with_pieces(hypotheses)
-        return by_expected_utility(hypotheses, settings) if settings.method == "mbr" else hypotheses
+    def _ranked(self, found: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
+        hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, config) for ended in found]
+        trace = hypotheses[0].trace
+        if trace is not None:  # one for all hypotheses of a sentence; its tokens are told as text
+            told = trace.with_pieces(self.tgt_tokenizer.pieces)
+            hypotheses = [replace(hypothesis, trace=told) for hypothesis in hypotheses]
+        if isinstance(config, MbrOfSamples | MbrOfBeam):
+            return by_expected_utility(hypotheses, config)
+        return hypotheses
 
-    def _with_pieces(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """All hypotheses of a sentence share one trace; its tokens are told as text."""
-        trace = found[0].trace
-        assert trace is not None
-        told = trace.with_pieces(self.tgt_tokenizer.pieces)
-        return [replace(hypothesis, trace=told) for hypothesis in found]
+
+def workers_for(device: torch.device, tokens: int) -> int:
+    """How many batches of a text of so many tokens to search at once. What is set for one thread alone, as
+    taps and autocast are, is unknown to the others: then it is one."""
+    if device.type != "cpu" or tap_is_open() or torch.is_autocast_enabled("cpu"):
+        return 1
+    return max(1, min(torch.get_num_threads(), _MOST_WORKERS, tokens // _LEAST_TOKENS))
+
+
+def share_of(batch_tokens: int, tokens: int, workers: int) -> int:
+    """Tokens of a batch, so that there is enough for all workers."""
+    if workers == 1:
+        return batch_tokens
+    return min(batch_tokens, max(_LEAST_TOKENS, -(-tokens // (_ROUNDS * workers))))
+
+
+def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[tuple[T, R]]:
+    """Every item with what came of it, as it comes."""
+    workers = min(workers, len(items))
+    if workers <= 1:
+        yield from ((item, work(item)) for item in items)
+        return
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(
+        workers, "dragoman-search", initializer=torch.set_num_threads, initargs=(threads // workers,)
+    )
+    try:
+        jobs = {pool.submit(work, item): item for item in items}
+        yield from ((jobs[job], job.result()) for job in as_completed(jobs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # threads that begin later would have those of the workers

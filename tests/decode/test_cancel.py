@@ -1,4 +1,4 @@
-"""Who is not waited for any more leaves the search before its next step, and the others do not notice."""
+"""A cancelled sentence leaves the search before its next step, and the others do not notice."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +9,12 @@ import torch
 from decode.test_continuous import random_model, random_sources
 from dragoman.decode.gpu.continuous import Continuous, Shape
 from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import Cancelled
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import set_up
-from dragoman.decode.translator.cancel import Wanted
 from dragoman.decode.translator.translator import Translator
 from dragoman.shapes import Tensor
 from odd_inputs import tiny_translator
+from searching import batch_of, jobs_of
 
 TEXTS = ["the cat sat", "a dog ran under the red mat.", "the blue dog slept", "a mat and then a cat"]
 LONG: dict[str, Any] = {"min_length": 20, "max_extra": 30}
@@ -39,9 +39,9 @@ class Steps:
 
         patch.setattr(scorer, "step", counted)
 
-    def until(self, count: int) -> Wanted:
-        """Wanted until so many steps were made."""
-        return lambda: len(self.rows) < count
+    def after(self, count: int) -> Cancelled:
+        """Cancelled as soon as so many steps were made."""
+        return lambda: len(self.rows) >= count
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def test_one_leaves_and_the_others_stay_as_they_are(translator: Translator, step
     search = SEARCHES[name]
     whole = translator.hypotheses(TEXTS, search=search)
     steps.rows.clear()
-    wanted = [steps.until(10_000) for _ in TEXTS]
-    wanted[1] = steps.until(5)
-    found = translator.hypotheses(TEXTS, search=search, wanted=wanted)
+    cancelled = [steps.after(10_000) for _ in TEXTS]
+    cancelled[1] = steps.after(5)
+    found = translator.hypotheses(TEXTS, search=search, cancelled=cancelled)
     assert [own for place, own in enumerate(found) if place != 1] == [
         own for place, own in enumerate(whole) if place != 1
     ]
@@ -72,23 +72,23 @@ def test_one_leaves_and_the_others_stay_as_they_are(translator: Translator, step
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_when_all_have_left_no_further_step_is_made(translator: Translator, steps: Steps, name: str) -> None:
-    found = translator.hypotheses(TEXTS, search=SEARCHES[name], wanted=[steps.until(3)] * len(TEXTS))
+    found = translator.hypotheses(TEXTS, search=SEARCHES[name], cancelled=[steps.after(3)] * len(TEXTS))
     assert len(steps.rows) == 3 and len(found) == len(TEXTS)
-    assert translator.translate(TEXTS, search=SEARCHES[name], wanted=[steps.until(3)] * 4) == [""] * 4
+    assert translator.translate(TEXTS, search=SEARCHES[name], cancelled=[steps.after(3)] * 4) == [""] * 4
     assert len(steps.rows) == 3
 
 
 def test_protected_and_required_are_given_up_too(translator: Translator, steps: Steps) -> None:
     texts = ["the cat {0} sat https://example.org", "a dog"]
     search = SEARCHES["beam"]
-    wanted = [steps.until(4), steps.until(10_000)]
+    cancelled = [steps.after(4), steps.after(10_000)]
     plain = translator.hypotheses(texts, search=search, protect=("placeholder", "url"))
     steps.rows.clear()
-    found = translator.hypotheses(texts, search=search, protect=("placeholder", "url"), wanted=wanted)
+    found = translator.hypotheses(texts, search=search, protect=("placeholder", "url"), cancelled=cancelled)
     assert found[1] == plain[1]
     steps.rows.clear()
     translator.hypotheses(
-        texts, search=search, required=[["cat"], ["dog"]], wanted=[steps.until(2)] * 2, align=True
+        texts, search=search, required=[["cat"], ["dog"]], cancelled=[steps.after(2)] * 2, align=True
     )
     assert len(steps.rows) == 2
 
@@ -98,23 +98,22 @@ def test_in_places_of_fixed_shape(shape: Shape) -> None:
     model, (ids, mask) = random_model(40, 3), random_sources(40, 3, count=6)
     config = SearchConfig(beam=3, n_best=2, min_length=10)
 
-    def run(wanted: list[Wanted] | None) -> list[list[tuple[int, ...]]]:
+    def run(cancelled: list[Cancelled] | None) -> list[list[tuple[int, ...]]]:
         with torch.inference_mode():
-            limits, _, _ = set_up(Scorer([model]), mask, config)
-            shortest = torch.minimum(torch.full_like(limits, 10), limits - 1)
-            found = Continuous(model, config, shape).run(ids, mask, limits, shortest, wanted)
+            jobs = jobs_of(ids, mask, cancelled=cancelled)
+            found = Continuous(model, config, shape).run(batch_of(model, jobs, config))
         return [[one.tokens for one in own] for own in found]
 
     asked = [0] * len(ids)
 
-    def until(row: int, times: int) -> Wanted:
-        def wanted() -> bool:
+    def after(row: int, times: int) -> Cancelled:
+        def cancelled() -> bool:
             asked[row] += 1
-            return asked[row] <= times
+            return asked[row] > times
 
-        return wanted
+        return cancelled
 
-    found = run([until(row, 4 if row == 2 else 10_000) for row in range(len(ids))])
+    found = run([after(row, 4 if row == 2 else 10_000) for row in range(len(ids))])
     whole = run(None)
     assert found[2] == [] and whole[2]
     assert found[:2] + found[3:] == whole[:2] + whole[3:]

@@ -1,4 +1,4 @@
-"""What a loop is, and what takes its place. Plain Python: every engine guards its translations alike.
+"""Translations that go in circles, and what takes their place. Plain Python: every engine has the same guard.
 
     search ─▶ does the end repeat itself? ── no ──▶ as it is
                           │ yes
@@ -15,8 +15,8 @@ Samples are left as they are drawn.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.finished import Ended
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, Job
 
 LONGEST_BLOCK = 8
 REPEATS = 4
@@ -29,7 +29,7 @@ _BLOCKED = 3
 
 
 @dataclass(frozen=True)
-class Run:
+class Repetition:
     """A block of pieces that comes `repeats` times in a row; `pieces` in all."""
 
     repeats: int = 0
@@ -38,22 +38,19 @@ class Run:
 
 def without_loops(
     found: list[list[Ended]],
-    sources: Sequence[Sequence[int]],
+    jobs: Sequence[Job],
     config: SearchConfig,
-    again: Callable[[list[int], SearchConfig], list[list[Ended]]],
+    search: Callable[[list[Job], SearchConfig], list[list[Ended]]],
 ) -> list[list[Ended]]:
     """A best hypothesis that goes in circles is replaced, the others of its list stay as they are. The one
-    that takes its place is first whatever its score: it is what the sentence is translated as.
-
-    `sources` end with `</s>`. `again` searches the sentences of the given numbers.
-    """
-    if not config.loop_guard or config.method != "beam":
+    that takes its place is first whatever its score: it is what the sentence is translated as."""
+    if not isinstance(config, BeamSearch) or not config.loop_guard:
         return found
-    looping = [row for row, own in enumerate(found) if own and loops(own[0], sources[row])]
+    looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].source)]
     if not looping:
         return found
-    for row, calm in zip(looping, again(looping, _calm(config)), strict=True):
-        if not calm:  # it is not wanted any more
+    for row, calm in zip(looping, search([jobs[row] for row in looping], _calm(config)), strict=True):
+        if not calm:  # it has been cancelled
             continue
         ended = replace(calm[0], reason="loop", trace=found[row][0].trace)
         found[row] = [ended, *(other for other in found[row][1:] if other.tokens != ended.tokens)]
@@ -71,20 +68,20 @@ def loops(ended: Ended, source: Sequence[int]) -> bool:
     return tail.repeats > _LIKEWISE * there.repeats and tail.pieces > _LIKEWISE * there.pieces
 
 
-def tail_run(tokens: Sequence[int]) -> Run:
+def tail_run(tokens: Sequence[int]) -> Repetition:
     """The longest run that the sequence ends with; its last block may be broken off."""
-    best = Run()
+    best = Repetition()
     for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
         same = 0
         while same < len(tokens) - size and tokens[-1 - same] == tokens[-1 - same - size]:
             same += 1
         pieces = same + size
         if same >= size and pieces // size > best.repeats:
-            best = Run(pieces // size, pieces)
+            best = Repetition(pieces // size, pieces)
     return best
 
 
-def longest_run(tokens: Sequence[int]) -> Run:
+def longest_run(tokens: Sequence[int]) -> Repetition:
     """The most repetitions, and the most pieces in repetitions, anywhere in a sequence."""
     repeats, pieces = 0, 0
     for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
@@ -93,18 +90,15 @@ def longest_run(tokens: Sequence[int]) -> Run:
             same = same + 1 if tokens[place] == tokens[place - size] else 0
             if same >= size:
                 repeats, pieces = max(repeats, (same + size) // size), max(pieces, same + size)
-    return Run(repeats, pieces)
+    return Repetition(repeats, pieces)
 
 
-def _calm(config: SearchConfig) -> SearchConfig:
+def _calm(config: BeamSearch) -> BeamSearch:
     """Greedy, at most `max_extra` tokens longer than the source, and no three pieces twice."""
-    return replace(
-        config,
+    return config.plain(
         beam=1,
         n_best=1,
-        groups=1,
-        diversity=SearchConfig.diversity,
-        record=False,
+        loop_guard=False,
         max_ratio=min(config.max_ratio, max(1.0, config.min_ratio)),
         no_repeat_ngram=min(_BLOCKED, config.no_repeat_ngram or _BLOCKED),
     )

@@ -53,8 +53,8 @@ def tell(done: "Done") -> None:
     typer.echo(f"{done.lines:,} lines are translated")
     for count, what in (
         (done.too_long, "had too many tokens and were left empty"),
-        (done.cut_off, "translations were ended by the length limit"),
-        (done.loops, "translations went in circles and were made anew"),
+        (done.cut_off, "translations were cut off at the length limit"),
+        (done.loops, "translations were stuck in a loop and redone"),
     ):
         if count:
             typer.echo(f"  {count:,} {what}")

@@ -72,7 +72,7 @@ SETTINGS = {
             "NO_COLOR": "1",
         },
         ignores_ctrl_c=True,
-        share="1/4",
+        share="1/3",
     ),
     "avx2": Setting(
         "AVX2, MKL in CTranslate2, 4 threads, locale C, St. John's, 211 columns, umask 077, 256 open files, "
@@ -94,7 +94,7 @@ SETTINGS = {
         umask=0o077,
         open_files=256,
         elsewhere=True,
-        share="2/4",
+        share="2/3",
     ),
     "busy": Setting(
         "eight busy processes beside it",

@@ -130,6 +130,14 @@ def test_a_part_of_a_validation_is_timed_and_leaves_no_trace(
     assert training.model.training
 
 
+@pytest.mark.parametrize("sentences", [0, 1])
+def test_a_validation_of_little_or_no_translation_can_be_timed(
+    make_config: MakeConfig, prepared: Prepared, sentences: int
+) -> None:
+    found = estimate(make_config(f"train.validate_sentences={sentences}"), prepared, CPU)
+    assert found.seconds is not None and found.seconds > 0
+
+
 def test_costs_of_what_is_left() -> None:
     config = TrainConfig(max_updates=100, validate_every=30, save_every=50)
     costs = Costs(1.0, validation=10.0, save=100.0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -69,8 +70,8 @@ def test_what_does_not_fit_into_the_time_is_left_out(
     timed = Timed(monkeypatch, update=4.0)
     real = tune.translate_by
 
-    def slow(translator: object, texts: list[str], searches: list[object], *args: object) -> list[list[str]]:
-        timed.clock.now += 2.5  # of the six seconds that there are
+    def slow(translator: object, texts: list[str], searches: list[Any], *args: object) -> list[list[str]]:
+        timed.clock.now += searches[0].beam  # of the six seconds that there are
         return real(translator, texts, searches, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(tune, "translate_by", slow)

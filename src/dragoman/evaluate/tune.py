@@ -143,8 +143,8 @@ def tune(
     progress: Progress | None = None,
 ) -> Tuned:
     """The best pair of beam and α; of equals the narrower beam, then the α that is nearest to the one of
-    `search`. What else that says stays as it is. Where `progress` raises OutOfTime, the beams that were done
-    by then are compared; before the first one is done, it is passed on."""
+    `search`. What else that says stays as it is. `progress` is also called before each beam. Where it raises
+    OutOfTime, the beams that were done by then are compared; before the first one is done it is passed on."""
     start = search or translator.search
     check_counts(sources, references)
     if start.method != "beam":
@@ -163,6 +163,7 @@ def tune(
 
         own = [replace(start, beam=beam, n_best=1, record=False, alpha=alpha) for alpha in by_alpha]
         try:
+            report(0, len(sources))
             if can_rerank(start):
                 found = translate_by(translator, sources, own, batch_tokens, report)
             else:

@@ -209,7 +209,8 @@ class DecoderValidator(SequenceValidator):
             return None
         part = copy.copy(self)
         part._batches, more = self._some_batches()
-        step = 1 if self.device.type == "cuda" else max(1, -(-len(self._chosen) // _TIMED_SENTENCES))
+        on_gpu = self.device.type == "cuda"  # where all sentences take as long as a few
+        step = 1 if on_gpu else max(1, -(-len(self._chosen) // _TIMED_SENTENCES))
         part._choose(self._chosen[::step])
         if part.sources:
             part._search = replace(self._search, max_ratio=self._usual_ratio(), max_extra=1)
@@ -294,6 +295,8 @@ class AnswerValidator(SequenceValidator):
     def estimated_seconds(
         self, model: Network, autocast: torch.autocast, now: Callable[[], float]
     ) -> float | None:
+        if not len(self):
+            return None
         part, seconds = copy.copy(self), 0.0
         part._batches, more = self._some_batches()
         for _ in range(2):  # the first time, kernels are loaded too

@@ -22,7 +22,7 @@ _GUESSED_VALIDATION = 0.02
 """Of the budget, before the first one has been timed."""
 _SAVE = 0.005
 """Of the budget, for the last checkpoint, at least."""
-_MARGIN, _MARGIN_SECONDS = 0.01, 1.0
+_MARGIN, _MARGIN_SECONDS = 0.02, 2.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
 _MOST_VALIDATING = 0.2
 """Of the time for updates and validations."""
@@ -103,8 +103,9 @@ class Budget:
     def validated(self, share: float, seconds: float) -> None:
         """A validation that began at `share` took so long."""
         self.spent.validation_seconds = seconds
-        if self.config.validations is not None:
-            self.spent.next_validation = share + self._distance
+        due = self.spent.next_validation
+        if due is not None:  # at equal distances, even where updates are long
+            self.spent.next_validation = (due if share < due + self._distance else share) + self._distance
 
     def save_is_due(self, share: float) -> bool:
         return share >= self.spent.next_save

@@ -5,7 +5,7 @@ again when it is resumed, and one that has done it leaves it as it is.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,6 +23,8 @@ from dragoman.training.signals import StopRequest
 TUNING_FILE = "tuning.json"
 _TUNING_LIMIT = 1 << 20
 _BEAMS = (1, 2, 4, 8)
+_BATCH_TOKENS = 1024
+"""Source tokens: after each batch the time is looked at."""
 _ALPHAS = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6)
 _LEAST_SECONDS = 10.0
 """For tuning, where there is no budget."""
@@ -85,7 +87,8 @@ class Finish:
                 beams=beams,
                 alphas=sorted({*_ALPHAS, now.alpha}),
                 metric=metric,
-                progress=self._watch(deadline),
+                batch_tokens=_BATCH_TOKENS,
+                progress=self._watch(beams, len(sources), deadline),
             )
         except OutOfTime:
             self.log.say("there was no time to tune the search: dragoman tune does it at any time")
@@ -94,10 +97,20 @@ class Finish:
         self._store(found, chosen, metric, len(sources))
         return Translated(sources, references, found.translations[chosen.beam, chosen.alpha])
 
-    def _watch(self, deadline: float) -> Callable[[int, int], None]:
+    def _watch(self, beams: Sequence[int], sentences: int, deadline: float) -> Callable[[int, int], None]:
+        """Stops when the time is over, or will be over before the next beam is done: that takes as much
+        longer as it is wider."""
+        clock, began = self.log.clock, [self.log.clock.seconds()]
+
         def watch(done: int, of: int) -> None:
             self.log.display.stage("tuning the search", done, of)
-            if self.log.clock.seconds() > deadline or self.stop.signal is not None:
+            now, number = clock.seconds(), done // sentences
+            needed = 0.0
+            if number == len(began):  # a beam has been searched
+                began.append(now)
+            elif done % sentences == 0 and number:  # the next one is about to be
+                needed = (began[number] - began[number - 1]) * beams[number] / beams[number - 1]
+            if now + needed > deadline or self.stop.signal is not None:
                 raise OutOfTime
 
         return watch

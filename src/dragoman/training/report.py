@@ -23,7 +23,7 @@ from dragoman.training.display import duration
 
 REPORT, PLAN = "report.md", "plan.json"
 _PLAN_LIMIT = 1 << 20
-_WORDS_FROM = 20_000
+_WORDS_FROM = 10_000
 """Training pairs whose words count as known."""
 _LATE = 0.75
 _STILL_RISING, _LARGE_GAP, _FEW_EPOCHS = 0.02, 0.5, 4

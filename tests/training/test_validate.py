@@ -191,3 +191,13 @@ def test_the_loss_of_frequencies_by_hand(make_config: MakeConfig, prepared: Prep
     asked = [piece for n in range(len(prepared.valid)) for piece in [*prepared.valid.tgt(n).tolist(), eos]]
     expected = -sum(math.log(counts[piece] / counts.total()) for piece in asked) / len(asked)
     assert _validator(make_config(), prepared, CPU).frequency_loss == pytest.approx(expected, abs=1e-12)
+
+
+def test_validation_keeps_to_the_lengths_that_the_run_allows(
+    make_config: MakeConfig, prepared: Prepared
+) -> None:
+    """Else no output that is many times as long as its source could ever be right."""
+    limits = ("search.max_ratio=12", "search.max_extra=30", "search.max_length=500")
+    search = _validator(make_config(*limits), prepared, CPU)._search
+    assert (search.max_ratio, search.max_extra, search.max_length) == (12, 30, 500)
+    assert search.longest(10) == 150

@@ -106,6 +106,10 @@ def naming(where: str) -> Iterator[None]:
 def check_given(cls: type, data: Mapping[Any, Any], where: str = "") -> None:
     """Check names and types of the fields that are given; not what is missing, nor what goes together.
     So mistakes are found before the rest of a configuration is chosen."""
+    variant = getattr(cls, "variant", None)
+    if variant is not None:
+        with naming(where):
+            cls, data = variant(data)
     known = typing.get_type_hints(cls)
     _known_fields(cls, data, where)
     for key, value in data.items():

@@ -4,7 +4,7 @@ The same gate stands before the service and the studio.
 """
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from starlette.testclient import TestClient
@@ -72,6 +72,8 @@ PAGES: list[tuple[dict[str, str], int]] = [
 
 
 class NoRuns:
+    unreadable: ClassVar[dict[str, str]] = {}
+
     def describe(self) -> list[Any]:
         return []
 

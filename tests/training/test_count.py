@@ -213,7 +213,7 @@ def test_nothing_is_timed_and_the_plan_says_what_is_done(
     overrides = ["model.kind=markov", "model.order=3", "tokenizer.vocab_size=300", "train.device=cpu"]
     run = train(*corpus, out=tmp_path / "run", overrides=overrides)
     shown = capsys.readouterr().out
-    assert "markov: order 3, skips False, mask none" in shown
+    assert "counts of n-grams (Markov), order 3" in shown
     assert "one pass over the data" in shown
     assert "counting pairs, table 4" in shown
     assert "speed" not in shown

@@ -113,10 +113,10 @@ def test_a_part_of_a_validation_is_timed_and_leaves_no_trace(
         now.now += len(self._batches)
         return forced(self, model)
 
-    def timed_translate(self: DecoderValidator, model: Any) -> list[str]:
+    def timed_translate(self: DecoderValidator, model: Any, loss: float) -> list[str]:
         now.now += len(self.sources)
         translated.append((len(self.sources), self._search.max_ratio))
-        return written(self, model)
+        return written(self, model, loss)
 
     monkeypatch.setattr(DecoderValidator, "_teacher_forced", timed_forced)
     monkeypatch.setattr(DecoderValidator, "_translate", timed_translate)

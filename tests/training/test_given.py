@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.training.display import Quiet
-from dragoman.training.plan import make_config
+from dragoman.training.draft import make_config
 
 
 class Reading(Quiet):

@@ -89,10 +89,11 @@ def test_a_packed_corpus_is_read_twice(
     monkeypatch.setattr(plan_module, "estimate", lambda *_: None)
     file = tmp_path / "a.tsv.gz"
     chance = random.Random(1)
-    rows = (f"{chance.getrandbits(200)} {n}\t{chance.getrandbits(200)}\n" for n in range(4000))
+    rows = (f"{chance.getrandbits(200)} {n}\t{chance.getrandbits(200)}\n" for n in range(16_000))
     file.write_bytes(gzip.compress("".join(rows).encode()))
     make_plan([str(file)], Quiet(), out=tmp_path / "run", overrides=SMALL)
-    assert read["a.tsv.gz"] < 2.3 * file.stat().st_size
+    # Beginnings of it are looked at too, in pieces of up to 128 KiB.
+    assert read["a.tsv.gz"] < 2.8 * file.stat().st_size
 
 
 def test_the_fingerprint_does_not_depend_on_who_hashed(plan: Callable[..., Plan], tmp_path: Path) -> None:

@@ -126,7 +126,10 @@ class _Choosing:
         return Chosen(sections, self.reasons, cleaned.shown, measured)
 
     def _schedule(self) -> str:
-        """The rate falls to 0 at the end, where that is known beforehand."""
+        """The rate falls to 0 at the end, where that is known beforehand and comes after the warm-up."""
+        warmup = positive(self.given, "schedule.warmup") or 0
+        if self.max_updates is not None and self.max_updates <= warmup:
+            return "inverse_sqrt"
         train = self.given.get("train")
         by_patience = isinstance(train, Mapping) and "patience" in train and self.max_updates is None
         ends = self.minutes is not None or self.max_updates is not None

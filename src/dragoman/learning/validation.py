@@ -27,51 +27,20 @@ from dragoman.data.sampler import TrackSampler
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
-from dragoman.learning.base import Examples, Learning, Validator
+from dragoman.learning.base import Learning, Validator
 from dragoman.learning.cross_entropy import decode_own_words
+from dragoman.learning.frequencies import frequency_loss
 from dragoman.learning.loss import Answers
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
 from dragoman.runs.records import Sample
 
-_EXAMPLES = 20_000
-_AT_ONCE = 1_000
 _LEARNT = 0.3
 """Nats below the loss of frequencies alone, from which on a model has learnt something of its task."""
 _FEW_MORE = 5
 _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """By which the time of a validation is estimated."""
-
-
-def frequency_loss(train: Examples, valid: Examples, vocab_size: int) -> float:
-    """The loss of knowing nothing but how frequent pieces are, in nats a piece:
-
-        −1/n Σ_i log p(y_i),   y of the validation set, p the shares of pieces in the training data
-
-    Every network learns these shares first. A deep one with too high a learning rate, too short a warm-up or
-    much dropout may stay there: its loss is this one, finite, smooth and never better. Of long data, examples
-    at equal distances are taken; no piece is thought impossible.
-    """
-    counts = np.ones(vocab_size)
-    for ids in _asked(train):
-        counts += np.bincount(ids, minlength=vocab_size)
-    surprise = np.log(counts.sum()) - np.log(counts)
-    asked = np.concatenate(list(_asked(valid)))
-    return float(surprise[asked].mean())
-
-
-def _asked(examples: Examples) -> Iterator[np.ndarray]:
-    numbers = np.unique(np.linspace(0, len(examples) - 1, _EXAMPLES).astype(np.int64))
-    for begin in range(0, len(numbers), _AT_ONCE):
-        yield _targets(examples.batch(numbers[begin : begin + _AT_ONCE], epoch=0))
-
-
-def _targets(batch: Batch) -> np.ndarray:
-    if isinstance(batch, PairBatch):
-        return batch.tgt_out[batch.tgt_mask].numpy()
-    assert isinstance(batch, TextBatch), "labels have no frequencies of pieces"
-    return batch.targets.numpy()
 
 
 _LOGITS_AT_ONCE = 1 << 24

@@ -157,7 +157,10 @@ def resume(
 
 
 def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
-    changed = resolve(apply_overrides(to_dict(run.config), assignments))
+    plain, old = to_dict(run.config), run.config
+    if old.schedule.total is not None and old.schedule.total == old.train.max_updates:
+        plain["schedule"]["total"] = None  # it follows the updates, unless it is given too
+    changed = resolve(apply_overrides(plain, assignments))
     for field, old, new in differences(run.config, changed):
         if any(field == fixed or field.startswith(f"{fixed}.") for fixed in _FIXED):
             raise UserError(

@@ -218,7 +218,7 @@ def test_nothing_is_timed_and_the_plan_says_what_is_done(
     assert "counting pairs, table 4" in shown
     assert "speed" not in shown
     assert run.best is not None
-    assert run.best["metric"] == "bleu"
+    assert run.best["metric"] == "chrf"
     again = train(*corpus, out=tmp_path / "run", overrides=overrides, quiet=True)
     assert again.outcome is not None
     assert again.outcome.update == 1

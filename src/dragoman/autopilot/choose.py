@@ -12,7 +12,6 @@ from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
     Size,
     convolutional,
-    epochs_in,
     family_of,
     model_size,
     recurrent,
@@ -80,8 +79,10 @@ class _Choosing:
         size = self._size(counts, pieces)
         tokens, accumulate = self._batch(counts, size, pieces, longest)
         update_tokens = tokens * accumulate
-        epochs = epochs_in(size, counts, pieces, machine, minutes)
-        r_drop = training.r_drop(profile, size, epochs / 2)
+        twice = training.pace(
+            profile, counts, size, pieces, machine, minutes, self.max_updates, update_tokens, passes=2
+        ).value
+        r_drop = training.r_drop(profile, size, twice.epochs, twice.updates)
         r_drop_given = said(given, "objective.r_drop")
         passes = 2 if (r_drop.value if r_drop_given is None else r_drop_given) else 1
         pace = training.pace(

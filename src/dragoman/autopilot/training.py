@@ -17,6 +17,9 @@ _PAIRS_AT_ONCE = 400
 """Of words, at least (Wu, Cotterell & Hulden 2021)."""
 _UPDATES_IN_TIME = 4000
 """A batch is small enough for so many updates in the time there is."""
+_ENOUGH_UPDATES = 3000
+"""With fewer than these a card learns more from smaller batches."""
+_SMALLEST_SHARE = 0.25
 _MOST_ON_CPU = 4096
 _VALIDATIONS = 30
 _EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
@@ -26,6 +29,8 @@ _R_DROP_EPOCHS = (50, 150)
 """Epochs with two passes that there must be time for; the first number for fewer than 15,000 pairs of words
 and for more than 20,000 of sentences."""
 _R_DROP_SMALL_WORDS, _R_DROP_SMALL = 15_000, 20_000
+_R_DROP_UPDATES = 2000
+"""Of two passes each."""
 _R_DROP_RATE = 2.0
 """With R-Drop the learning rate is so many times higher."""
 _FEW_FOR_POSITIONS = 20_000
@@ -66,6 +71,9 @@ def batch(
         if min(in_time, _MOST_ON_CPU) < wanted:
             wanted = min(in_time, _MOST_ON_CPU)
             reason = "small enough for some thousand updates in the time"
+    elif (in_time := _updates_in(size, counts, pieces, machine, minutes, wanted / a_pair)) < _ENOUGH_UPDATES:
+        wanted = int(wanted * max(_SMALLEST_SHARE, in_time / _ENOUGH_UPDATES))
+        reason = "smaller, since time allows few updates"
     wanted = max(_FEWEST_TOKENS, wanted)
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
@@ -119,12 +127,21 @@ def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
     return Choice(value, often)
 
 
-def r_drop(profile: Profile, size: Size, epochs: float) -> Choice[float]:
-    """Worth its second pass where the corpus is small and is seen very often."""
+def _updates_in(
+    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
+) -> float:
+    """Updates of so many pairs that there is time for."""
+    seconds = machine.update_seconds(pairs * size.operations(counts, pieces), 2 * size.layers)
+    return learning_seconds(machine, minutes) / seconds
+
+
+def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[float]:
+    """Worth its second pass where the corpus is small and is seen very often, in many updates."""
     spelt = is_spelt(profile)
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
-    if "preset" in size.model and profile.pairs < 100_000 and epochs >= least:
+    often = epochs >= least and updates >= _R_DROP_UPDATES
+    if "preset" in size.model and profile.pairs < 100_000 and often:
         weight = 3.0 if spelt else 5.0
         return Choice(weight, f"R-Drop {weight:g}: {profile.pairs:,} pairs can be seen {epochs:.0f} times")
     return Choice(0.0, "no R-Drop")

@@ -17,12 +17,6 @@ function settingsOf(name) {
   return run ? { beam: run.beam, alpha: run.alpha } : {};
 }
 
-/* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
-function settingsOf(name) {
-  const run = runs.find((each) => each.name === name);
-  return run ? { beam: run.beam, alpha: run.alpha } : {};
-}
-
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
 }

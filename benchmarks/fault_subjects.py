@@ -15,7 +15,7 @@ _SMALL = "tokenizer.vocab_size=300 train.device=cpu train.log_every=2 train.save
 _SHORT = "train.max_updates=9 train.validate_every=3 train.validate_sentences=4 train.batch_tokens=200"
 _SEARCH = "search.beam=2 search.max_ratio=1 search.max_extra=3"
 _WIDTHS = "model.num_layers=1 model.model_dim=16 model.num_heads=2 model.ff_dim=32"
-_TRANSFORMER = f"{_WIDTHS} model.position_layout=halves train.ema=0.9 train.average=2"
+_TRANSFORMER = f"{_WIDTHS} model.positions=sinusoidal train.ema=0.9 train.average=2"
 _RNN = "model.kind=rnn model.num_layers=1 model.model_dim=16"
 _GPT = f"--model gpt-tiny {_WIDTHS} model.max_positions=32 objective.block=24"
 _BERT = f"model.kind=bert {_WIDTHS} model.max_positions=64 task.max_length=24"

@@ -1,6 +1,6 @@
 """Do the tests pass on other machines? They are run again under what other machines have.
 
-    python benchmarks/anywhere.py                 a part of the suite, as continuous integration does
+    python benchmarks/anywhere.py                 a part of the suite, as `make test-anywhere` does
     python benchmarks/anywhere.py --all --write   all of it, and the table in benchmarks/results/anywhere.md
     python benchmarks/anywhere.py old             under one setting alone; more options of pytest after --
 
@@ -227,7 +227,7 @@ def write(rows: dict[str, str]) -> None:
     page = [
         "# The suite under what other machines have",
         "",
-        "`python benchmarks/anywhere.py --write` runs the part of the suite that continuous integration runs "
+        "`python benchmarks/anywhere.py --write` runs the part of the suite that `make test-anywhere` runs "
         "under each setting; with `--all` it runs every test. The machine had other work beside it, which "
         "the minutes show and the CPU minutes hardly do.",
         "",

@@ -4,6 +4,7 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.bart_layers import (
     BIAS,
+    COPIES,
     SHARED,
     WIRING,
     body_weights,
@@ -53,12 +54,6 @@ BART = Family(
     write_config=_write_config,
     weights=_weights,
     output_bias=BIAS,
-    copies={
-        SHARED: (
-            "model.encoder.embed_tokens.weight",
-            "model.decoder.embed_tokens.weight",
-            "lm_head.weight",
-        )
-    },
+    copies={SHARED: COPIES},
     opening=True,
 )

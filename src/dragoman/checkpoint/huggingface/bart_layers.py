@@ -18,6 +18,10 @@ from dragoman.models.transformer import TransformerConfig
 
 BIAS = "final_logits_bias"
 SHARED = "model.shared.weight"
+COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+"""Names under which a file may hold the shared matrix too."""
+SINUSOID_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+"""Tables that are computed; a file may hold them."""
 WIRING = {
     "norm": "post",
     "norm_kind": "layer",

@@ -4,8 +4,10 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.bart_layers import (
     BIAS,
+    COPIES,
     POSITIONS,
     SHARED,
+    SINUSOID_TABLES,
     SINUSOIDS,
     WIRING,
     body_weights,
@@ -52,9 +54,9 @@ MARIAN = Family(
     weights=_weights,
     output_bias=BIAS,
     copies={
-        SHARED: (*_SEPARATE.values(), "lm_head.weight"),
+        SHARED: COPIES,
         _SEPARATE["tgt"]: ("lm_head.weight",),
     },
-    computed=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
+    computed=SINUSOID_TABLES,
     relabel=sines_before_cosines,
 )

@@ -4,8 +4,10 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.bart_layers import (
     BIAS,
+    COPIES,
     POSITIONS,
     SHARED,
+    SINUSOID_TABLES,
     SINUSOIDS,
     WIRING,
     body_weights,
@@ -44,13 +46,7 @@ PEGASUS = Family(
     write_config=_write_config,
     weights=_weights,
     output_bias=BIAS,
-    copies={
-        SHARED: (
-            "model.encoder.embed_tokens.weight",
-            "model.decoder.embed_tokens.weight",
-            "lm_head.weight",
-        )
-    },
-    computed=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
+    copies={SHARED: COPIES},
+    computed=SINUSOID_TABLES,
     relabel=sines_before_cosines,
 )

@@ -124,7 +124,7 @@ class _Choosing:
         if clean:
             sections["data"] = {"clean": clean}
         measured = pace.value.update_seconds if minutes is not None else None
-        return Chosen(sections, self.reasons, cleaned.shown, measured)
+        return Chosen(sections, self.reasons, cleaned.shown, measured, updates, epochs)
 
     def _schedule(self) -> str:
         """The rate falls to 0 at the end, where that is known beforehand and comes after the warm-up."""

@@ -150,9 +150,9 @@ def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[
 def positions(profile: Profile) -> Choice[str]:
     """How the model knows where a piece stands."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
-        why = "distances are learnt from fewer pairs than places (an export to Marian does not have them)"
+        why = "better with few pairs (models of Hugging Face's Marian do not have them)"
         return Choice("rotary", why)
-    return Choice("sinusoidal", "as in the paper")
+    return Choice("sinusoidal", "the usual ones")
 
 
 def metric(profile: Profile) -> Choice[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import DryRun, Quiet
+from dragoman.cli.options import DryRun, Quiet, Verbose
 
 
 def train(
@@ -26,6 +26,7 @@ def train(
         float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
     ] = None,
     dry_run: DryRun = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
@@ -47,6 +48,7 @@ def train(
         valid=valid or [],
         quiet=quiet,
         dry_run=dry_run,
+        verbose=verbose,
         minutes=minutes,
         clock=clock,
     )

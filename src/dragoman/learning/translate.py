@@ -77,7 +77,8 @@ class Translate(Learning):
         return model.abilities.packs
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
-        return [("languages", f"{config.data.src_lang} → {config.data.tgt_lang}")]
+        src, tgt = config.data.src_lang, config.data.tgt_lang
+        return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
 
 
 class Pairs:

@@ -63,11 +63,12 @@ def plan_and_train(
     valid: Sequence[str],
     quiet: bool,
     dry_run: bool = False,
+    verbose: bool = False,
     minutes: float | None = None,
     clock: Clock | None = None,
 ) -> Run | None:
     """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
-    run in the end. `clock` began with the command."""
+    run in the end. `verbose`: with the reasons of every choice. `clock` began with the command."""
     clock = clock or Clock()
     with joined() as crew:
         display = make_display(quiet or not crew.first)
@@ -83,7 +84,8 @@ def plan_and_train(
                 minutes=minutes,
                 clock=clock,
             )
-            display.table("Plan", plan.rows())
+            for title, rows in plan.tables(verbose or dry_run):
+                display.table(title, rows)
             return None if dry_run else str(open_or_create(plan).directory)
 
         try:

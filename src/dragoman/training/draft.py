@@ -20,7 +20,6 @@ from dragoman.data.formats import group_files
 from dragoman.data.languages import languages_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
-from dragoman.files import scratch_directory
 from dragoman.learning import named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task
@@ -54,22 +53,6 @@ class Draft:
     """The same choices for a machine that is so many times as fast as was taken."""
 
 
-def make_config(
-    sources: Sequence[Source],
-    *,
-    overrides: Overrides,
-    valid: Sequence[str],
-    display: Display,
-    minutes: float | None = None,
-) -> RunConfig:
-    """The resolved configuration of files, of a YAML recipe, or of a mapping like one; `minutes` is a budget
-    that takes the place of other ends."""
-    with ExitStack() as stack, scratch_directory() as cache:
-        return make_draft(
-            sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
-        ).config
-
-
 def make_draft(
     sources: Sequence[Source],
     stack: ExitStack,
@@ -80,8 +63,9 @@ def make_draft(
     display: Display,
     minutes: float | None = None,
 ) -> Draft:
-    """The same, with what was chosen and found out on the way. Files of a scan are in `cache` until the stack
-    is closed."""
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one, with what was chosen
+    and found out on the way; `minutes` is a budget that takes the place of other ends. Files of a scan are in
+    `cache` until the stack is closed."""
     assignments = as_assignments(overrides)
     format = _LABELLED if _is_task(assignments) else "text" if _learns_from_text(assignments) else "auto"
     plain = apply_overrides(_plain_config(sources, valid, format), assignments)

@@ -33,6 +33,9 @@ _R_DROP_UPDATES = 2000
 """Of two passes each."""
 _R_DROP_RATE = 2.0
 """With R-Drop the learning rate is so many times higher."""
+_MUCH_COPIED = 0.5
+"""Mean share of the target that is one run of characters of the source."""
+_FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 5000, 10_000, 10
 _FEW_FOR_POSITIONS = 20_000
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
@@ -145,6 +148,16 @@ def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[
         weight = 3.0 if spelt else 5.0
         return Choice(weight, f"R-Drop {weight:g}: {profile.pairs:,} pairs can be seen {epochs:.0f} times")
     return Choice(0.0, "no R-Drop")
+
+
+def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
+    """Pairs to invent for every real one: of few inflected words, whose stems are copied."""
+    copied = profile.stem >= _MUCH_COPIED and is_spelt(profile) and joint and kind in ("char", "word")
+    if not copied or profile.pairs > _FEW_WORDS:
+        return Choice(0, "no invented pairs")
+    times = max(1, min(_MOST_INVENTED, _REAL_AND_INVENTED // max(1, profile.pairs)))
+    why = f"{profile.pairs:,} pairs are few, and {percent(profile.stem)} of a target is copied on average"
+    return Choice(times, f"{times} for each real pair, with made-up stems: {why}")
 
 
 def positions(profile: Profile) -> Choice[str]:

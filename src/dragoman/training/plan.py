@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.autopilot import Chosen
 from dragoman.autopilot.choice import round_down
+from dragoman.autopilot.contenders import Contender
 from dragoman.autopilot.profile import Example
 from dragoman.data.cache import CACHE
 from dragoman.data.corpus import prepare
@@ -22,10 +23,10 @@ from dragoman.runs.directory import Corpus, Run
 from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock
 from dragoman.training.display import Display
-from dragoman.training.draft import Overrides, Source, make_draft
+from dragoman.training.draft import Draft, Overrides, Source, make_draft
 from dragoman.training.estimate import Estimate, estimate, measured_update
 from dragoman.training.plan_rows import Rows, details, reasons, summary
-from dragoman.training.report import read_speed
+from dragoman.training.report import read_speed, write_reasons
 
 _AS_EXPECTED = 0.7
 
@@ -47,6 +48,10 @@ class Plan:
 
     expected: tuple[int, float] | None = None
     """Updates and epochs, where the autopilot has reckoned them."""
+    rivals: tuple[Contender, ...] = ()
+    """What a contest would try: the plan itself first."""
+    variant: Callable[[Sequence[str]], RunConfig] | None = None
+    """The configuration of the same plan with further overrides."""
 
     def rows(self) -> Rows:
         """About ten lines."""
@@ -103,6 +108,8 @@ def make_plan(
             reasons=tuple(chosen.reasons),
             shown=chosen.shown,
             expected=_expected(chosen, config, ratio / speed),
+            rivals=tuple(draft.contenders(chosen)) if draft.contenders is not None else (),
+            variant=_variants(draft, speed, processes),
         )
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
@@ -129,12 +136,25 @@ def _rounded(ratio: float) -> float:
     return 1.0 if ratio > _AS_EXPECTED else 2.0 ** round(math.log2(ratio))
 
 
+def _variants(draft: Draft, speed: float, processes: int) -> Callable[[Sequence[str]], RunConfig]:
+    def variant(overrides: Sequence[str]) -> RunConfig:
+        assert draft.at_speed is not None, "what was chosen can be chosen again"
+        return _dealt(draft.at_speed(speed, overrides)[0], processes)
+
+    return variant
+
+
 def _expected(chosen: Chosen, config: RunConfig, faster: float) -> tuple[int, float] | None:
     """Updates and epochs, unless somebody has given another end. `faster`: than was chosen for."""
     if chosen.updates is None or config.train.max_epochs is not None:
         return None
     times = faster if config.train.max_updates is None else 1.0
     return max(1, round_down(chosen.updates * times)), chosen.epochs * times
+
+
+def prepare_for(config: RunConfig, out: Path, display: Display) -> Corpus:
+    """The data of a run that will be `out`, from the cache where they are there."""
+    return _prepare(config, out.parent / CACHE, display, None)
 
 
 def _prepare(config: RunConfig, cache: Path, display: Display, scanned: Scan | None) -> Corpus:
@@ -171,3 +191,19 @@ def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:
             f"{run.directory}: this run was made with other data (fingerprint {run.fingerprint[:12]}…, "
             f"these files have {prepared.fingerprint[:12]}…): choose another directory with --out"
         )
+
+
+def open_or_create(plan: Plan) -> Run:
+    if not Run.exists(plan.out):
+        run = Run.create(plan.out, plan.config, plan.prepared)
+        if plan.reasons:
+            write_reasons(run.directory, plan.reasons, plan.speed)
+        return run
+    run = Run.open(plan.out)
+    if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
+        # It was not there when the plan was made.
+        raise UserError(
+            f"{plan.out}: another process has just made another run here; choose another directory with --out"
+        )
+    run.check_data()
+    return run

@@ -90,8 +90,10 @@ def reasons(plan: Planned) -> Rows:
 
 def _data(plan: Planned) -> str:
     unit = _UNITS[learning_of(plan.config).learns_from]
-    prepared = plan.prepared
-    return f"{len(prepared.train):,} {unit} to learn from, {len(prepared.valid):,} others to validate on"
+    train, valid = len(plan.prepared.train), len(plan.prepared.valid)
+    invented = plan.config.objective.invented
+    more = f" and {invented * train:,} invented ones" if invented else ""
+    return f"{train:,} {unit}{more} to learn from, {valid:,} others to validate on"
 
 
 def _columns(config: RunConfig) -> list[str]:

@@ -30,20 +30,23 @@ def _rotate(
     inside = (row < rows)[:, None] & (pair < vectors * half)[None, :]
     angle = pair % half
     if interleaved:
-        first, step = 2 * pair, 1
+        first = 2 * pair
+        second = first + 1
     else:
-        first, step = (pair // half) * (2 * half) + angle, half
-    at = start + first[None, :]
+        first = (pair // half) * (2 * half) + angle
+        second = first + half
+    at, beside = start + first[None, :], start + second[None, :]
     left = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
-    right = tl.load(x + at + step, mask=inside, other=0.0).to(tl.float32)
+    right = tl.load(x + beside, mask=inside, other=0.0).to(tl.float32)
     turned_by = row.to(tl.int64)[:, None] * angle_stride + angle[None, :]
     across = tl.load(cos + turned_by, mask=inside, other=0.0).to(tl.float32)
     along = tl.load(sin + turned_by, mask=inside, other=0.0).to(tl.float32)
     if back:
         along = -along
-    kind = out.dtype.element_ty
-    tl.store(out + at, (left * across - right * along).to(kind), mask=inside)
-    tl.store(out + at + step, (left * along + right * across).to(kind), mask=inside)
+    turned = left * across - right * along
+    tl.store(out + at, turned.to(out.dtype.element_ty), mask=inside)
+    turned = left * along + right * across
+    tl.store(out + beside, turned.to(out.dtype.element_ty), mask=inside)
     more = tl.arange(0, rest_pad)
     copied = (row < rows)[:, None] & (more < rest)[None, :]
     at = start + vectors * 2 * half + more[None, :]

@@ -38,9 +38,8 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3]), ([], [])
         {"positions": "rotary", "norm": "pre", "scale_output": True},
         {"positions": "rotary", "position_layout": "halves", "head_dim": 6, "value_dim": 3},
         {"positions": "t5", "norm": "pre", "norm_kind": "rms", "bias": False, "gated": True},
-        {"positions": "shaw", "relative_window": 2, "scale_attention": False},
     ],
-    ids=["post", "pre", "gated", "rotary", "rotary-halves", "t5", "shaw"],
+    ids=["post", "pre", "gated", "rotary", "rotary-halves", "t5"],
 )
 @pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(5.0, 0.1)], ids=["plain", "r-drop"])
 def test_a_packed_batch_gives_the_loss_and_gradients_of_the_padded_one(

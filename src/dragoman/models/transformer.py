@@ -126,8 +126,8 @@ class TransformerConfig:
 
     @property
     def abilities(self) -> Abilities:
-        """Batches can be packed where nothing but attention looks at other positions. (Shaw's vectors could be,
-        but their packed gradients differ by a thousandth on a GPU, for a reason that is not known.)"""
+        """Batches can be packed where nothing but attention looks at other positions. Packed gradients of
+        Shaw's vectors differ by a thousandth on a GPU, so these are padded."""
         packs = self.decoder_self == "attention" and self.positions != "shaw"
         return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
 

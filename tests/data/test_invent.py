@@ -32,8 +32,7 @@ def test_real_pairs_come_first_and_invented_ones_are_alike_on_both_sides(prepare
     inventor = Inventor(store, np.arange(len(store)), times=3, seed=5)
     assert len(inventor) == 4 * len(store) == 36
     changed = 0
-    for number in range(len(inventor)):
-        src, tgt = inventor.pair(number, epoch=0)
+    for number, (src, tgt) in enumerate(inventor.pairs(np.arange(len(inventor)), epoch=0)):
         base = number % len(store)
         real = store.src(base), store.tgt(base)
         told, ends = tokenizer.decode(src.tolist()), tokenizer.decode(tgt.tolist())
@@ -51,7 +50,10 @@ def test_real_pairs_come_first_and_invented_ones_are_alike_on_both_sides(prepare
 def test_a_pair_is_a_function_of_seed_epoch_and_number(prepared: Prepared) -> None:
     def drawn(seed: int, epoch: int) -> list[list[int]]:
         inventor = Inventor(prepared.train, np.arange(len(prepared.train)), times=2, seed=seed)
-        return [inventor.pair(number, epoch)[1].tolist() for number in reversed(range(len(inventor)))]
+        backwards = [inventor.pairs(np.array([n]), epoch)[0] for n in reversed(range(len(inventor)))]
+        together = inventor.pairs(np.arange(len(inventor)), epoch)
+        assert [tgt.tolist() for _, tgt in together] == [tgt.tolist() for _, tgt in reversed(backwards)]
+        return [tgt.tolist() for _, tgt in together]
 
     assert drawn(1, 0) == drawn(1, 0)
     assert drawn(1, 0) != drawn(1, 1)

@@ -15,14 +15,14 @@ import numpy as np
 
 from dragoman.data.pairs import IdPair
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded import GOLDEN, splitmix
 from dragoman.data.store import PairStore
 
 LEAST = 3
 """Pieces of a stem: the first and the last stay, what is inside changes."""
 _LETTERS_FROM = 5000
 """Pairs whose stems give the letters."""
-_KEY = 0x1472
+_KEY = np.uint64(0x1472)
 
 
 def stems(src: np.ndarray, tgt: np.ndarray) -> list[tuple[int, int, int]]:
@@ -37,6 +37,7 @@ class Inventor:
     def __init__(self, store: PairStore, numbers: np.ndarray, times: int, seed: int) -> None:
         self.store, self.numbers, self.times, self.seed = store, numbers, times, seed
         self.letters = self._letters()
+        self._stems: dict[int, list[tuple[int, int, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.numbers) * (1 + self.times)
@@ -44,7 +45,7 @@ class Inventor:
     def _letters(self) -> np.ndarray:
         """Pieces inside stems, each as often as it occurs there."""
         found: list[int] = []
-        for number in self.numbers[:: -(-len(self.numbers) // _LETTERS_FROM) or 1].tolist():
+        for number in self.numbers[:: max(1, -(-len(self.numbers) // _LETTERS_FROM))].tolist():
             tgt = self.store.tgt(number)
             for _, begin, size in stems(self.store.src(number), tgt):
                 found.extend(tgt[begin : begin + size].tolist())
@@ -62,20 +63,34 @@ class Inventor:
             for corpus in corpora
         )
 
-    def pair(self, number: int, epoch: int) -> IdPair:
-        """The real pair with this number, or an invented one."""
+    def pairs(self, numbers: np.ndarray, epoch: int) -> list[IdPair]:
+        """Real pairs and invented ones, by their numbers."""
+        keys = splitmix(np.asarray(numbers).astype(np.uint64) + self._key(epoch))
+        return [self._pair(number, key) for number, key in zip(map(int, numbers), keys, strict=True)]
+
+    def _key(self, epoch: int) -> np.ndarray:
+        """Of an epoch of this run."""
+        seeds = np.array([self.seed % (1 << 64)], dtype=np.uint64)
+        return splitmix(splitmix(seeds + _KEY) + np.uint64(epoch) * GOLDEN)
+
+    def _pair(self, number: int, key: np.uint64) -> IdPair:
         turn, place = divmod(number, len(self.numbers))
         base = int(self.numbers[place])
         src, tgt = self.store.src(base), self.store.tgt(base)
-        return (src, tgt) if turn == 0 else self._invented(src, tgt, Dice(self.seed, _KEY, epoch, number))
-
-    def _invented(self, src: np.ndarray, tgt: np.ndarray, dice: Dice) -> IdPair:
-        found = stems(src, tgt)
-        if not found or not len(self.letters):
+        if turn == 0 or not len(self.letters):
             return src, tgt
+        found = self._stems.get(base)
+        if found is None:
+            found = self._stems[base] = stems(src, tgt)
         src, tgt = src.copy(), tgt.copy()
+        drawn = self._draw(key, sum(size - 2 for _, _, size in found))
         for in_src, in_tgt, size in found:
-            inside = self.letters[dice.below(len(self.letters), size - 2)]
+            inside, drawn = drawn[: size - 2], drawn[size - 2 :]
             src[in_src + 1 : in_src + size - 1] = inside
             tgt[in_tgt + 1 : in_tgt + size - 1] = inside
         return src, tgt
+
+    def _draw(self, key: np.uint64, count: int) -> np.ndarray:
+        """Letters, as often as they occur in stems."""
+        raw = splitmix(np.full(count, key) + np.arange(count, dtype=np.uint64) * GOLDEN)
+        return self.letters[((raw >> np.uint64(11)) * 2.0**-53 * len(self.letters)).astype(np.int64)]

@@ -146,7 +146,7 @@ class Pairs:
 
     def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:
         if self._inventor is not None:
-            return collate([self._inventor.pair(number, epoch) for number in map(int, numbers)])
+            return collate(self._inventor.pairs(numbers, epoch))
         numbers = numbers * self._every
         if self.dropout:
             settings = {"rate": self.dropout, "seed": self.seed, "epoch": epoch}

@@ -32,7 +32,7 @@ _R_DROP_UPDATES = 2000
 """Of two passes each."""
 _R_DROP_RATE = 2.0
 """With R-Drop the learning rate is so many times higher."""
-_MUCH_COPIED = 0.5
+_MUCH_COPIED = 0.4
 """Mean share of the target that is one run of characters of the source."""
 _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 5000, 10_000, 10
 _LOWEST_SCALE = 0.7

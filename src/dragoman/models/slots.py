@@ -29,10 +29,11 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer without relative positions."""
+    """Whether a model can use slots: a Transformer without relative positions that does not copy."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
+        and not model.abilities.copies
         and isinstance(decoder.relations, NoRelation)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )

@@ -77,6 +77,7 @@ class TransformerConfig:
     scale_output: bool = False  # what is projected, by 1/√D, as the first T5 has it
     output_bias: bool = False
     silent_bos: bool = False  # <s> takes no part in the softmax
+    copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
         check_sizes(
@@ -121,7 +122,8 @@ class TransformerConfig:
     def abilities(self) -> Abilities:
         """Batches can be packed where nothing but attention looks at pairs of positions."""
         packs = self.positions in ("sinusoidal", "learned", "none") and self.decoder_self == "attention"
-        return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
+        max_length = self.max_positions if self.positions == "learned" else None
+        return Abilities(packs=packs, copies=self.copy, max_length=max_length)
 
     @property
     def decoder_layers(self) -> int:

@@ -14,7 +14,7 @@ from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.kernels import int8
-from dragoman.learning.cross_entropy import CrossEntropy, RDrop
+from dragoman.learning.cross_entropy import CrossEntropy, RDrop, decode_own_words
 from dragoman.models import build
 from dragoman.models.base import Vocab, source_attentions
 from dragoman.models.copying import CopyingEncoderDecoder
@@ -89,6 +89,15 @@ def test_without_padding_it_learns_the_same(objective: CrossEntropy | RDrop) -> 
     for nll, gradients in found[1:]:
         torch.testing.assert_close(nll, found[0][0])
         torch.testing.assert_close(gradients, found[0][1])
+
+
+def test_to_look_for_its_own_words_leaves_its_scores_as_they_are() -> None:
+    torch.manual_seed(4)
+    model = build("rnn", RnnConfig(model_dim=16, copy=True), VOCAB).eval()
+    batch = collate([([5, 6, 5, 9], [5, 6, 7]), ([7, 8], [8, 7, 7, 4])])
+    found = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 5))
+    assert found.isfinite().all()
 
 
 def test_a_shortlist_and_the_recorded_search_are_not_for_it() -> None:

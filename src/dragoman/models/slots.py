@@ -30,10 +30,12 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer whose scores depend on queries and keys alone."""
+    """Whether a model can use slots: a Transformer whose scores depend on queries and keys alone, and that does
+    not copy."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
+        and not model.abilities.copies
         and isinstance(decoder.relations, NoRelation | Rotary)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )

@@ -81,13 +81,15 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
     from dragoman.training.display import Quiet
 
     text = f"  run {number} of {count}: {label}, seed {seed}"
+    if not sys.stdout.isatty():
+        typer.echo(text)
+        return Quiet()
 
     class Line(Quiet):
         def __init__(self) -> None:
             self.bar = Progress(TextColumn(text, markup=False), BarColumn(bar_width=24), transient=True)
             self.task = self.bar.add_task("", total=None)
-            if sys.stdout.isatty():
-                self.bar.start()
+            self.bar.start()
 
         def tick(self, update: int, total: int | None) -> None:
             self.bar.update(self.task, completed=update, total=total)
@@ -95,8 +97,6 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
         def close(self) -> None:
             self.bar.stop()
 
-    if not sys.stdout.isatty():
-        typer.echo(text)
     return Line()
 
 

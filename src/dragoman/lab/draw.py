@@ -26,7 +26,10 @@ def lines(
         axes = figure.add_subplot()
         draw_lines(axes, numbers, x, y)
         if log_x:
+            names = list(dict.fromkeys(column for cells in numbers.values() for column in cells))
             axes.set_xscale("log", base=2)
+            axes.set_xticks(_as_numbers(names), names)
+            axes.minorticks_off()
         if log_y:
             axes.set_yscale("log")
         if level is not None:
@@ -84,7 +87,8 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
             axes.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
         _dress(axes, "", y)
         if len(numbers) > 1:
-            figure.legend(loc="outside upper center", ncols=min(4, len(numbers)), frameon=False, fontsize=8)
+            room = max(1, min(len(numbers), 70 // (max(map(len, numbers)) + 6)))
+            figure.legend(loc="outside upper center", ncols=room, frameon=False, fontsize=8)
         return save(figure)
 
 
@@ -140,7 +144,7 @@ def _ticks(axes: "Axes", which: str, names: Sequence[str]) -> None:
     places = list(range(0, len(names), step))
     shown = [names[place] for place in places]
     if which == "x":
-        turned = 45 if max(map(len, shown)) > 5 else 0
+        turned = 45 if max(map(len, shown)) > 7 else 0
         axes.set_xticks(places, shown, fontsize=7.5, rotation=turned, ha="right" if turned else "center")
     else:
         axes.set_yticks(places, shown, fontsize=7.5)

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 from dragoman.lab.bench import Bench
-from dragoman.lab.draw import bars
+from dragoman.lab.draw import matrices
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.statistics import Numbers, averages, exact
 from dragoman.text.tokenizer import Tokenizer
@@ -32,7 +32,7 @@ def merges(counts: dict[str, int], steps: int) -> dict[str, dict[str, float]]:
         found = pairs_of(words)
         (left, right), count = max(found.items(), key=lambda item: item[1])
         ties = sum(other == count for other in found.values())
-        rows[f"{number}: {left} + {right}"] = {"frequency": count, "pairs with this frequency": ties}
+        rows[f"{number}: {left} + {right}"] = {"frequency": count, "as frequent": ties}
         words = {_merged(word, left, right): count for word, count in words.items()}
     return rows
 
@@ -66,7 +66,7 @@ def rule(numbers: Numbers) -> Verdict:
     same = found["our tokenizer merges es, est, est▁ too"]["frequency"] == 1
     if counted != ["e + s", "es + t", f"est + {END}"] or not same:
         return fails(f"the merges are {', '.join(counted)}")
-    ties = max(c["pairs with this frequency"] for n, c in found.items() if n.startswith("5-2-6-3, 1"))
+    ties = max(c["as frequent"] for n, c in found.items() if n.startswith("5-2-6-3, 1"))
     once = next(n.split(": ")[1] for n in found if n.startswith("once each, 1"))
     if ties > 1:
         return holds_for(
@@ -78,9 +78,10 @@ def rule(numbers: Numbers) -> Verdict:
 
 
 def figure(numbers: Numbers) -> Pictures:
-    return bars(
-        {name: {"": cells["frequency"]} for name, cells in numbers.items() if ":" in name}, "frequency"
-    )
+    titles = {"5-2-6-3": "low ×5, lower ×2, newest ×6, widest ×3", "once each": "each word once"}
+    rows = {tuple(name.split(", ")): cells for name, cells in numbers.items() if ":" in name}
+    panels = {title: {n: c for (k, n), c in rows.items() if k == key} for key, title in titles.items()}
+    return matrices(panels, digits=0)
 
 
 EXPERIMENT = Experiment(

@@ -88,9 +88,8 @@ def rule(numbers: Numbers) -> Verdict:
 
 def figure(numbers: Numbers) -> Pictures:
     lines = {"show me my …": SHOW, "battery or program": SHORT}
-    return matrices(
-        {title: _transitions(text) for title, text in lines.items()} | {"what each knows": numbers}, 3
-    )
+    panels = {title: _transitions(text) for title, text in lines.items()}
+    return matrices(panels | {"what each knows": numbers})
 
 
 def _transitions(lines: tuple[str, ...]) -> Numbers:

@@ -22,7 +22,7 @@ def measure(_bench: Bench) -> Numbers:
     found = {
         f"one-hot: {w}": dict(zip(WORDS, map(float, hot[i]), strict=True)) for i, w in enumerate(SENTENCE)
     }
-    for name, values in (("matrix", module.weight), ("product", rows), ("embedding", looked_up)):
+    for name, values in (("matrix", module.weight.detach()), ("product", rows), ("embedding", looked_up)):
         words = WORDS if name == "matrix" else SENTENCE
         for i, word in enumerate(words):
             found[f"{name}: {word}"] = {f"dim {c}": float(v) for c, v in enumerate(values[i])}

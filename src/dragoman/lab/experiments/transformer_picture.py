@@ -52,34 +52,41 @@ def rule(numbers: Numbers) -> Verdict:
 def figure(numbers: Numbers) -> Pictures:
     found = averages(numbers)
     with canvas() as figure_of:
-        drawn = figure_of(figsize=(7.6, 5.2), dpi=160, layout="constrained")
+        drawn = figure_of(figsize=(7.6, 4.4), dpi=160, layout="constrained")
         axes = drawn.add_subplot()
         axes.set_axis_off()
         axes.set_xlim(0, 10)
-        axes.set_ylim(-0.3, 8.4)
+        axes.set_ylim(-0.5, 7.3)
         for half, left in (("encoder", 0.6), ("decoder", 5.4)):
             layers, part = int(found[f"{half} layers"]["size"]), _parts(found, half)
-            axes.text(left + 2, 8.0, f"{half}: {layers} layers", ha="center", fontsize=11)
+            axes.text(left + 2, 6.9, f"{half}: {layers} layers", ha="center", fontsize=11)
             for row, (name, count) in enumerate(part):
-                _box(
-                    axes, left, 1.6 + row * 1.15, f"{name}\n{count / max(1, layers):,.0f} × {layers}", row + 1
-                )
+                text = f"{name}, add and norm\n{count / max(1, layers):,.0f} × {layers}"
+                _box(axes, left, 1.8 + row * 1.6, text, row + 1)
             _box(axes, left, 0.1, f"embedding\n{PIECES:,} × {found['width']['size']:,.0f}", 0)
-        axes.annotate("", (5.35, 4.4), (4.65, 4.4), arrowprops={"arrowstyle": "->"})
-        axes.text(5, 4.6, "K, V", ha="center", fontsize=8)
+        axes.annotate("", (5.3, 3.8), (4.7, 3.8), arrowprops={"arrowstyle": "->"})
+        axes.text(5, 3.95, "K, V", ha="center", fontsize=8)
         heads = f"{found['heads']['size']:.0f} heads of {found['width of a head']['size']:.0f}"
         total = (
             f"{found['all']['parameters']:,.0f} parameters; both halves and the output share the embedding"
         )
-        axes.text(5, -0.25, f"{heads}; {total}", ha="center", fontsize=8)
+        axes.text(5, -0.45, f"{heads}; {total}", ha="center", fontsize=8)
         return save(drawn)
 
 
 def _parts(found: dict[str, dict[str, float]], half: str) -> list[tuple[str, float]]:
-    named = {
-        n.removeprefix(f"{half} "): c for n, c in found.items() if n.startswith(half) and "parameters" in c
+    """The sublayers from below, each with its norm."""
+    own = {
+        n.split()[1]: c["parameters"] for n, c in found.items() if n.startswith(half) and "parameters" in c
     }
-    return [(name.replace("_", " "), cells["parameters"]) for name, cells in named.items()]
+    parts = {n: count for n, count in own.items() if not n.endswith("_residual")}
+    return [
+        (
+            n.replace("_", "-"),
+            count + own["ff_residual" if n == "feedforward" else f"{n.split('_')[0]}_residual"],
+        )
+        for n, count in parts.items()
+    ]
 
 
 def _box(axes: "Axes", left: float, bottom: float, text: str, number: int) -> None:

@@ -45,6 +45,13 @@ class Bench:
         """What `look` sees in every run: a row a setting, a value a seed."""
         return {label: stacked([look(run) for run in runs]) for label, runs in self.runs.items()}
 
+    def on_test(self, look: Callable[[Run, list[tuple[str, str]]], Mapping[str, float]]) -> Numbers:
+        """The same, with the test sentences of the setting."""
+        return {
+            label: stacked([look(run, self.test_pairs(label)) for run in runs])
+            for label, runs in self.runs.items()
+        }
+
     def test_pairs(self, label: str) -> list[tuple[str, str]]:
         """The test sentences of a setting, at most as many as the size says."""
         setting = self.settings[label]

@@ -58,8 +58,7 @@ def exact(run: Run, pairs: Sequence[Pair], device: str = "auto") -> float:
 def right_by_length(bench: Bench, edges: Sequence[int]) -> Numbers:
     """Percent of words at their place for sources of at most so many words, and more than the edge before."""
 
-    def look(label: str, run: Run) -> dict[str, float]:
-        pairs = bench.test_pairs(label)
+    def look(run: Run, pairs: Sequence[Pair]) -> dict[str, float]:
         scores: dict[str, list[float]] = {str(edge): [] for edge in edges}
         for output, (source, reference) in zip(translate(run, pairs, bench.device), pairs, strict=True):
             edge = next((edge for edge in edges if len(source.split()) <= edge), None)
@@ -67,9 +66,7 @@ def right_by_length(bench: Bench, edges: Sequence[int]) -> Numbers:
                 scores[str(edge)].append(symbols_right(output, reference))
         return {edge: fmean(found) for edge, found in scores.items() if found}
 
-    from dragoman.lab.bench import stacked
-
-    return {label: stacked([look(label, run) for run in runs]) for label, runs in bench.runs.items()}
+    return bench.on_test(look)
 
 
 def over_time(run: Run, field: str = "loss", kind: str = "valid") -> dict[str, float]:

@@ -92,6 +92,8 @@ class Bench:
         """The lab's recipe, what the setting changes in it, and what a person changes."""
         files = files_of(setting.task, self.folder / "data", self.data)
         plain = recipe(self.size, files, seed, self.device)
+        if setting.task.kind == "text":
+            plain["data"] = {part: [{"files": paths, "format": "text"}] for part, paths in files.items()}
         if setting.start is not None:
             plain["start"] = str(self.runs[setting.start][seed - 1].directory)
             del plain["model"], plain["tokenizer"]

@@ -42,6 +42,21 @@ def sentence_pair(random: Random, shortest: int, longest: int) -> tuple[str, str
     return " ".join(source), " ".join(target)
 
 
+def judged_sentence(random: Random) -> tuple[str, str]:
+    """A sentence of the made-up language in which adjectives agree with their nouns, or one does not."""
+    endings = {"o": "a", "a": "o"}
+    while True:
+        words = _clause(random)[1]
+        places = [place for place, word in enumerate(words) if word[:-1] in ADJECTIVES.values()]
+        if places:
+            break
+    if random.random() < 0.5:
+        return " ".join(words), "right"
+    place = random.choice(places)
+    words[place] = words[place][:-1] + endings[words[place][-1]]
+    return " ".join(words), "wrong"
+
+
 def _clause(random: Random) -> tuple[list[str], list[str]]:
     verb = random.choice(list(VERBS))
     words = VERBS[verb]

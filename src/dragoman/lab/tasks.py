@@ -1,4 +1,5 @@
-"""Data that the lab makes itself: strings to copy, to reverse or to remember, and a small made-up language.
+"""Data that the lab makes itself: strings to copy, to reverse or to remember, and a small made-up language
+as pairs, as text alone, and with labels.
 
 The same task gives the same files on every machine. Test sentences are never among the training ones where
 there are enough different sentences.
@@ -13,7 +14,7 @@ from random import Random
 
 from dragoman.errors import UserError
 from dragoman.files import make_directories, replace_file
-from dragoman.lab.language import sentence_pair
+from dragoman.lab.language import judged_sentence, sentence_pair
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz")
 PARTS = ("train", "valid", "test")
@@ -73,6 +74,8 @@ MAKERS: dict[str, Callable[[Task, Random, int], Pair]] = {
     "reverse": _reverse,
     "recall": _recall,
     "language": _language,
+    "text": lambda task, random, longest: ("", sentence_pair(random, task.shortest, longest)[1]),
+    "labels": lambda _task, random, _longest: judged_sentence(random),
     "lines": lambda task, random, _longest: ("x", random.choice(task.lines)),
 }
 
@@ -86,7 +89,8 @@ def make(task: Task) -> dict[str, list[Pair]]:
     for part, count in (("test", task.tests), ("valid", min(200, task.tests)), ("train", task.pairs)):
         random = Random(f"{task.name} {part}")
         longest = task.longest_test or task.longest if part == "test" else task.longest
-        found[part] = _draw(task, random, longest, count, taken if part == "train" else set())
+        apart = taken if part == "train" and task.kind != "text" else set()
+        found[part] = _draw(task, random, longest, count, apart)
         taken |= {source for source, _ in found[part]}
     return found
 
@@ -107,14 +111,20 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
     take the place of the made-up language."""
     if given is not None and task.kind == "language":
         return {part: own_files(given, part) for part in PARTS}
-    here = folder / task.name
-    if not (here / "train.tsv").is_file():
+    here, ending = folder / task.name, ".txt" if task.kind == "text" else ".tsv"
+    if not (here / f"train{ending}").is_file():
         make_directories(here)
         made = make(task)
         for part in reversed(PARTS):  # training comes last: it is the sign that all are there
-            text = "src\ttgt\n" + "".join(f"{source}\t{target}\n" for source, target in made[part])
-            replace_file(here / f"{part}.tsv", text.encode())
-    return {part: [str(here / f"{part}.tsv")] for part in PARTS}
+            replace_file(here / f"{part}{ending}", _written(task, made[part]).encode())
+    return {part: [str(here / f"{part}{ending}")] for part in PARTS}
+
+
+def _written(task: Task, pairs: Sequence[Pair]) -> str:
+    if task.kind == "text":
+        return "".join(f"{line}\n" for _, line in pairs)
+    names = "text\tlabel\n" if task.kind == "labels" else "src\ttgt\n"
+    return names + "".join(f"{source}\t{target}\n" for source, target in pairs)
 
 
 def own_files(folder: Path, part: str) -> list[str]:

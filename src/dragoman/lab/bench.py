@@ -121,7 +121,7 @@ def recipe(size: Size, files: Mapping[str, list[str]], seed: int, device: str) -
                   "ff_dim": 2 * size.width, "dropout": 0.0, "norm": "pre"},
         "objective": {"label_smoothing": 0.0},
         "optim": {"name": "adam", "rate": 3e-3},
-        "schedule": {"name": "cosine", "warmup": min(30, max(1, updates // 4))},
+        "schedule": {"name": "cosine", "warmup": min(30, updates // 4)},
         "train": {"max_updates": updates, "batch_tokens": 1024, "log_every": max(1, updates // 10),
                   "validate_every": updates, "validate_sentences": 0, "save_every": updates, "keep": 2,
                   "samples": 0, "device": device},

@@ -15,7 +15,12 @@ def settings(size: Size) -> dict[str, Setting]:
                       "ff_dim": 2 * size.width, "dropout": 0.0, "max_positions": 64}}  # fmt: skip
     masked = {"objective.name": "masked", "objective.next_sentence": False, "objective.block": 32}
     found = {FIRST: Setting(Task("text", size.pairs, longest=6, tests=size.tests), {**bert, **masked})}
-    judged = {"task.kind": "classify", "train.max_updates": max(1, size.updates // 3), "optim.rate": 0.001}
+    judged = {
+        "task.kind": "classify",
+        "task.max_length": 64,
+        "train.max_updates": max(1, size.updates // 3),
+        "optim.rate": 0.001,
+    }
     for labels in size.points:
         task = Task("labels", labels, tests=size.tests)
         found[f"{STARTED} {labels}"] = Setting(task, judged, start=FIRST)

@@ -71,6 +71,11 @@ def test_there_are_no_examples_without_an_experiment() -> None:
     assert set(EXAMPLES) == set(NAMES)
 
 
+def test_the_course_map_names_every_experiment() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "course-map.md").read_text("utf-8")
+    assert [name for name in NAMES if f"**{name}**" not in page] == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_experiment_is_one_short_file_that_does_not_train(path: Path) -> None:
     text = path.read_text("utf-8")

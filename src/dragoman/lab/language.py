@@ -1,6 +1,6 @@
 """A small made-up language and English beside it: enough grammar to make translation more than a dictionary.
 
-    the old cat sees a garden house   →   la kato olda un gardodomo vidas
+    the old cat sees a garden house   →   la kato oldo un gardodomo vidas
 
 Adjectives follow their noun and agree with it, verbs come last, two nouns become one word, and a few verbs
 have two translations, of which one is drawn: no model can be certain there.

@@ -219,4 +219,14 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
         seeded(rows("pre-trained|from nothing", ("50", [80.0, none]), ("200", [90.0, none])))
         for none in (60.0, 95.0)
     ),
+    "reach": tuple(
+        exactly(
+            {
+                "convolutions of width 3": {str(n): float(n) for n in range(1, 6)},
+                "dilated by 2": {str(n): 2.0**n - 1 for n in range(1, 6)},
+                "self-attention": {str(n): far for n in range(1, 6)},
+            }
+        )
+        for far in (32.0, 5.0)
+    ),
 }

@@ -13,11 +13,12 @@ ATTENTION = "LSTM, attention"
 
 def settings(size: Size) -> dict[str, Setting]:
     task = Task("recall", size.pairs, longest=size.longest, tests=size.tests, symbols=10)
-    found = {
-        name: Setting(task, rnn(size, cell=cell, bidirectional=False, attention="none"))
-        for name, cell in CELLS.items()
+    models = {
+        name: rnn(size, cell=cell, bidirectional=False, attention="none") for name, cell in CELLS.items()
     }
-    return {**found, ATTENTION: Setting(task, rnn(size, bidirectional=False, attention="additive"))}
+    models[ATTENTION] = rnn(size, bidirectional=False, attention="additive")
+    long = {"data.clean.max_ratio": 1000.0}  # many words to one are no mistake here
+    return {name: Setting(task, {**fields, **long}) for name, fields in models.items()}
 
 
 def measure(bench: Bench) -> Numbers:

@@ -10,7 +10,7 @@ from dragoman.runs.directory import Run
 
 CELLS = {"tanh": "rnn", "GRU": "gru", "LSTM": "lstm"}
 WITH = ("LSTM, attention", "Transformer")
-UNTRAINED = {"optim.rate": 1e-9}
+UNTRAINED = {"optim.rate": 1e-9, "data.clean.max_ratio": 1000.0}
 
 
 def settings(size: Size) -> dict[str, Setting]:

@@ -59,7 +59,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     rule=rule,
     figure=figure,
-    quick=Size(updates=150, seeds=3, pairs=4000, tests=200, longest=12),
+    quick=Size(updates=300, seeds=3, pairs=4000, tests=200, longest=8),
     full=Size(updates=1500, seeds=5, pairs=20_000, tests=500, longest=24, width=128),
     cell="percent of words at their place, by the length of the source",
     remark="The one vector is given to the decoder at every step (Cho et al. 2014). The variant that gets "

@@ -183,7 +183,13 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
     ),
     "heads": tuple(seeded({"validation loss": {"1": one, "4": 1.0, "16": 1.0}}) for one in (1.5, 1.0)),
     "head-pruning": tuple(
-        seeded({"points lost": {"a": 0.1, "b": cost, "c": 9.0, "d": 30.0}}) for cost in (0.3, 5.0)
+        seeded(
+            {
+                "right with all heads": {"right with all heads": 90.0},
+                "points lost": {"a": 0.1, "b": cost, "c": 9.0, "d": 30.0},
+            }
+        )
+        for cost in (0.3, 5.0)
     ),
     "longer-than-training": tuple(
         seeded(rows(KINDS, ("4", [90.0] * 4), ("8", [90.0] * 4), ("12", [far] * 4), ("16", [9.0] * 4)))

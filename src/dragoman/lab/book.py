@@ -114,7 +114,7 @@ class Lab:
 
 
 def elapsed(run: Run) -> float:
-    """Seconds of all sessions that have trained a run."""
+    """Seconds of training, as far as the run has written them down."""
     found = [json.loads(line) for line in read_file(run.directory / "timing.jsonl").splitlines()]
     return max((record.get("elapsed", 0.0) for record in found), default=0.0)
 

@@ -34,12 +34,19 @@ def test_a_model_of_ones_own_is_drawn(tmp_path: Path) -> None:
     assert "holds here for another configuration" in text
 
 
+def test_a_matrix_is_made_of_ones_own_text(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a rose is a rose\n")
+    text = typed("transition-matrix", "--data", str(tmp_path), "-o", str(tmp_path / "lab"))
+    assert "rose" in text and "holds: 3 words" in text
+
+
 def test_mistakes_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, sentence in (
         (("nothing",), "there is no experiment 'nothing'"),
         (("masks", "quick"), "expected field=value after the name, found 'quick'"),
         (("masks", "--data", str(tmp_path / "none")), "there is no such folder"),
         (("transformer-picture", "model.kind=rnn"), "this picture is of a transformer"),
+        (("transition-matrix", "--data", str(tmp_path)), "text.txt: there is no such file"),
     ):
         with pytest.raises(UserError, match=sentence):
             typed(*arguments, "-o", str(tmp_path))

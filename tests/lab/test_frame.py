@@ -98,6 +98,17 @@ def test_own_pairs_take_the_place_of_the_made_up_language(tmp_path: Path) -> Non
     assert files_of(TASK, tmp_path / "made", tmp_path)["train"][0].endswith("train.tsv")
 
 
+def test_runs_on_own_pairs_are_measured_on_own_pairs(tmp_path: Path) -> None:
+    for part, count in (("train", 30), ("valid", 5), ("test", 7)):
+        lines = "".join(f"w{number} x\tx w{number}\n" for number in range(count))
+        (tmp_path / f"{part}.tsv").write_text("src\ttgt\n" + lines)
+    size = Size(updates=1, seeds=1, width=8, tests=3)
+    bench = Bench(size, tmp_path / "lab", {"a": Setting(Task("language", 10))}, (), tmp_path, "cpu")
+    bench.train(lambda *_: Quiet())
+    assert bench.test_pairs("a") == [("w0 x", "x w0"), ("w1 x", "x w1"), ("w2 x", "x w2")]
+    assert bench.runs["a"][0].config.data.train[0].files == (str(tmp_path / "train.tsv"),)
+
+
 def test_runs_are_trained_once_and_numbers_measured_once(tmp_path: Path) -> None:
     measured: list[str] = []
     told: list[str] = []

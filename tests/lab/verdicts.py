@@ -235,4 +235,7 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
         )
         for far in (32.0, 5.0)
     ),
+    "transition-matrix": tuple(
+        exactly({"my": {"directories": 0.2, "files": 0.3, "photos": photos}}) for photos in (0.5, 0.9)
+    ),
 }

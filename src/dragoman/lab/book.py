@@ -125,7 +125,7 @@ def versions(device: str) -> dict[str, str]:
         "dragoman": dragoman.__version__,
         "PyTorch": torch.__version__,
         "Python": platform.python_version(),
-        f"{sys.platform} {platform.machine()} on a": named,
+        "on": f"{sys.platform} {platform.machine()}, {named}",
     }
 
 

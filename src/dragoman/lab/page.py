@@ -148,7 +148,7 @@ _PAGE = Template("""<!doctype html>
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem;
 margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }
 h2 { border-bottom: 1px solid #d0d7de; padding-bottom: .2rem; margin-top: 3rem; }
-img { max-width: 100%; height: auto; }
+img { max-width: min(100%, 46rem); height: auto; }
 .verdict { background: #eef4fb; border-left: 4px solid #0072b2; padding: .5rem .8rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { border: 1px solid #d0d7de; padding: .15rem .5rem; text-align: right; }

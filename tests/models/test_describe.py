@@ -1,5 +1,7 @@
 """A model in words: the plan names what it trains."""
 
+from dataclasses import replace
+
 import pytest
 
 from dragoman.models.describe import describe, outline
@@ -31,3 +33,9 @@ def test_every_preset_has_a_name_and_a_size() -> None:
         kind, config = preset(name)
         told = describe(kind, config)
         assert told and "None" not in told and not told.startswith(f"{kind},"), told
+
+
+def test_copying_is_told() -> None:
+    kind, config = preset("lstm")
+    assert "copying" not in describe(kind, config)
+    assert "copying from the source" in describe(kind, replace(config, copy=True))

@@ -63,6 +63,8 @@ def describe(kind: str, config: Any) -> str:
         parts.append(f"{of('positions')} positions")
     if isinstance(of("order"), int):
         parts.append(f"order {of('order')}")
+    if of("copy"):
+        parts.append("copying from the source")
     if isinstance(of("dropout"), float):
         parts.append(f"dropout {of('dropout'):g}")
     return ", ".join(parts)

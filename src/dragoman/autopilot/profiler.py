@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from typing import TypeVar
 
@@ -22,6 +23,8 @@ _LONGEST = 2_000
 _OFTEN = 10
 """A word of the sample is frequent from so many occurrences on; of a small sample, from fewer on."""
 _EXAMPLES = 20
+_STEMS, _LONGEST_WORD = 1000, 80
+"""Pairs of the sample in which common runs of characters are looked for, and the longest lines of them."""
 _SHOWN = 60
 """Characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
@@ -92,6 +95,7 @@ class Profiler:
             tgt=self._tgt.profile(tgt),
             shared_letters=_shared(src_letters, tgt_letters),
             overlap=overlap,
+            stem=_mean_stem(src, tgt),
             repeating=sum(map(_ends_in_circles, tgt)) / max(1, len(sample)),
             log_ratios=quantiles([math.log(n.tgt_characters / n.src_characters) for n in lengths]),
             lengths=tuple(lengths),
@@ -208,6 +212,18 @@ def _copied_words(src: Sequence[str], tgt: Sequence[str]) -> float:
         for sources in (there, _others(there))
     ]
     return (found[0] - found[1]) / number
+
+
+def _mean_stem(src: Sequence[str], tgt: Sequence[str]) -> float:
+    pairs = list(zip(src, tgt, strict=True))[:_STEMS]
+    return sum(_stem(a, b) for a, b in pairs) / max(1, len(pairs))
+
+
+def _stem(src: str, tgt: str) -> float:
+    if max(len(src), len(tgt)) > _LONGEST_WORD:
+        return 0.0
+    longest = SequenceMatcher(None, src, tgt, autojunk=False).find_longest_match()
+    return longest.size / len(tgt)
 
 
 def _scripts(characters: Counter[str]) -> tuple[tuple[str, float], ...]:

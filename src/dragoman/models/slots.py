@@ -30,8 +30,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer whose scores depend on queries and keys alone, and which
-    does not copy."""
+    """Whether a model can use slots: a Transformer that does not copy and scores queries and keys alone."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)

@@ -243,6 +243,22 @@ def test_each_family_gets_numbers_of_its_own(preset: str) -> None:
         assert config.model["model_dim"] == 512 and config.optim.rate == pytest.approx(1e-3, rel=0.6)
 
 
+def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
+    def copies(profile: Profile, **given: Any) -> bool:
+        found = chosen(profile, given=given)
+        said = any("cannot be exported" in reason for name, reason in found.reasons if name == "copying")
+        assert said == bool(found.sections["model"].get("copy"))
+        return said
+
+    queried = dataclasses.replace(profile_of(queries(300)), copied_words=0.9)
+    translated = dataclasses.replace(profile_of(sentences(300)), copied_words=0.35, copied_letters=0.9)
+    spelt = dataclasses.replace(profile_of(words(300)), copied_words=0.9)
+    assert copies(queried) and not copies(translated) and not copies(spelt)
+    assert not copies(scaled(queried, 1_000_000))
+    assert copies(queried, model={"preset": "lstm"})
+    assert not copies(queried, model={"copy": False})
+
+
 def test_outputs_may_be_as_long_as_targets_are() -> None:
     for make in (queries, commands):
         profile = profile_of(make(300))

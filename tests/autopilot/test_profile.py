@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import pytest
 from tests.autopilot.corpora import KINDS, commands, inflections, profile_of, sounds
@@ -32,6 +33,20 @@ def test_kinds_of_text_are_told_apart() -> None:
     assert numbers.shared_letters == 1.0
     code = profile_of([("say a", 'print("a")'), ("add", "x[0] = y + {}")])
     assert code.tgt.code > 0.2 > code.src.code
+
+
+def test_what_is_copied_above_chance() -> None:
+    def pairs(make: Callable[[int], tuple[str, str]]) -> list[tuple[str, str]]:
+        return [make(number) for number in range(40)]
+
+    names = [f"{chr(97 + n // 6)}{chr(97 + n % 6)}ton" for n in range(40)]
+    values = profile_of(pairs(lambda n: (f"where is {names[n]}", f"name = {names[n]} or {names[n][::-1]}")))
+    assert values.copied_words == pytest.approx(0.5)  # of each two rare words one
+    always = profile_of(pairs(lambda n: (" ".join(map(str, range(40))), str(n))))
+    assert always.copied_words == 0.0  # every source has all of them
+    signs = profile_of(pairs(lambda n: (chr(0x4E00 + n), f"{chr(0x4E00 + n)}!")))
+    assert (signs.overlap, signs.copied_letters) == (0.5, 0.5)
+    assert profile_of([("a", "a")]).copied_words == 0.0
 
 
 def test_quantiles() -> None:

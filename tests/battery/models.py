@@ -243,9 +243,10 @@ def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> Encode
         rows = zip(src, mask, tgt, strict=True)
         model.count([collate([(ids[kept].tolist(), out.tolist()) for ids, kept, out in rows])])
     if isinstance(model, CopyingEncoderDecoder):
-        # a source piece is the next target piece, and every third is not in the target
+        # a source piece is the next target piece, or with a space its other form; every third is in none
         src = [None if piece % 3 == 0 else str(piece) for piece in range(model.vocab.src_size)]
-        tgt = [None, None, None, *map(str, range(2, model.vocab.tgt_size - 1))]
+        names = [str(piece) if piece % 4 else f"▁{piece}" for piece in range(2, model.vocab.tgt_size - 1)]
+        tgt = [None, None, None, *names]
         model.match_pieces(src, tgt)
     with torch.no_grad():
         for parameter in model.parameters():

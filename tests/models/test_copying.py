@@ -62,7 +62,7 @@ def test_two_vocabularies_without_a_table_are_a_model_that_generates() -> None:
 def test_the_table_is_kept_with_the_weights() -> None:
     model, other = make(), make()
     model.match_pieces(["x"] * VOCAB.src_size, [None, None, None, "x", *"abcdefghijklmnopqrs"])
-    assert model.copy.table.tolist() == [3] * VOCAB.src_size
+    assert model.copy.table[0].tolist() == [3] * VOCAB.src_size
     tensors = model_tensors(model)
     load_into(other, tensors, "here")
     assert torch.equal(other.copy.table, model.copy.table)
@@ -70,6 +70,13 @@ def test_the_table_is_kept_with_the_weights() -> None:
         sum(tensor.shape == (23, 16) for tensor in tensors.values()) == 1
     )  # embeddings and projection are one
     assert model.projection is None
+
+
+def test_pieces_are_matched_by_name_and_by_their_other_form() -> None:
+    model = make(Vocab(src_size=8, tgt_size=10, shared=False))
+    src = [None, None, None, "a", "b", "▁c", "only here", "<0x61>"]
+    model.match_pieces(src, [None, None, None, "<0x61>", "▁c", "▁a", "a", "b▁", "c", "g"])
+    assert model.copy.table.tolist() == [[-1, -1, -1, 6, -1, 4, -1, 3], [-1, -1, -1, 5, 7, 8, -1, -1]]
 
 
 @pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(1.0)])

@@ -83,6 +83,10 @@ class Profile:
     """Of the sample."""
     examples: tuple[Example, ...] = field(repr=False)
     """The most uneven and the longest pairs of the sample."""
+    copied_words: float = 0.0
+    """Share of the targets' rare words that stand in their own source, less what stands in another one."""
+    copied_letters: float = 0.0
+    """`overlap`, less that with the source of another pair."""
 
     @property
     def characters(self) -> int:

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
+from typing import TypeVar
 
 from dragoman.autopilot.profile import Example, Lengths, Profile, SideProfile, quantiles
 from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
+
+T = TypeVar("T")
 
 _SAMPLE = 10_000
 """Pairs of the sample."""
@@ -26,6 +29,11 @@ _SHOWN = 60
 """Characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
 _TAGS = re.compile(r"(?<!\S)[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+_RARE = 2
+"""A word of the sample is rare up to so many occurrences."""
+_ENOUGH_RARE = 20
+"""Fewer rare words say nothing."""
 _FORMAL = frozenset("(){}[]<>=_*/\\|;$&^~%#@+")
 
 
@@ -77,6 +85,7 @@ class Profiler:
         src, tgt = [pair.src for pair in sample], [pair.tgt for pair in sample]
         lengths = [_lengths(pair) for pair in sample]
         src_letters, tgt_letters = _letters(src), _letters(tgt)
+        overlap = _mean_overlap(src, tgt)
         return Profile(
             pairs=round(self._pairs * weight),
             empty=self._empty,
@@ -85,12 +94,14 @@ class Profiler:
             src=self._src.profile(src),
             tgt=self._tgt.profile(tgt),
             shared_letters=_shared(src_letters, tgt_letters),
-            overlap=sum(map(_overlap, src, tgt)) / max(1, len(sample)),
+            overlap=overlap,
             stem=_mean_stem(src, tgt),
             repeating=sum(map(_ends_in_circles, tgt)) / max(1, len(sample)),
             log_ratios=quantiles([math.log(n.tgt_characters / n.src_characters) for n in lengths]),
             lengths=tuple(lengths),
             examples=_examples(sample, lengths),
+            copied_words=_copied_words(src, tgt),
+            copied_letters=overlap - _mean_overlap(_others(src), tgt),
         )
 
 
@@ -175,6 +186,32 @@ def _shared(src: Counter[str], tgt: Counter[str]) -> float:
 
 def _overlap(src: str, tgt: str) -> float:
     return (Counter(src) & Counter(tgt)).total() / len(tgt)
+
+
+def _mean_overlap(src: Sequence[str], tgt: Sequence[str]) -> float:
+    return sum(map(_overlap, src, tgt)) / max(1, len(tgt))
+
+
+def _others(rows: Sequence[T]) -> list[T]:
+    """In the place of each row another one, from far away: neighbours are often alike."""
+    half = len(rows) // 2
+    return [*rows[half:], *rows[:half]]
+
+
+def _copied_words(src: Sequence[str], tgt: Sequence[str]) -> float:
+    """How many more of the targets' rare words stand in their own source than in another one."""
+    words = [_WORD.findall(text) for text in tgt]
+    seen = Counter(word for row in words for word in row)
+    rare = [[word for word in row if seen[word] <= _RARE] for row in words]
+    there = [set(_WORD.findall(text)) for text in src]
+    number = sum(map(len, rare))
+    if number < _ENOUGH_RARE:
+        return 0.0
+    found = [
+        sum(word in own for row, own in zip(rare, sources, strict=True) for word in row)
+        for sources in (there, _others(there))
+    ]
+    return (found[0] - found[1]) / number
 
 
 def _mean_stem(src: Sequence[str], tgt: Sequence[str]) -> float:

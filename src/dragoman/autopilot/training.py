@@ -38,6 +38,9 @@ _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 5000, 10_000, 10
 _LOWEST_SCALE = 0.7
 """Of the learning rate, however small a batch is."""
 _FEW_FOR_POSITIONS = 20_000
+_COPIED_WORDS = 0.5
+"""From this share on a model can copy from its source; translations have under 0.4."""
+_MOST_FOR_COPYING = 100_000
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
 _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
@@ -165,6 +168,16 @@ def positions(profile: Profile) -> Choice[str]:
         why = "better with few pairs (models of Hugging Face's Marian do not have them)"
         return Choice("rotary", why)
     return Choice("sinusoidal", "the usual ones")
+
+
+def copying(profile: Profile) -> Choice[bool]:
+    """Pieces of the source are copied where rare words of a target mostly stand in its source. Words that are
+    spelt have not been measured."""
+    if is_spelt(profile) or profile.pairs > _MOST_FOR_COPYING or profile.copied_words < _COPIED_WORDS:
+        return Choice(False, "few rare words are copied, or many pairs teach them")
+    share = percent(profile.copied_words)
+    why = f"{share} of the rare words of targets stand in their source and not in others"
+    return Choice(True, f"{why} (a model that copies cannot be exported)")
 
 
 def metric(profile: Profile) -> Choice[str]:

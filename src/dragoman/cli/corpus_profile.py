@@ -31,6 +31,8 @@ def profile_rows(profile: "Profile") -> list[list[str]]:
         ["target / source characters: 1%, median, 99%", ", ".join(f"{ratios[n]:.2f}" for n in (1, 4, 7)), ""],
         ["letters in common", _percent(profile.shared_letters), ""],
         ["target characters that the source has", _percent(profile.overlap), ""],
+        ["the same, above chance", _percent(profile.copied_letters), ""],
+        ["rare target words that the source has, above chance", _percent(profile.copied_words), ""],
         ["targets that repeat themselves", _percent(profile.repeating), ""],
     ]
 

@@ -19,25 +19,30 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Memory, Vocab
 from dragoman.nn.copying import NOT_COPIED, CopyHead, CopySource
 from dragoman.nn.embedding import Projection
-from dragoman.nn.state import State
+from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.text.segment import MARK
 
 
 @dataclass(frozen=True)
 class CopyingState:
-    """The state of the decoder, with a row a beam, and what can be copied, with a row a sentence."""
+    """The state of the decoder and the runs, with a row a beam; what can be copied has a row a sentence."""
 
     decoder: State
     source: CopySource
+    runs: Int[Tensor, "N S"]
+    """How many pieces before each source position were written last."""
 
     def expand(self, k: int) -> Self:
-        return replace(self, decoder=self.decoder.expand(k))
+        return replace(self, decoder=self.decoder.expand(k), runs=self.runs.repeat_interleave(k, dim=0))
 
     def select(self, order: Int[Tensor, "N"]) -> Self:
-        return replace(self, decoder=self.decoder.select(order))
+        return replace(self, decoder=self.decoder.select(order), runs=self.runs[order])
 
     def keep(self, sentences: Int[Tensor, "A"]) -> Self:
-        return replace(self, decoder=self.decoder.keep(sentences), source=self.source.keep(sentences))
+        rows = rows_of(sentences, len(self.runs) // len(self.source.pieces))
+        source = self.source.keep(sentences)
+        return CopyingState(self.decoder.keep(sentences), source, self.runs[rows])
 
 
 class CopyingEncoderDecoder(EncoderDecoder):
@@ -57,43 +62,62 @@ class CopyingEncoderDecoder(EncoderDecoder):
     def match_pieces(self, src_pieces: Sequence[str | None], tgt_pieces: Sequence[str | None]) -> None:
         """Say which pieces of the source are pieces of the target, by their names; None is a control piece,
         which is never copied."""
-        if not self.copy.match(src_pieces, tgt_pieces):
+        numbers = {name: number for number, name in enumerate(tgt_pieces) if name is not None}
+
+        def number(*names: str) -> int:
+            return next((numbers[name] for name in names if name in numbers), NOT_COPIED)
+
+        same = [NOT_COPIED if name is None else number(name) for name in src_pieces]
+        other = [NOT_COPIED if name is None else number(*_other_forms(name)) for name in src_pieces]
+        if {*same, *other} == {NOT_COPIED}:
             raise UserError(
                 "model.copy: no piece of the source is one of the target, so there is nothing to copy; "
                 "set it to false"
             )
+        self.copy.table.copy_(torch.tensor([same, other]))
 
     def encode(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
         return replace(super().encode(src_ids, src_mask), ids=src_ids)
 
     def decode(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T V"]:
-        return self.copy(self.decoder(tgt_in, memory), self._readable(memory))
+        source = self._readable(memory)
+        return self.copy(self.decoder(tgt_in, memory), source, source.runs(tgt_in))
 
     def start(self, memory: Memory) -> CopyingState:
-        return CopyingState(self.decoder.start(memory), self._readable(memory))
+        nothing_written = torch.zeros_like(memory.mask, dtype=torch.long)
+        return CopyingState(self.decoder.start(memory), self._readable(memory), nothing_written)
 
     def step(self, last_ids: Int[Tensor, "N"], state: State) -> tuple[Float[Tensor, "N V"], CopyingState]:
         assert isinstance(state, CopyingState)
         hidden, after = self.decoder.step(last_ids, state.decoder)
-        by_sentence = hidden.unflatten(0, (len(state.source.pieces), -1))  # A K D
-        return self.copy(by_sentence, state.source).flatten(0, 1), replace(state, decoder=after)
+        source = state.source
+        by_sentence = (len(source.pieces), -1)  # A K
+        runs = source.next_runs(last_ids.unflatten(0, by_sentence), state.runs.unflatten(0, by_sentence))
+        found = self.copy(hidden.unflatten(0, by_sentence), source, runs)
+        return found.flatten(0, 1), replace(state, decoder=after, runs=runs.flatten(0, 1))
 
     def packed(self, batch: PackedPairs) -> Float[Tensor, "1 N V"]:
         encoder, decoder = cast(Any, self.encoder), cast(Any, self.decoder)
         memory = encoder.packed(batch.src_ids, batch.src)
         hidden = decoder.packed(batch.tgt_in, batch.tgt, memory, batch.src)
-        return self.copy.packed(hidden, batch.tgt, memory, batch.src_ids, batch.src)
+        return self.copy.packed(hidden, batch.tgt_in, batch.tgt, memory, batch.src_ids, batch.src)
 
     def _readable(self, memory: Memory) -> CopySource:
         assert memory.ids is not None, "`encode` has added them"
         return self.copy.read(memory.hidden, memory.ids, memory.mask)
 
 
-def _first_table(vocab: Vocab) -> Int[Tensor, "U"]:
+def _other_forms(name: str) -> tuple[str, ...]:
+    """A piece of a word with its space is one without it, and the other way round."""
+    plain = name.strip(MARK)
+    return (f"{MARK}{name}", f"{name}{MARK}") if plain == name else (plain,)
+
+
+def _first_table(vocab: Vocab) -> Int[Tensor, "2 U"]:
     """Until `match_pieces` knows better: with a joint vocabulary all but three control pieces can be copied,
     with two vocabularies nothing."""
-    if not vocab.shared:
-        return torch.full((vocab.src_size,), NOT_COPIED)
-    table = torch.arange(vocab.src_size)
-    table[[vocab.pad_id, vocab.bos_id, vocab.eos_id]] = NOT_COPIED
+    table = torch.full((2, vocab.src_size), NOT_COPIED)
+    if vocab.shared:
+        table[0] = torch.arange(vocab.src_size)
+        table[0, [vocab.pad_id, vocab.bos_id, vocab.eos_id]] = NOT_COPIED
     return table

@@ -275,9 +275,10 @@ def _encoder_layer(config: TransformerConfig) -> EncoderLayer:
 
 
 def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
-    average = config.decoder_self == "average"
     return DecoderLayer(
-        _average_attention(config) if average else _self_attention(config, causal=True),
+        AverageAttention(config.model_dim, _feedforward(config), config.bias)
+        if config.decoder_self == "average"
+        else _self_attention(config, causal=True),
         CrossAttention(
             config.model_dim,
             *config.heads,
@@ -304,10 +305,6 @@ def _self_attention(config: TransformerConfig, causal: bool) -> SelfAttention:
         scaled=config.scale_attention,
         distances=DistanceVectors(config.relative_window, head_dim, value_dim, causal) if shaw else None,
     )
-
-
-def _average_attention(config: TransformerConfig) -> AverageAttention:
-    return AverageAttention(config.model_dim, _feedforward(config), config.bias)
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:

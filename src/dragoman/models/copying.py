@@ -41,8 +41,8 @@ class CopyingState:
 
     def keep(self, sentences: Int[Tensor, "A"]) -> Self:
         rows = rows_of(sentences, len(self.runs) // len(self.source.pieces))
-        source = self.source.keep(sentences)
-        return CopyingState(self.decoder.keep(sentences), source, self.runs[rows])
+        decoder, source = self.decoder.keep(sentences), self.source.keep(sentences)
+        return replace(self, decoder=decoder, source=source, runs=self.runs[rows])
 
 
 class CopyingEncoderDecoder(EncoderDecoder):

@@ -49,6 +49,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'dragoman explain runs/bert "A man sleeps." --html look.html',
     ),
     "studio": ("dragoman studio runs/en-de runs/bert",),
+    "lab": ("dragoman lab", "dragoman lab bottleneck --quick", "dragoman lab all -o lab"),
     "tokenize": ('dragoman tokenize runs/en-de "unbelievable" --steps',),
     "serve": (
         "dragoman serve runs/en-de",

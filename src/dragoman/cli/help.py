@@ -17,7 +17,7 @@ GROUPS = {
     ),
     "Use": ("translate", "generate", "fill", "predict", "embed", "score", "align"),
     "Evaluate": ("evaluate", "compare", "search-report"),
-    "Look inside": ("explain", "studio", "tokenize"),
+    "Look inside": ("explain", "studio", "lab", "tokenize"),
     "Serve and exchange": ("serve", "export", "import", "verify"),
     "Data": ("corpus", "align-corpus"),
     "This installation": ("doctor",),

@@ -32,6 +32,7 @@ from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.help import Command, Commands
 from dragoman.cli.import_model import import_model
+from dragoman.cli.lab import lab
 from dragoman.cli.predict import predict
 from dragoman.cli.pretrain import pretrain
 from dragoman.cli.resume import resume
@@ -64,7 +65,7 @@ app = typer.Typer(
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
     *(adapt, pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, verify, serve, corpus, align_corpus, tokenize, doctor),
+    *(export, verify, serve, corpus, align_corpus, tokenize, lab, doctor),
 ):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_model)

@@ -29,6 +29,7 @@ from dragoman.probe.vector_files import write_vectors
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import SHORTLIST, Run
+from dragoman.serve.corrections import Corrections
 from dragoman.serve.dictionaries import Given
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
@@ -330,6 +331,17 @@ def test_a_glossary_of_a_server_is_added(tmp_path: Path) -> None:
     def check(found: Path) -> str:
         names = [one.name for one in Glossaries(Limits(), found / "g.json")]
         return {("one",): "old", ("one", "two"): "new"}[tuple(names)]
+
+    Case(add("one"), add("two"), check).hold(tmp_path)
+
+
+def test_a_correction_of_a_server_is_added(tmp_path: Path) -> None:
+    def add(text: str) -> Callable[[Path], object]:
+        return lambda root: asyncio.run(Corrections(Limits(), root / "c.tmx").put(("en", "de"), text, "x"))
+
+    def check(found: Path) -> str:
+        texts = [one.source for one in Corrections(Limits(), found / "c.tmx")]
+        return {("one",): "old", ("one", "two"): "new"}[tuple(texts)]
 
     Case(add("one"), add("two"), check).hold(tmp_path)
 

@@ -14,7 +14,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.runtime import batch_slices
-from dragoman.engines.spec import build_spec
+from dragoman.engines.spec import build_spec, piece_names
 from dragoman.errors import UserError
 from dragoman.models.transformer import TransformerConfig
 from engines.conftest import MakeModel
@@ -205,7 +205,8 @@ QUANTIZED = ("int8", "int8_float32", "int16")
 def test_quantised_weights_are_the_nearest_steps(loaded: LoadedModel, quantize: str) -> None:
     """No weight is moved by more than half a step of its scale, whatever the weights are."""
     config = TransformerConfig(**loaded.state["model"]["config"])
-    whole, stepped = (build_spec(loaded.model, config, 8) for _ in range(2))
+    names = piece_names(loaded.src_tokenizer), piece_names(loaded.tgt_tokenizer)
+    whole, stepped = (build_spec(loaded.model, config, 8, names) for _ in range(2))
     stepped.optimize(quantization=quantize)
     before, after = whole.variables(), stepped.variables()
     scales = {name.removesuffix("_scale"): after[name].numpy() for name in after if name.endswith("_scale")}

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
 import pytest
+import tokenizers
 from typer.testing import CliRunner, Result
 
 import dragoman
@@ -19,9 +22,11 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
-from dragoman.engines.manifest import MANIFEST, is_export, read_export
+from dragoman.engines.manifest import MANIFEST, is_export, read_export, serialise
 from dragoman.errors import UserError
+from dragoman.files import hash_file
 from dragoman.runs.directory import Run
+from dragoman.text.sentencepiece_model import sentencepiece_model
 from dragoman.text.spans import DEFAULT_KINDS
 from engines.conftest import MakeModel
 
@@ -36,10 +41,49 @@ def test_everything_lies_in_the_directory(exported: Path, run: Run) -> None:
     assert is_export(exported) and not is_export(run.directory)
     export = read_export(exported)
     assert {path.name for path in exported.iterdir()} == {MANIFEST, *export.files}
-    assert {"model.bin", "config.json", "tokenizer.json", "shared_vocabulary.json"} == set(export.files)
+    own = {"model.bin", "config.json", "shared_vocabulary.json", "dragoman_tokenizer.json"}
+    assert {*own, "tokenizer.json", "sentencepiece.model"} == set(export.files)
     assert (export.src_lang, export.tgt_lang, export.positions) == ("en", "de", 1024)
     assert export.search == run.config.search
-    assert (exported / "tokenizer.json").read_bytes() == (run.directory / "tokenizer.json").read_bytes()
+    kept = (exported / "dragoman_tokenizer.json").read_bytes()
+    assert kept == (run.directory / "tokenizer.json").read_bytes()
+
+
+def test_others_can_use_it(exported: Path, ours: Translator, unseen: list[str]) -> None:
+    """With ctranslate2 and the library tokenizers alone: pieces have their names."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(exported / "tokenizer.json"))
+    names = json.loads((exported / "shared_vocabulary.json").read_text("utf-8"))
+    assert names == ours.tgt_tokenizer.pieces(range(ours.tgt_tokenizer.size))
+    engine = ctranslate2.Translator(str(exported), device="cpu", intra_threads=1)
+    rows = [[names[number] for number in tokenizer.encode(text).ids] for text in unseen[:8]]
+    found = engine.translate_batch(rows, beam_size=1, max_decoding_length=30)
+    said = [tokenizer.decode([names.index(name) for name in one.hypotheses[0]]) for one in found]
+    search = SearchConfig(beam=1, loop_guard=False, max_ratio=0, max_extra=30)
+    assert said == ours.translate(unseen[:8], search=search)
+    assert "▁" in "".join(names) and rows[0][-1] == "</s>"
+
+
+def test_an_export_of_before_still_loads(
+    exported: Path, ours: Translator, unseen: list[str], tmp_path: Path
+) -> None:
+    """Its pieces were called by their numbers, and its tokenizer.json was ours."""
+    export = read_export(exported)
+    for name in ("model.bin", "config.json"):
+        (tmp_path / name).write_bytes((exported / name).read_bytes())
+    names = json.loads((exported / "shared_vocabulary.json").read_text("utf-8"))
+    numbers = json.dumps([str(number) for number in range(len(names))])
+    (tmp_path / "shared_vocabulary.json").write_text(numbers, "utf-8")
+    config = json.loads((exported / "config.json").read_text("utf-8"))
+    config = {key: str(names.index(value)) if value in names else value for key, value in config.items()}
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+    (tmp_path / "tokenizer.json").write_bytes((exported / "dragoman_tokenizer.json").read_bytes())
+    files = {path.name: hash_file(path) for path in tmp_path.iterdir()}
+    old = replace(export, tokenizers=("tokenizer.json",), files=files)
+    (tmp_path / MANIFEST).write_bytes(serialise(old))
+    fast = FastTranslator.open(tmp_path)
+    assert fast.translate(unseen[:5]) == ours.translate(unseen[:5])
+    prefixed = [hypotheses[0].text for hypotheses in fast.hypotheses(unseen[:2], prefixes=["AB", "AB"])]
+    assert all(text.startswith("AB") for text in prefixed)
 
 
 def test_the_commands(run: Run, ours: Translator, unseen: list[str], tmp_path: Path) -> None:
@@ -77,7 +121,7 @@ def test_numbers_that_a_cpu_does_not_have_are_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "onnx"], "--to: expected ctranslate2 or huggingface, found 'onnx'"),
+        (["--to", "onnx"], "--to: expected ctranslate2, huggingface or argos, found 'onnx'"),
         (
             ["--quantize", "int4"],
             "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",
@@ -129,7 +173,7 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
 
 
 @pytest.mark.parametrize(
-    "name", [MANIFEST, "model.bin", "config.json", "tokenizer.json", "shared_vocabulary.json"]
+    "name", [MANIFEST, "model.bin", "config.json", "dragoman_tokenizer.json", "shared_vocabulary.json"]
 )
 def test_a_flipped_bit_is_noticed(exported: Path, tmp_path: Path, name: str) -> None:
     for file in exported.iterdir():
@@ -204,3 +248,29 @@ def test_a_glossary_is_refused_at_once(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("a\tb\n")
     refused = command("translate", exported, "x", "--glossary", tmp_path / "terms.tsv").exception
     assert str(refused).startswith("--glossary: an export cannot insist on terms")
+
+
+def test_a_package_for_argos(run: Run, ours: Translator, unseen: list[str], tmp_path: Path) -> None:
+    """What Argos Translate does with it: pieces without an end, a beam, pieces joined."""
+    file = tmp_path / "en_de.argosmodel"
+    done = command("export", run.directory, "--to", "argos", "--out", file)
+    assert done.exit_code == 0 and str(file) in done.output, done.output
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path)
+    (package,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    about = json.loads((package / "metadata.json").read_text("utf-8"))
+    assert (about["from_code"], about["from_name"], about["to_code"]) == ("en", "English", "de")
+    tokenizer, texts = ours.src_tokenizer, unseen[:8]
+    (tmp_path / "again").write_bytes(sentencepiece_model(tokenizer))
+    assert (package / "sentencepiece.model").read_bytes() == (tmp_path / "again").read_bytes()
+    engine = ctranslate2.Translator(str(package / "model"), device="cpu", intra_threads=1)
+    rows = [tokenizer.pieces(tokenizer.encode(text)) for text in texts]
+    said = engine.translate_batch(rows, beam_size=4, length_penalty=0.2, max_decoding_length=30)
+    search = SearchConfig(beam=4, alpha=0.2, loop_guard=False, stop="complete", max_ratio=0, max_extra=30)
+    expected = ours.translate(texts, search=search)
+    assert ["".join(one.hypotheses[0]).replace("▁", " ").lstrip(" ") for one in said] == expected
+    again = tmp_path / "twice.argosmodel"
+    assert command("export", run.directory, "--to", "argos", "--out", again).exit_code == 0
+    assert again.read_bytes() == file.read_bytes()
+    refused = command("export", run.directory, "--to", "argos", "--shortlist").exception
+    assert "no --shortlist" in str(refused)

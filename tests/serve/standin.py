@@ -14,6 +14,7 @@ from dragoman.serve.memory import Memory
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
+from dragoman.text.word_boundaries import words
 
 ADDRESS = "http://127.0.0.1"
 MEMORY = Memory([
@@ -59,6 +60,7 @@ class Shouter:
         texts: Sequence[str],
         *,
         search: SearchConfig | None = None,
+        prefixes: Sequence[str] | None = None,
         glossary: Glossary | None = None,
         protect: Collection[SpanKind] = (),
         align: bool = False,
@@ -67,16 +69,26 @@ class Shouter:
     ) -> list[list[Hypothesis]]:
         del batch_tokens
         count = (search or self.search).n_best
-        links = ((0, 0),) if align else None
         rows = []
-        for text, best in zip(
-            texts, self.translate(texts, protect=protect, cancelled=cancelled), strict=True
+        for number, (text, best) in enumerate(
+            zip(texts, self.translate(texts, protect=protect, cancelled=cancelled), strict=True)
         ):
             for match in glossary.matches(text) if glossary else ():
                 best = best.replace(text[match.start : match.end].upper(), match.targets[0])
             ways = [best, *(f"{best} #{number}" for number in range(2, count + 1))]
-            rows.append([Hypothesis(w, -1.0, -1.0, (), (), (), "stop", alignment=links) for w in ways])
+            if prefixes and prefixes[number]:
+                ways = [f"{prefixes[number]} {other} way" for other in "ABCDEFGH"[:count]]
+            rows.append([self._hypothesis(text, way, align) for way in ways])
         return rows
+
+    def _hypothesis(self, text: str, way: str, align: bool) -> Hypothesis:
+        """Words are linked in their order, and MAYBE is a word that it is not sure of."""
+        pieces = way.split()
+        scores = tuple(-2.0 if piece.startswith("MAYBE") else -0.1 for piece in pieces)
+        both = min(len(list(words(text))), len(list(words(way))))
+        links = tuple((place, place) for place in range(both)) if align else None
+        marked = tuple(f"▁{piece}" for piece in pieces)
+        return Hypothesis(way, -1.0, -1.0, (), marked, (*scores, -0.1), "stop", alignment=links)
 
     def _shout(self, text: str, kinds: Collection[SpanKind]) -> str:
         parts, at = [], 0

@@ -18,7 +18,7 @@ from serve.standin import service_of
 
 POST = """
 /translate /detect /translate_file /suggest /v2/translate /v2/glossaries /v3/glossaries /v2/document
-/v2/document/x /api/v1/translate /api/v1/detect /api/v1/documents
+/v2/document/x /api/v1/translate /api/v1/detect /api/v1/documents /api/v1/alternatives /api/v1/corrections
 """
 GET = """
 /translate /identifyLang /v2/languages /v3/languages /tm/en/de/unit/a /tm/x/y/unit/ /api/v1/memory

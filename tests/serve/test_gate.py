@@ -50,9 +50,14 @@ def test_without_a_key(
 
 def test_every_route_is_locked_but_the_page_and_health(locked: TestClient) -> None:
     paths = ["/api/v1/languages", "/languages", "/frontend/settings", "/listPairs", "/tm/languages/"]
-    paths += ["/v2/usage", "/v3/glossaries", "/metrics", "/openapi.json", "/nothing"]
+    paths += ["/v2/usage", "/v3/glossaries", "/metrics", "/openapi.json", "/nothing", "/api/v1/corrections"]
     assert {locked.get(path).status_code for path in paths} <= {400, 401, 403}
-    for path in ("/", "/health", "/api/v1/health", "/api/v1/ready"):
+    for own in ("corrections", "alternatives", "documents"):
+        assert locked.post(f"/api/v1/{own}", json={}).status_code == 401
+    assert (
+        locked.post("/suggest", data={"q": "a", "s": "b", "source": "en", "target": "de"}).status_code == 400
+    )
+    for path in ("/", "/docs", "/health", "/api/v1/health", "/api/v1/ready"):
         assert locked.get(path).status_code == 200
 
 

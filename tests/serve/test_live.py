@@ -143,7 +143,9 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_export(tmp_path_factory.mktemp("serve") / "export")
 
 
-def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export: Path) -> None:
+def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(
+    export: Path, tmp_path: Path
+) -> None:
     program = (
         "import sys\n"
         "sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"
@@ -151,6 +153,7 @@ def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export:
         "main()"
     )
     command = [sys.executable, "-c", program, "serve", str(export), "--port", "0"]
+    command += ["--corrections", str(tmp_path / "corrections.tmx")]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -159,10 +162,15 @@ def test_the_command_serves_an_export_without_torch_and_ends_by_a_signal(export:
         address = told.split()[0]
         body = {"q": "the cat sat on the mat", "source": "en", "target": "de", "alternatives": 3}
         found = httpx.post(f"{address}translate", json=body, timeout=None)
+        better = {**body, "s": "die Katze saß auf der Matte"}
+        assert httpx.post(f"{address}suggest", data=better, timeout=None).json() == {"success": True}
+        corrected = httpx.post(f"{address}translate", json=body, timeout=None).json()
         process.send_signal(signal.SIGTERM)
         log = process.stderr.read()
         assert process.wait() == 0
     assert found.status_code == 200 and len(found.json()["alternatives"]) == 3
+    assert corrected["translatedText"] == "die Katze saß auf der Matte"
+    assert "<seg>the cat sat on the mat</seg>" in (tmp_path / "corrections.tmx").read_text("utf-8")
     assert "the cat" not in log and "Traceback" not in log
     with pytest.raises(httpx.ConnectError):
         httpx.get(address)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 
+import pytest
 from starlette.testclient import TestClient
 
 
@@ -44,14 +45,26 @@ def test_similar_sentences(client: TestClient) -> None:
     assert client.get("/tm/languages/").json() == {"sourceLanguages": ["en"], "targetLanguages": ["de"]}
 
 
-def test_the_page_asks_nobody_else(client: TestClient) -> None:
-    response = client.get("/")
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_the_page_asks_nobody_else(client: TestClient, path: str) -> None:
+    response = client.get(path)
     page, policy = response.text, response.headers["content-security-policy"]
     assert not re.findall(r"https?://|//[a-z]+\.|\son[a-z]+=|\sstyle=|innerHTML|eval\(", page)
     assert not re.findall(r"<(?:link|img|iframe)\b|\ssrc=", page)
-    for element in ("script", "style"):
+    for element in ("script", "style") if path == "/" else ("style",):
         (inside,) = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
         assert f"{element}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
     assert response.headers["x-frame-options"] == "DENY"
+    if path == "/docs":
+        assert "<script" not in page and "script-src 'none'" in policy
+
+
+def test_every_request_has_an_example(client: TestClient) -> None:
+    page = client.get("/docs").text
+    for path, operations in client.get("/openapi.json").json()["paths"].items():
+        for method in operations:
+            assert f"<code>{method.upper()} {path}</code>" in page
+    for asked in ("POST /translate", "POST /suggest", "POST /v2/translate", "GET /translate"):
+        assert f"<code>{asked}</code>" in page

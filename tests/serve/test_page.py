@@ -52,6 +52,7 @@ def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) 
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length === 3")
         choose(browser, "#source", "en")
+        choose(browser, "#target", "de")
         browser.click("#text")
         browser.press(*"Good day.")
         browser.until(RESULT, "GOOD DAY.")
@@ -70,7 +71,13 @@ def test_a_text_and_a_document_are_translated(browser: Browser, tmp_path: Path) 
 
 
 HOSTILE = "<img src=x onerror=violations.push(1)>"
+READY = "return document.getElementById('source').options.length > 0"
 MESSAGE = "return document.getElementById('message').textContent.startsWith(values[0])"
+
+
+def ready(browser: Browser) -> None:
+    browser.run("localStorage.clear()")
+    browser.until(READY)
 
 
 def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
@@ -80,16 +87,18 @@ def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
         browser.run(SAVES)
         browser.until("return document.getElementById('source').options.length > 0")
         browser.run("document.getElementById('file').accept = ''")
-        for name, found in ((f"{HOSTILE}.txt", True), (f"{HOSTILE}.exe", False)):
+        names = [f"{HOSTILE}.txt", f"{HOSTILE}.exe"]
+        for name in names:
             (tmp_path / name).write_text("hi", "utf-8")
-            path = {"text": str(tmp_path / name)}
-            browser.ask("POST", f"/element/{element(browser, '#file')}/value", path)
-            browser.until("return !document.getElementById('choose').disabled && (values[0] || true)", found)
-            if found:
-                browser.until("return window.saved.length === 2")
-                assert browser.run("return window.saved") == ["HI", f"{HOSTILE}.de.txt"]
-            else:
-                browser.until(MESSAGE, f"{HOSTILE}.exe: expected a document")
+        path = {"text": "\n".join(str(tmp_path / name) for name in names)}
+        browser.ask("POST", f"/element/{element(browser, '#file')}/value", path)
+        browser.until("return window.saved.length === 2")
+        assert browser.run("return window.saved") == ["HI", f"{HOSTILE}.de.txt"]
+        told = "return [...document.querySelectorAll('#jobs li')].map((row) => row.textContent).sort()"
+        browser.until(f"return ({told.removeprefix('return ')}).every((row) => !row.includes('Stop'))")
+        refused, done = browser.run(told)
+        assert refused.startswith(f"{HOSTILE}.exe{HOSTILE}.exe: expected a document")
+        assert done == f"{HOSTILE}.txtdone"
         browser.run("send({ name: values[0], size: 1e12 })", HOSTILE)
         browser.until(MESSAGE, "The document is larger than this server takes.")
         assert browser.run("return document.querySelectorAll('img').length") == 0
@@ -98,17 +107,22 @@ def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
 
 def test_matches_of_the_memory_are_text(browser: Browser) -> None:
     service = service_of()
-    service.memories = {("en", "de"): Memory([("One little cat", HOSTILE), ("One little dog", HOSTILE)])}
+    service.memories = {("en", "de"): Memory([("One little cat", HOSTILE), (f"One {HOSTILE}", HOSTILE)])}
     with in_a_thread(service) as address:
         browser.open(address)
         browser.run(SAVES)
-        browser.until("return document.getElementById('source').options.length > 0")
-        for typed in ("One little cat", "One little cut"):
+        ready(browser)
+        for typed in ("One little cat", "One little cut", f"One b{HOSTILE}"):
             browser.run("text.value = values[0]; translate()", typed)
-            shown = (
-                "[result, document.getElementById('note')].some((one) => one.textContent.includes(values[0]))"
+            browser.until("return state.shown && state.shown.asked === values[0]", typed)
+            browser.click("#result .sentence")
+            browser.until(
+                "return document.getElementById('matches').textContent.includes(values[0])", HOSTILE
             )
-            browser.until(f"return {shown}", HOSTILE)
+            browser.click("#card-words button")
+            browser.until("return document.querySelectorAll('#others button').length > 0")
+        browser.click("#matches button")
+        browser.until(RESULT, HOSTILE)
         assert browser.run("return document.querySelectorAll('img').length") == 0
         assert browser.run("return window.violations") == []
 
@@ -138,7 +152,8 @@ def test_a_wrong_key_says_so_and_a_right_one_is_kept_for_the_tab(browser: Browse
         assert browser.run("return document.getElementById('message').textContent") == ""
         browser.open(address)
         browser.until("return document.getElementById('source').options.length > 0")
-        assert browser.run("return document.getElementById('lock').hidden && localStorage.length") == 0
+        assert browser.run("return document.getElementById('lock').hidden")
+        assert KEY not in browser.run("return JSON.stringify(localStorage)")
 
 
 def test_copy_without_the_clipboard_of_secure_pages(browser: Browser) -> None:

@@ -10,7 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import Options, build
-from dragoman.serve.keys import Keys
+from dragoman.serve.corrections import Corrections
+from dragoman.serve.keys import Guesses, Keys
 from dragoman.serve.limits import Limits
 from fuzz_serve import KEY
 from serve.standin import ADDRESS, client_of, service_of, shouter
@@ -35,6 +36,9 @@ RIGHT: list[Asked] = [
     ("POST", "/translate_file", {"data": PAIR, "files": {"file": (f"{CANARY}.txt", CANARY.encode())}}),
     ("GET", "/identifyLang", {"params": {"q": CANARY}}),
     ("GET", f"/tm/en/de/unit/{CANARY}", {}),
+    ("POST", "/api/v1/alternatives", {"json": {**PAIR, "text": CANARY, "prefix": CANARY}}),
+    ("POST", "/api/v1/corrections", {"json": {**PAIR, "text": CANARY, "translation": CANARY}}),
+    ("POST", "/suggest", {"data": {**PAIR, "q": CANARY, "s": CANARY}}),
     ("POST", "/v2/translate", {"json": {**DEEPL, "text": [CANARY], "tag_handling": "xml"}}),
     ("POST", "/v2/document", {"data": DEEPL, "files": {"file": (f"{CANARY}.txt", CANARY.encode())}}),
     ("POST", "/v2/glossaries", {"json": {**DEEPL, "name": CANARY, "entries": ENTRIES}}),
@@ -48,6 +52,9 @@ WRONG: list[Asked] = [
     ("POST", "/api/v1/translate", {"json": {**PAIR, "texts": ["a"], "glossary": {CANARY: CANARY * 99}}}),
     ("POST", "/api/v1/translate", {"content": f'{{"texts": ["{CANARY}'.encode()}),
     ("POST", "/api/v1/explain", {"json": {**PAIR, "text": CANARY}}),
+    ("POST", "/api/v1/corrections", {"json": {**PAIR, "text": CANARY, "translation": f"{CANARY}\1"}}),
+    ("DELETE", "/api/v1/corrections", {"json": {**PAIR, "text": f"{CANARY} unknown"}}),
+    ("GET", f"/api/v1/documents/{CANARY}", {}),
     ("GET", "/api/v1/memory", {"params": {**PAIR, "text": CANARY, "least": CANARY}}),
     ("POST", "/translate", {"json": {**PAIR, "q": [CANARY, 1]}}),
     ("POST", "/translate", {"json": {**PAIR, "q": f"{CANARY}\0"}}),
@@ -94,10 +101,13 @@ def ask(client: TestClient, asked: Asked, **headers: str) -> Any:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_nothing_that_is_said_is_written_down(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, keyed: bool
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
+    monkeypatch.setattr(Guesses, "DELAY_S", 0.0)
     options = Options(Keys([KEY, CANARY * 2]) if keyed else None, tmp_path / "glossaries.json")
-    with written(capfd) as lines, client_of(service_of(("en", "de"), ("de", "en")), options) as client:
+    service = service_of(("en", "de"), ("de", "en"))
+    service.corrections = Corrections(service.limits, tmp_path / "corrections.tmx")
+    with written(capfd) as lines, client_of(service, options) as client:
         client.headers.update({"Authorization": f"Bearer {CANARY * 2}"} if keyed else {})
         for asked in RIGHT:
             assert ask(client, asked).status_code < 300, asked

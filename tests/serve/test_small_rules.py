@@ -20,18 +20,17 @@ from dragoman.serve.service import Service, Translated, Wish, _tags_broken
     ("query", "expected"),
     [("", (75, 3)), ("?min_similarity=0&max_candidates=0", (0, 0)), ("?max_candidates=100", (75, 100))],
 )
-def test_what_a_translation_memory_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, query: str, expected: tuple[int, int]
-) -> None:
+def test_what_a_translation_memory_is_asked_for(query: str, expected: tuple[int, int]) -> None:
     asked: list[tuple[int, int]] = []
 
-    async def matches(*arguments: Any) -> list[Any]:
+    async def similar(*arguments: Any) -> list[Any]:
         asked.append(arguments[-2:])
         return []
 
-    monkeypatch.setattr(tmserver, "matches", matches)
     checked: list[list[str]] = []
-    service: Any = SimpleNamespace(memories={}, check=checked.append)
+    service: Any = SimpleNamespace(
+        similar=similar, pair=lambda *codes: codes, check=checked.append, routes={}
+    )
     app = FastAPI()
     app.include_router(tmserver.router_of(service))
     assert TestClient(app).get(f"/tm/en/de/unit/x{query}").json() == []
@@ -118,7 +117,7 @@ def test_a_text_goes_through_every_leg_of_its_route() -> None:
 
     routes = {("a", "d"): (("a", "b"), ("b", "c"), ("c", "d"))}
     own: Any = SimpleNamespace(routes=routes, served={}, _leg=leg)
-    (found,) = asyncio.run(Service.translate(own, ["x"], ("a", "d")))
+    (found,) = asyncio.run(Service._by_model(own, ["x"], ("a", "d"), Wish()))
     assert found.text == "x ab bc cd"
 
 

@@ -54,10 +54,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "serve": (
         "dragoman serve runs/en-de",
         "dragoman serve exports/en-de --host 0.0.0.0 --key-file keys.txt",
+        "dragoman serve exports/en-de --corrections corrections.tmx",
     ),
     "export": (
         "dragoman export runs/en-de -o exports/en-de --quantize int8",
         "dragoman export runs/en-de --to huggingface",
+        "dragoman export runs/en-de --to argos --quantize int8 -o en_de.argosmodel",
     ),
     "import": ("dragoman import opus-mt-en-de -o runs/en-de --src-lang en --tgt-lang de",),
     "verify": ("dragoman verify runs/en-de",),

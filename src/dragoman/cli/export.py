@@ -11,11 +11,14 @@ from dragoman.errors import UserError
 
 def export(
     run: RunDirectory,
-    to: Annotated[str, typer.Option(help="ctranslate2, or huggingface.")] = "ctranslate2",
+    to: Annotated[str, typer.Option(help="ctranslate2, huggingface, or argos.")] = "ctranslate2",
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Directory to write; by default RUN/ctranslate2-... or RUN/huggingface."
+            "--out",
+            "-o",
+            help="Directory to write, or for argos a file; by default in RUN: ctranslate2-..., huggingface, "
+            "or SRC_TGT.argosmodel.",
         ),
     ] = None,
     quantize: Annotated[
@@ -29,15 +32,18 @@ def export(
     ] = 1024,
     checkpoint: Checkpoint = "best",
 ) -> None:
-    """Write a model for another engine: CTranslate2 (CPU, no torch) or Hugging Face.
+    """Write a model for another engine: CTranslate2 (CPU, no torch), Hugging Face or Argos Translate.
 
     A CTranslate2 export can be used wherever a run can: dragoman translate OUT ...
     """
     if to == "huggingface":
         _to_huggingface(run, out, checkpoint, quantize != "float32" or shortlist)
         return
+    if to == "argos":
+        _to_argos(run, out, checkpoint, quantize, positions, shortlist)
+        return
     if to != "ctranslate2":
-        raise UserError(f"--to: expected ctranslate2 or huggingface, found '{to}'")
+        raise UserError(f"--to: expected ctranslate2, huggingface or argos, found '{to}'")
     from dataclasses import replace
     from typing import cast
 
@@ -84,3 +90,42 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     card = model_card(opened, loaded.name)
     written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha, card)
     typer.echo(f"checkpoint {loaded.name} written to {written}")
+
+
+def _to_argos(
+    run: Path, out: Path | None, which: str, quantize: str, positions: int, shortlist: bool
+) -> None:
+    if shortlist:
+        raise UserError("--to: a package of Argos has no --shortlist")
+    from typing import cast
+
+    from dragoman.checkpoint.model import load_model
+    from dragoman.data.formats.language_codes import NAMES
+    from dragoman.engines.argos import SUFFIX, export_argos
+    from dragoman.engines.export import Quantization
+    from dragoman.runs.directory import Run
+    from dragoman.runs.model_card import model_card
+    from dragoman.text.sentencepiece_model import SentencePieceRules
+
+    opened = Run.open(run)
+    loaded = load_model(opened.directory, which=which)
+    data = opened.config.data
+    languages = data.src_lang, data.tgt_lang
+    written = export_argos(
+        loaded,
+        out or run / f"{languages[0]}_{languages[1]}{SUFFIX}",
+        languages=languages,
+        names=(NAMES.get(languages[0], languages[0]), NAMES.get(languages[1], languages[1])),
+        card=model_card(opened, loaded.name),
+        quantize=cast(Quantization, quantize),  # it is checked there
+        positions=positions,
+    )
+    typer.echo(f"checkpoint {loaded.name} written to {written} ({written.stat().st_size / 1e6:.1f} MB)")
+    rules = SentencePieceRules(loaded.src_tokenizer)
+    examples = [[int(piece) for piece in ids] for ids, _ in opened.validation_examples()]
+    texts = [loaded.src_tokenizer.decode(ids) for ids in examples]
+    other = sum(not rules.cut_alike(text) for text in texts)
+    if other:
+        typer.echo(
+            f"SentencePiece cuts {other:,} of {len(texts):,} validation sentences otherwise than we do"
+        )

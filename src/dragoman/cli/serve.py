@@ -33,6 +33,10 @@ def serve(
             help="Translation memory: a file of pairs, or a run for its training data (repeatable)."
         ),
     ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(help="TMX file that keeps clients' corrections, which are answered from then on."),
+    ] = None,
     glossaries: Annotated[
         Path | None, typer.Option(help="File that keeps clients' glossaries across restarts.")
     ] = None,
@@ -48,6 +52,7 @@ def serve(
     """Serve translations over HTTP: a web page and APIs like DeepL's and LibreTranslate's."""
     from dragoman.cli.translators import open_translator
     from dragoman.serve.app import Options
+    from dragoman.serve.corrections import Corrections
     from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
@@ -67,7 +72,8 @@ def serve(
             Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
         )
     memories = open_memories(memory or [], [one.languages for one in served])
-    service = Service(served, pivot=pivot, memories=memories, limits=limits)
+    learnt = None if corrections is None else Corrections(limits, corrections)
+    service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
 
     def tell(address: str) -> None:
         pairs = ", ".join("→".join(pair) for pair in service.routes)

@@ -16,7 +16,9 @@ def tokenizer_file(run: Path, side: Side) -> Path:
     if not run.is_dir():
         return run
     one_for_both, own = run / "tokenizer.json", run / f"tokenizer.{side}.json"
-    for path in (one_for_both, own):
+    named = {Side.src: "source_", Side.tgt: "target_"}[side]
+    exported = [run / f"{name}dragoman_tokenizer.json" for name in ("", named)]
+    for path in (*exported, one_for_both, own):
         if path.exists():
             return path
     raise UserError(f"{run}: not a run, for it holds neither {one_for_both.name} nor {own.name}")

@@ -1,24 +1,67 @@
 """A trained model as a directory that runs without torch. `engines/manifest.py` says what lies in it."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from dragoman.checkpoint.model import LoadedModel, save_tokenizers, tokenizer_files
+from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
-from dragoman.decode.alignment.attention import IdPair, choose
+from dragoman.decode.alignment.attention import IdPair, Look, choose
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
 from dragoman.engines.search import supported
-from dragoman.engines.spec import build_spec, refuse_unsupported, rows_needed
+from dragoman.engines.spec import build_spec, piece_names, refuse_unsupported, rows_needed
 from dragoman.errors import UserError
 from dragoman.files import explained, hash_file, new_directory, write_new
 from dragoman.models import config_class
+from dragoman.text.sentencepiece_model import sentencepiece_model
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizer_json import exported_json
 
 Quantization = Literal["float32", "int8", "int8_float32", "int16"]
 DEFAULT_POSITIONS = 1024
 _VMAP = "vmap.txt"
+_OWN_TOKENIZER = "dragoman_tokenizer.json"
+
+
+class ModelSpec(NamedTuple):
+    """A model as CTranslate2 saves it."""
+
+    spec: Any
+    rows: int | None
+    """Of the table of positions."""
+    look: Look
+    """The attention that words are aligned by."""
+    names: tuple[list[str], list[str]]
+    """Of the pieces of source and target."""
+
+
+def model_spec(
+    loaded: LoadedModel,
+    quantize: Quantization,
+    positions: int,
+    examples: Sequence[IdPair] = (),
+    silent: Sequence[int] = (),
+) -> ModelSpec:
+    """`silent` are pieces that get no probability."""
+    if quantize not in get_args(Quantization):
+        known = ", ".join(get_args(Quantization))
+        raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
+    if positions < 1:
+        raise UserError(f"--positions: expected a whole number of at least 1, found {positions}")
+    described = loaded.state["model"]
+    kind = str(described["kind"])
+    config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
+    rows = rows_needed(config, positions)
+    look = choose(loaded.model, examples)
+    assert look is not None  # every decoder of a Transformer looks at its source
+    names = piece_names(loaded.src_tokenizer), piece_names(loaded.tgt_tokenizer)
+    spec = build_spec(loaded.model, config, rows, names, look.module, silent)
+    spec.optimize(quantization=quantize)
+    return ModelSpec(spec, rows, look, names)
 
 
 def export_ctranslate2(
@@ -34,26 +77,15 @@ def export_ctranslate2(
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
     the attention by that words are aligned with."""
-    if quantize not in get_args(Quantization):
-        known = ", ".join(get_args(Quantization))
-        raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
-    if positions < 1:
-        raise UserError(f"--positions: expected a whole number of at least 1, found {positions}")
-    described = loaded.state["model"]
-    kind = str(described["kind"])
-    config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
     supported(search)
-    rows = rows_needed(config, positions)
-    look = choose(loaded.model, examples)
-    assert look is not None  # every decoder of a Transformer looks at its source
-    spec = build_spec(loaded.model, config, rows, look.module)
-    spec.optimize(quantization=quantize)
+    made = model_spec(loaded, quantize, positions, examples)
+    spec, rows, look, names = made.spec, made.rows, made.look, made.names
 
     with explained(out), new_directory(out) as directory:
         spec.save(str(directory))
-        save_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
+        tokenizers = _write_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
         if shortlist is not None:
-            write_new(directory / _VMAP, (shortlist.lines().encode("ascii"),))
+            write_new(directory / _VMAP, (shortlist.lines(*names).encode("utf-8"),))
         files = {path.name: hash_file(path) for path in sorted(directory.iterdir())}
         export = Export(
             engine="ctranslate2",
@@ -62,10 +94,30 @@ def export_ctranslate2(
             shortlist=shortlist is not None,
             src_lang=languages[0],
             tgt_lang=languages[1],
-            tokenizers=tuple(path.name for path in tokenizer_files(directory)),
+            tokenizers=tokenizers,
             attention_when_read=look.when_read,
             search=search,
             files=files,
         )
         write_new(directory / MANIFEST, (serialise(export),))
     return out
+
+
+def _write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
+    """The names of our own files. Beside them lie those of libraries that can do the same."""
+    joint = src.sha256 == tgt.sha256
+    sides = {"": src} if joint else {"source_": src, "target_": tgt}
+    for side, tokenizer in sides.items():
+        tokenizer.save(directory / f"{side}{_OWN_TOKENIZER}")
+        for name, made in _for_others(tokenizer):
+            write_new(directory / f"{side}{name}", (made,))
+    return tuple(f"{side}{_OWN_TOKENIZER}" for side in sides)
+
+
+def _for_others(tokenizer: Tokenizer) -> Iterator[tuple[str, bytes]]:
+    """Files for the library tokenizers and for SentencePiece, as far as they can do the same."""
+    with suppress(UserError):
+        library = json.dumps(exported_json(tokenizer), ensure_ascii=False, indent=2)
+        yield "tokenizer.json", f"{library}\n".encode()
+    with suppress(UserError):
+        yield "sentencepiece.model", sentencepiece_model(tokenizer)

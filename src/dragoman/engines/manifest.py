@@ -2,9 +2,10 @@
 
 export.json            what this is, how to search, and SHA-256 of each file below
 model.bin config.json  the weights and what CTranslate2 has to know of them
-*_vocabulary.json      CTranslate2's names of the pieces: their ids, written as numbers
+*_vocabulary.json      CTranslate2's names of the pieces (in older exports their ids, written as numbers)
 vmap.txt               the shortlist, where there is one
-tokenizer*.json        our tokenizer, or that of the source and that of the target
+dragoman_tokenizer.json   our tokenizer; source_… and target_… where there are two
+tokenizer.json         the same for the library tokenizers (in older exports this is ours)
 """
 
 import hashlib
@@ -27,6 +28,8 @@ FORMAT = "dragoman export"
 VERSION = 1
 _LARGEST_FILE = 1 << 20
 WEIGHTS = "model.bin"
+VOCABULARIES = (("shared_vocabulary.json",) * 2, ("source_vocabulary.json", "target_vocabulary.json"))
+"""Of source and target."""
 _READ_BY_ENGINE = re.compile(r"model\.bin|config\.json|vmap\.txt|.*vocabulary\.(json|txt)")
 """Files that CTranslate2 takes wherever it finds them."""
 

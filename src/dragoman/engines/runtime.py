@@ -1,4 +1,4 @@
-"""A model that CTranslate2 has loaded, asked in ids. The names of pieces are their ids."""
+"""A model that CTranslate2 has loaded, asked in ids."""
 
 import logging
 import os
@@ -13,14 +13,17 @@ import numpy as np
 
 from dragoman.data.by_length import by_length, filled
 from dragoman.decode.search.job import Job, never
+from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
+from dragoman.plain import read_json
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
 Ids = Sequence[int]
 
-_NO_TEXT = [[str(PAD_ID)], [str(BOS_ID)]]
 _COMPUTED = {"int8": ("int8", "int8_float32")}
 """Types of weights that are not computed in a type of the same name alone."""
+_LARGEST_VOCABULARY_FILE = 64 << 20
 _MOST_NUMBERS = 1 << 24
 """Scores of pieces, or weights, that one call may return. It goes on to the greatest length of its rows, and
 returns as many for every step of each."""
@@ -32,15 +35,24 @@ def computed_as_stored(quantization: str) -> bool:
     return any(kind in supported for kind in _COMPUTED.get(quantization, (quantization,)))
 
 
-class _Names(dict[int, str]):
-    """The name of every id that was asked for."""
+class _Names:
+    """CTranslate2's names of the pieces of one side."""
 
-    def __missing__(self, number: int) -> str:
-        name = self[number] = str(number)
-        return name
+    def __init__(self, path: Path) -> None:
+        try:
+            found = read_json(path, _LARGEST_VOCABULARY_FILE, LARGEST_VOCABULARY)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise UserError(f"{path}: expected a list of pieces")
+        self._names: list[str] = found
+        self._ids = {name: number for number, name in enumerate(found)}
 
     def of(self, ids: Iterable[int]) -> list[str]:
-        return list(map(self.__getitem__, ids))
+        return list(map(self._names.__getitem__, ids))
+
+    def ids(self, names: Iterable[str]) -> tuple[int, ...]:
+        return tuple(map(self._ids.__getitem__, names))
 
 
 @dataclass(frozen=True)
@@ -57,12 +69,11 @@ class Call:
     """Leave out `<pad>` and `<s>`. That renormalises what is left, so it is done only where needed."""
     shows: Literal["attention", "logits"] | None = None
 
-    @property
-    def limits(self) -> dict[str, Any]:
+    def limits(self, target: _Names) -> dict[str, Any]:
         """What may be written, in CTranslate2's words, whole or piece by piece."""
         return {
             "no_repeat_ngram_size": self.no_repeat_ngram,
-            "suppress_sequences": _NO_TEXT if self.forbid else None,
+            "suppress_sequences": [target.of([n]) for n in (PAD_ID, BOS_ID)] if self.forbid else None,
             "max_input_length": 0,
             "max_decoding_length": self.longest,
             "min_decoding_length": self.shortest,
@@ -77,7 +88,8 @@ class Runtime:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
         self.workers = workers or max(1, cores // threads)
         self._model: Any = _load(directory, self.workers, threads)
-        self._names = _Names()
+        names = next((pair for pair in VOCABULARIES if (directory / pair[0]).exists()), VOCABULARIES[0])
+        self._source, self.target = (_Names(directory / name) for name in names)
         self.compute_type: str = self._model.compute_type
         """What CTranslate2 really computes in: a processor without int16 has int8 in its place."""
         self.quantized = self.compute_type.startswith("int8")
@@ -97,8 +109,8 @@ class Runtime:
         their turn at once, so what is done with the first results takes no time from the last. What a job
         begins with is forced; it counts in its length. A greedy search breaks off jobs that are cancelled;
         CTranslate2 asks nobody while it searches with a beam."""
-        rows = [self._names.of(job.source) for job in jobs]
-        prefixes = [self._names.of(job.begin) for job in jobs] if any(job.begin for job in jobs) else None
+        rows = [self._source.of(job.source) for job in jobs]
+        prefixes = [self.target.of(job.begin) for job in jobs] if any(job.begin for job in jobs) else None
         greedy = call.beam == 1 and any(job.cancelled is not never for job in jobs)
         promised = [
             self._model.translate_batch(
@@ -108,7 +120,7 @@ class Runtime:
                 beam_size=call.beam,
                 num_hypotheses=call.beam,
                 length_penalty=call.length_penalty,
-                **call.limits,
+                **call.limits(self.target),
                 return_scores=call.beam > 1,
                 return_attention=call.shows == "attention",
                 return_logits_vocab=call.shows == "logits",
@@ -123,8 +135,8 @@ class Runtime:
         """log p of every token and of `</s>`, over the whole vocabulary."""
         if not pairs:
             return []
-        sources = [self._names.of((*src, EOS_ID)) for src, _ in pairs]
-        targets = [self._names.of(tgt) for _, tgt in pairs]
+        sources = [self._source.of((*src, EOS_ID)) for src, _ in pairs]
+        targets = [self.target.of(tgt) for _, tgt in pairs]
         size = self._batch_size(
             [max(pair, key=len) for pair in zip(sources, targets, strict=True)], batch_tokens
         )
@@ -160,7 +172,7 @@ class Runtime:
 
     def stream(self, source: Ids, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
-        steps = self._model.generate_tokens(self._names.of(source), **call.limits)
+        steps = self._model.generate_tokens(self._source.of(source), **call.limits(self.target))
         return (step.token_id for step in steps)
 
     def _forced(

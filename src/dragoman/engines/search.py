@@ -25,7 +25,6 @@ _INSTEAD = {
     "stop": "it stops when `beam` hypotheses have ended ('complete')",
     "repetition_penalty": "it multiplies logits, not log-probabilities",
 }
-_PAD, _BEGIN, _END = str(PAD_ID), str(BOS_ID), [str(EOS_ID)]
 _NO_LIMIT = 1 << 31
 _ALMOST_ZERO = 1e-6
 """CTranslate2 stops by another rule where its length penalty is 0."""
@@ -114,15 +113,14 @@ def _run(
         for number, row in zip(members, found, strict=True):
             if jobs[number].cancelled():  # it may have been broken off
                 continue
-            hypotheses = row.hypotheses  # a copy each time that it is asked for
+            hypotheses = [runtime.target.ids(names) for names in row.hypotheses]
             if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest(settings)):
                 again.append(number)
             every = call.forbid or _is_scored_again(jobs[number], settings)
             kept = hypotheses if every else hypotheses[: settings.n_best]
             scores = row.scores or [0.0] * len(kept)  # greedy search needs none
             results[number] = [
-                _ended(tokens, score, call.length_penalty)
-                for tokens, score in zip(kept, scores, strict=False)
+                _ended(ids, score, call.length_penalty) for ids, score in zip(kept, scores, strict=False)
             ]
     return again
 
@@ -154,19 +152,17 @@ def _at_the_end(job: Job) -> Ended:
     return Ended((*job.begin, EOS_ID), (), "length")
 
 
-def _ended(tokens: Sequence[str], score: float, penalty: float) -> Ended:
+def _ended(ids: tuple[int, ...], score: float, penalty: float) -> Ended:
     """CTranslate2 has divided the score by the length of what it returns, `</s>` counted, to the power. Where
     the length limit has ended a hypothesis, `</s>` and its score are missing."""
-    ids = tuple(map(int, tokens))
     log_prob = score * len(ids) ** penalty
     if ids[-1:] == (EOS_ID,):
         return Ended(ids, (), "stop", ranked=log_prob)
     return Ended((*ids, EOS_ID), (), "length", ranked=log_prob)
 
 
-def _has_to_be_redone(found: Sequence[Sequence[str]], longest: int) -> bool:
+def _has_to_be_redone(found: Sequence[tuple[int, ...]], longest: int) -> bool:
     """At its limit a sentence ends every live hypothesis; and control pieces are no text."""
     return any(
-        len(tokens) >= longest or tokens[-1:] != _END or _PAD in tokens or _BEGIN in tokens
-        for tokens in found
+        len(ids) >= longest or ids[-1:] != (EOS_ID,) or PAD_ID in ids or BOS_ID in ids for ids in found
     )

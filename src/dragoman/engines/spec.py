@@ -8,6 +8,9 @@ Every array is a copy: CTranslate2 quantises in place. Positions that are added 
 `positions` rows, whatever made them; relative ones are given as what they are and have no limit.
 """
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,9 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.embedding import SILENCE
 from dragoman.nn.feedforward import FeedForward
+from dragoman.text.tokenizer import Tokenizer
 
 _ACTIVATIONS = {
     "relu": specs.Activation.RELU,
@@ -54,9 +59,17 @@ def rows_needed(config: TransformerConfig, positions: int) -> int | None:
     return max(positions, config.max_positions) if config.positions == "learned" else positions
 
 
-def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | None, shown: str = "") -> Any:
-    """The whole model, not yet quantised. `rows` is what `rows_needed` says; the attention named `shown` is
-    what CTranslate2 returns if asked, as the mean over its heads."""
+def build_spec(
+    model: EncoderDecoder,
+    config: TransformerConfig,
+    rows: int | None,
+    names: tuple[list[str], list[str]],
+    shown: str = "",
+    silent: Sequence[int] = (),
+) -> Any:
+    """The whole model, not yet quantised. `rows` is what `rows_needed` says, and `names` are those of the
+    pieces of source and target; the attention named `shown` is what CTranslate2 returns if asked, as the mean
+    over its heads. `silent` pieces get no probability, for programs that cannot be told to leave them out."""
     heads, head_dim, _ = config.heads
     options: dict[str, Any] = {
         "pre_norm": config.norm == "pre",
@@ -89,10 +102,17 @@ def build_spec(model: EncoderDecoder, config: TransformerConfig, rows: int | Non
     encoder, decoder = _module(model.encoder), _module(model.decoder)
     _fill_half(spec.encoder, spec.encoder.embeddings[0], encoder, config, rows)
     _fill_half(spec.decoder, spec.decoder.embeddings, decoder, config, rows)
-    _fill_linear(spec.decoder.projection, _module(model.projection))
+    projection: Any = _module(model.projection)
+    _fill_linear(spec.decoder.projection, projection)
+    if silent:
+        bias = (
+            np.zeros(model.vocab.tgt_size, np.float32) if projection.bias is None else _array(projection.bias)
+        )
+        bias[list(silent)] = SILENCE
+        spec.decoder.projection.bias = bias
     if config.scale_output:
         spec.decoder.scale_outputs = np.float32(config.model_dim**-0.5)
-    _name_pieces(spec, model, config)
+    _name_pieces(spec, model, config, names)
     spec.validate()
     return spec
 
@@ -105,14 +125,26 @@ def _layer_of(shown: str, model: EncoderDecoder) -> int:
     return found[0] if found else -1
 
 
-def _name_pieces(spec: Any, model: EncoderDecoder, config: TransformerConfig) -> None:
-    """CTranslate2 looks pieces up by name. Ours are their ids: unique, and without white space."""
-    vocab = model.vocab
-    spec.register_source_vocabulary([str(number) for number in range(vocab.src_size)])
-    spec.register_target_vocabulary([str(number) for number in range(vocab.tgt_size)])
-    spec.config.unk_token = str(vocab.pad_id)  # nothing is unknown
-    spec.config.bos_token = spec.config.decoder_start_token = str(vocab.bos_id)
-    spec.config.eos_token = str(vocab.eos_id)
+def piece_names(tokenizer: Tokenizer) -> list[str]:
+    """CTranslate2 looks pieces up by name, which has to be unique and without white space."""
+    names = tokenizer.pieces(range(tokenizer.size))
+    counts = Counter(names)
+
+    def usable(name: str) -> bool:
+        return counts[name] == 1 and bool(name) and not re.search(r"\s", name)
+
+    return [name if usable(name) else f"<piece-{number}>" for number, name in enumerate(names)]
+
+
+def _name_pieces(
+    spec: Any, model: EncoderDecoder, config: TransformerConfig, names: tuple[list[str], list[str]]
+) -> None:
+    vocab, (source, target) = model.vocab, names
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.unk_token = target[vocab.pad_id]  # nothing is unknown
+    spec.config.bos_token = spec.config.decoder_start_token = target[vocab.bos_id]
+    spec.config.eos_token = target[vocab.eos_id]
     spec.config.layer_norm_epsilon = config.norm_eps
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 
 from dragoman.serve.documents import Documents
 from dragoman.serve.fields import Fields, read_fields
+from dragoman.serve.hints import hints
 from dragoman.serve.languages import name_of
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service, Wish
@@ -44,9 +45,11 @@ async def translate_form(service: Service, documents: Documents, fields: Fields)
     service.check([text])
     pair = service.pair(source, target)
     if fields.get("format") == "html":
-        return _response({"translatedText": (await documents.html(text, pair, Wish())).text})
-    (found,) = await service.translate([text], pair)
-    return _response({"translatedText": found.text})
+        found = await documents.html(text, pair, Wish())
+    else:
+        (found,) = await service.translate([text], pair)
+    matches = await hints(service, fields, [text], [pair])
+    return _response({"translatedText": found.text, **({"matches": matches[0]} if matches else {})})
 
 
 def _response(data: Any) -> dict[str, Any]:

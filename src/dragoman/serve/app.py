@@ -18,9 +18,13 @@ from dragoman.serve import (
     deepl,
     deepl_documents,
     deepl_glossaries,
+    docs_page,
     explain,
     libretranslate,
     own,
+    own_alternatives,
+    own_corrections,
+    own_documents,
     page,
     tmserver,
 )
@@ -73,6 +77,9 @@ def build(service: Service, options: Options | None = None) -> Gate:
         apertium.router_of(service, documents),
         tmserver.router_of(service),
         explain.router_of(service),
+        own_alternatives.router_of(service),
+        own_corrections.router_of(service),
+        own_documents.router_of(service, documents, jobs),
         own.metrics_router_of(service),
         page.router_of(),
         deepl_glossaries.router_of(service, glossaries),
@@ -81,6 +88,7 @@ def build(service: Service, options: Options | None = None) -> Gate:
         app.include_router(router)
     answer_errors(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.include_router(docs_page.router_of(_openapi(app)))
     return Gate(app, service.limits, service.metrics, options.keys)
 
 

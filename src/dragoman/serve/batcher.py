@@ -20,6 +20,7 @@ from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
 from dragoman.serve.clients import CLIENT
+from dragoman.serve.confidence import word_confidences
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
@@ -55,6 +56,7 @@ class Translates(Protocol):
         texts: Sequence[str],
         *,
         search: SearchConfig | None = None,
+        prefixes: Sequence[str] | None = None,
         glossary: Glossary | None = None,
         protect: Collection[SpanKind] = (),
         align: bool = False,
@@ -70,6 +72,8 @@ class Kindred:
     n_best: int = 1
     glossary: Glossary | None = None
     align: bool = False
+    prefix: str = ""
+    """What the translation begins with."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,9 @@ class Answer:
     texts: tuple[str, ...]
     scores: tuple[float, ...] = ()
     alignment: tuple[tuple[int, int], ...] | None = None
+    from_memory: bool = False
+    confidence: tuple[float, ...] | None = None
+    """Of each word of the first, where alignment was asked."""
 
 
 @dataclass
@@ -246,6 +253,7 @@ class Batcher:
         asked = translator.hypotheses(
             texts,
             search=search,
+            prefixes=[how.prefix] * len(texts) if how.prefix else None,
             glossary=how.glossary,
             protect=DEFAULT_KINDS,
             align=how.align,
@@ -253,7 +261,12 @@ class Batcher:
             cancelled=cancelled,
         )
         return [
-            Answer(tuple(one.text for one in row), tuple(one.score for one in row), row[0].alignment)
+            Answer(
+                tuple(one.text for one in row),
+                tuple(one.score for one in row),
+                row[0].alignment,
+                confidence=word_confidences(row[0]) if how.align else None,
+            )
             for row in asked
         ]
 

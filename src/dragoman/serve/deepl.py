@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from dragoman.serve.documents import Documents
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.glossaries import Glossaries
+from dragoman.serve.hints import hints
 from dragoman.serve.languages import VARIANTS, base, name_of
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Split, Translated, Wish
@@ -114,6 +115,8 @@ async def _translate(
             if pair == group
         ]
     results.sort(key=lambda one: one["place"])
+    for one, matches in zip(results, await hints(service, fields, texts, pairs), strict=False):
+        one["matches"] = matches
     return [{name: value for name, value in one.items() if name != "place"} for one in results]
 
 

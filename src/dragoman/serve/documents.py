@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from dragoman.data.documents import SUFFIXES, parse_document
-from dragoman.data.documents.translate import Outcome, translate_units
+from dragoman.data.documents.translate import Outcome, Progress, translate_units
 from dragoman.errors import UserError
 from dragoman.serve.masks import mask
 from dragoman.serve.refusal import Refusal
@@ -77,18 +77,22 @@ class Documents:
         self._works: set[_Work] = set()
 
     async def translate(
-        self, data: bytes, name: str, pair: Pair, wish: Wish | None = None
+        self,
+        data: bytes,
+        name: str,
+        pair: Pair,
+        wish: Wish | None = None,
+        progress: Progress | None = None,
     ) -> tuple[bytes, Outcome]:
-        """The bytes of the document with its translations. Whoever stops waiting stops the work."""
+        """The bytes of the document with its translations. Whoever stops waiting stops the work. `progress`
+        is told, in a thread, how many of its sentences are translated."""
         loop, limits = asyncio.get_running_loop(), self.service.limits
         own = _Work(name, limits.document_parts)
         ask = self._blocking(pair, wish or Wish(), own, loop)
 
         def work() -> tuple[bytes, Outcome]:
             opened = parse_document(data, name, pair, own.check)
-            outcome = translate_units(
-                opened.units, ask, batch=limits.batch, longest=limits.characters, check=own.check
-            )
+            outcome = translate_units(opened.units, ask, progress, limits.batch, limits.characters, own.check)
             return opened.written(outcome.texts, own.check), outcome
 
         async with AsyncExitStack() as room:

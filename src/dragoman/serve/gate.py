@@ -28,8 +28,8 @@ from dragoman.serve.refusal import Refusal, busy, dialect_of, shape
 
 log = logging.getLogger("dragoman.serve")
 
-OPEN = ("/", "/favicon.ico", "/health", "/api/v1/health", "/api/v1/ready")
-"""What needs no key: the page, which holds nothing, and liveness and readiness."""
+OPEN = ("/", "/docs", "/favicon.ico", "/health", "/api/v1/health", "/api/v1/ready")
+"""What needs no key: the pages, which hold nothing, and liveness and readiness."""
 BEGUN = "dragoman.begun"
 """Where a scope says when the first byte of its request came, by the clock of the event loop."""
 FAULT = "Internal error; see the log of the server"

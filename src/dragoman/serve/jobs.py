@@ -25,6 +25,12 @@ class Job:
     id: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     running: bool = False
+    done: int = 0
+    """Sentences that are translated, of `total`."""
+    total: int = 0
+    translated: int = 0
+    """Units of the document, once it is ready."""
+    left: int = 0
     fetched: bool = False
     result: bytes | None = field(default=None, repr=False)
     error: str | None = None
@@ -35,6 +41,9 @@ class Job:
     def ready(self) -> bool:
         """Nothing more is done for it."""
         return self.task is None or self.task.done()
+
+    def progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
 
     async def finished(self) -> None:
         if self.task is not None:
@@ -90,7 +99,9 @@ class Jobs:
             async with self._turn:
                 job.running = True
                 async with asyncio.timeout(self._limits.document_s):
-                    job.result, _ = await self._documents.translate(data, job.name, pair, wish)
+                    translate = self._documents.translate
+                    job.result, outcome = await translate(data, job.name, pair, wish, job.progress)
+                    job.translated, job.left = len(outcome.texts), len(outcome.left)
         except Refusal as refusal:
             job.error = refusal.message
         except TimeoutError:

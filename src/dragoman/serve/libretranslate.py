@@ -10,6 +10,7 @@ from dragoman.serve.apertium import translate_form
 from dragoman.serve.documents import Documents, name_with_suffix, supported
 from dragoman.serve.download import Download
 from dragoman.serve.fields import Fields, read_fields
+from dragoman.serve.hints import hints
 from dragoman.serve.jobs import Jobs
 from dragoman.serve.languages import base, name_of
 from dragoman.serve.refusal import Refusal
@@ -44,8 +45,16 @@ def router_of(service: Service, documents: Documents, jobs: Jobs, keyed: bool, p
         ]
 
     @router.post("/suggest")
-    async def suggest() -> None:
-        raise Refusal(403, "Suggestions are disabled on this server.")
+    async def suggest(request: Request) -> dict[str, bool]:
+        fields = await read_fields(request)
+        if service.corrections is None:
+            raise Refusal(403, "Suggestions are disabled on this server.")
+        text, better = (fields.text(name).replace("\r\n", "\n") for name in ("q", "s"))
+        service.check([text, better])
+        source, target = fields.text("source"), fields.text("target")
+        source = service.detect(text, target)[0][0] if source == "auto" else source
+        await service.corrections.put(service.pair(source, target), text, better)
+        return {"success": True}
 
     @router.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
@@ -60,7 +69,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs, keyed: bool, p
                 "source": {"code": src, "name": name_of(src)},
                 "target": {"code": tgt, "name": name_of(tgt)},
             },
-            "suggestions": False,
+            "suggestions": service.corrections is not None,
             "supportedFilesFormat": supported(),
         }
 
@@ -127,6 +136,8 @@ async def _translate(service: Service, documents: Documents, fields: Fields, pro
         answer["detectedLanguage"] = [{"confidence": sure, "language": code} for code, sure in detected]
     if more:
         answer["alternatives"] = [list(one.alternatives) for one in found]
+    if matches := await hints(service, fields, texts, pairs):
+        answer["matches"] = matches
     return answer if several else {name: value[0] for name, value in answer.items()}
 
 

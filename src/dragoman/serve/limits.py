@@ -73,6 +73,12 @@ class Limits:
     """Of all glossaries together."""
     glossaries_terms: int = 200_000
     """Of all glossaries together."""
+    corrections: int = 20_000
+    """Corrections of clients that are kept, together."""
+    corrections_bytes: int = 16 << 20
+    """Of all of them together, with 256 bytes for each beside its texts."""
+    corrections_days: float = 730.0
+    """How long a correction is kept."""
     explained_pieces: int = 256
     """Pieces of a sentence whose attention is asked for, and of its translation."""
     explained_weights: int = 1_000_000

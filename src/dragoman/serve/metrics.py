@@ -10,6 +10,7 @@ _HELP = {
     "dragoman_characters_total": "Characters that clients sent to be translated.",
     "dragoman_translated_sentences_total": "Sentences that a translator was given.",
     "dragoman_cached_sentences_total": "Sentences whose translation was remembered.",
+    "dragoman_memory_sentences_total": "Sentences that the translation memory had.",
     "dragoman_batches_total": "Batches that translators were given.",
     "dragoman_wrong_keys_total": "Requests with a key that is none of ours.",
     "dragoman_dropped_connections_total": "Connections that were closed to make room for others.",

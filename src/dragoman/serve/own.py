@@ -3,24 +3,25 @@
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Form, Response, UploadFile
+from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.serve.dictionaries import glossary_of
-from dragoman.serve.documents import Documents, name_with_suffix, supported
-from dragoman.serve.download import Download
+from dragoman.serve.difference import differences
+from dragoman.serve.documents import Documents, supported
 from dragoman.serve.languages import name_of
 from dragoman.serve.memory import FuzzyMatch
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Translated, Wish
+from dragoman.text.word_boundaries import words
 
 
-class _Closed(BaseModel):
+class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class TranslateRequest(_Closed):
+class TranslateRequest(Closed):
     texts: Annotated[list[str], Field(min_length=1, description="Texts of any number of sentences.")]
     source: Annotated[str, Field(description="Code of a language, or `auto`.")] = "auto"
     target: Annotated[str | None, Field(description="May be left out where there is only one.")] = None
@@ -31,18 +32,33 @@ class TranslateRequest(_Closed):
     ] = "sentences"
     alternatives: Annotated[int, Field(ge=0, le=16, description="Further translations of each text.")] = 0
     details: Annotated[bool, Field(description="Sentences with scores and word alignments.")] = False
-    memory: Annotated[bool, Field(description="Exact matches of the memory first, similar ones beside.")] = (
-        False
-    )
+    memory: Annotated[
+        bool | None,
+        Field(
+            description="Without it, what the memory has word for word is answered from it. `true`: and "
+            "similar sentences are told; `false`: the model is always asked."
+        ),
+    ] = None
     glossary: Annotated[
         dict[str, str], Field(description="Terms and what they are to be called.", max_length=1000)
     ] = {}
+
+
+class Changed(BaseModel):
+    kind: Annotated[
+        Literal["same", "removed", "added"],
+        Field(description="`removed`: in the source of the match alone; `added`: in the text alone."),
+    ]
+    text: str
 
 
 class Match(BaseModel):
     source: str
     target: str
     quality: Annotated[float, Field(description="0 to 100: how similar the source is.")]
+    difference: Annotated[
+        list[Changed], Field(description="From the source of the match to the text, word by word.")
+    ]
 
 
 class Sentence(BaseModel):
@@ -50,6 +66,18 @@ class Sentence(BaseModel):
     text: str
     score: float | None
     alignment: Annotated[list[tuple[int, int]] | None, Field(description="Words of source and text.")]
+    source_words: Annotated[
+        list[tuple[int, int]], Field(description="Start and end of each word, in characters.")
+    ] = []
+    text_words: list[tuple[int, int]] = []
+    confidence: Annotated[
+        list[float] | None,
+        Field(
+            description="The probability that the model gave to the least probable piece of each word of the "
+            "text: how sure it was, not whether it is right."
+        ),
+    ] = None
+    from_memory: bool = False
 
 
 class Translation(BaseModel):
@@ -81,9 +109,10 @@ class Info(BaseModel):
     texts: int
     document_bytes: int
     document_suffixes: list[str]
+    corrections: Annotated[bool, Field(description="Whether this server takes corrections.")]
 
 
-class DetectRequest(_Closed):
+class DetectRequest(Closed):
     text: str
 
 
@@ -141,6 +170,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
             align=asked.details,
             glossary=await asyncio.to_thread(glossary_of, asked.glossary) if asked.glossary else None,
             split=asked.split,
+            memory=asked.memory is not False,
         )
         found: list[Translation] = []
         for pair, texts in _by_pair(service, asked):
@@ -151,26 +181,11 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
     async def memory(source: str, target: str, text: str, least: float = 70, most: int = 5) -> list[Match]:
         """Similar sentences of the translation memory, best first."""
         service.check([text])
-        return [_match(one) for one in await matches(service, source, target, text, least, most)]
+        pair = service.pair(source, target)
+        found = await service.similar(text, pair, least, max(0, min(most, 100)))
+        return [_match(one, text) for one in found]
 
-    _add_documents(router, service, documents)
     return router
-
-
-def _add_documents(router: APIRouter, service: Service, documents: Documents) -> None:
-    @router.post("/documents", response_class=Response, responses={200: {"content": {"*/*": {}}}})
-    async def translate_document(
-        file: UploadFile, source: Annotated[str, Form()], target: Annotated[str, Form()]
-    ) -> Response:
-        """Translate a document in place. `X-Units-Translated` and `X-Units-Left` count its units."""
-        data = await file.read()
-        name = name_with_suffix(file.filename or "", data)
-        written, outcome = await documents.translate(data, name, service.pair(source, target))
-        counts = {
-            "X-Units-Translated": str(len(outcome.texts)),
-            "X-Units-Left": str(len(outcome.left)),
-        }
-        return Download(written, name, counts)
 
 
 def metrics_router_of(service: Service) -> APIRouter:
@@ -182,15 +197,6 @@ def metrics_router_of(service: Service) -> APIRouter:
         return PlainTextResponse(service.metrics.exposition(gauges))
 
     return router
-
-
-async def matches(
-    service: Service, source: str, target: str, text: str, least: float, most: int
-) -> list[FuzzyMatch]:
-    found = service.memories.get(service.pair(source, target))
-    if found is None:
-        return []
-    return await asyncio.to_thread(found.matches, text, least, max(0, min(most, 100)))
 
 
 def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[Pair, list[str]]]:
@@ -225,13 +231,9 @@ async def _translate(
     else:
         translated = await service.translate(texts, pair, wish)
     found = [_translation(one, pair, asked.details) for one in translated]
-    memory = service.memories.get(pair) if asked.memory else None
-    if memory is not None:
+    if asked.memory:
         for text, one in zip(texts, found, strict=True):
-            one.matches = [_match(match) for match in await asyncio.to_thread(memory.matches, text)]
-            exact = memory.exact(text)
-            if exact is not None:
-                one.text, one.from_memory, one.sentences, one.alternatives = exact, True, [], []
+            one.matches = [_match(match, text) for match in await service.similar(text, pair)]
     return found
 
 
@@ -242,6 +244,10 @@ def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
             text=answer.texts[0],
             score=answer.scores[0] if answer.scores else None,
             alignment=None if answer.alignment is None else list(answer.alignment),
+            source_words=list(words(source)),
+            text_words=list(words(answer.texts[0])),
+            confidence=None if answer.confidence is None else [round(one, 4) for one in answer.confidence],
+            from_memory=answer.from_memory,
         )
         for source, answer in (one.sentences if details else ())
     ]
@@ -249,13 +255,15 @@ def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
         text=one.text,
         source=pair[0],
         target=pair[1],
+        from_memory=one.from_memory,
         alternatives=list(one.alternatives),
         sentences=sentences,
     )
 
 
-def _match(one: FuzzyMatch) -> Match:
-    return Match(source=one.source, target=one.target, quality=one.quality)
+def _match(one: FuzzyMatch, text: str) -> Match:
+    changed = [Changed(kind=part.kind, text=part.text) for part in differences(one.source, text)]
+    return Match(source=one.source, target=one.target, quality=one.quality, difference=changed)
 
 
 def _info(service: Service) -> Info:
@@ -266,7 +274,7 @@ def _info(service: Service) -> Info:
             source_name=name_of(src),
             target_name=name_of(tgt),
             via=None if len(route) == 1 else route[0][1],
-            memory=len(service.memories.get((src, tgt), ())),
+            memory=sum(map(len, service.known((src, tgt)))),
         )
         for (src, tgt), route in service.routes.items()
     ]
@@ -277,4 +285,5 @@ def _info(service: Service) -> Info:
         texts=limits.texts,
         document_bytes=limits.document_bytes,
         document_suffixes=supported(),
+        corrections=service.corrections is not None,
     )

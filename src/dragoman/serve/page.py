@@ -2,34 +2,53 @@
 
 import base64
 import hashlib
-from pathlib import Path
+from importlib.resources import files
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
+SCRIPTS = ("ask", "languages", "translate", "sentence", "documents", "main")
+"""Files of `assets/`, in the order in which they become one script."""
+
 
 def router_of() -> APIRouter:
-    page = Path(__file__).with_name("page.html").read_text("utf-8")
-    policy = "; ".join([
-        "default-src 'none'",
-        f"script-src '{_hash(page, 'script')}'",
-        f"style-src '{_hash(page, 'style')}'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ])  # fmt: skip
+    page = assembled("page", SCRIPTS)
+    headers = {"Content-Security-Policy": policy_of(page)}
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
     async def show() -> HTMLResponse:
-        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+        return HTMLResponse(page, headers=headers)
 
     @router.get("/favicon.ico")
     async def icon() -> Response:
         return Response(status_code=204)
 
     return router
+
+
+def asset(name: str) -> str:
+    return (files("dragoman.serve") / "assets" / name).read_text("utf-8")
+
+
+def assembled(name: str, scripts: tuple[str, ...] = ()) -> str:
+    """A page with its style and its scripts inside."""
+    style, script = asset(f"{name}.css"), "".join(asset(f"{one}.js") for one in scripts)
+    page = asset(f"{name}.html").replace("<style></style>", f"<style>{style}</style>")
+    return page.replace("<script></script>", f"<script>{script}</script>")
+
+
+def policy_of(page: str) -> str:
+    script = f"script-src '{_hash(page, 'script')}'" if "<script>" in page else "script-src 'none'"
+    return "; ".join([
+        "default-src 'none'",
+        script,
+        f"style-src '{_hash(page, 'style')}'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ])  # fmt: skip
 
 
 def _hash(page: str, element: str) -> str:

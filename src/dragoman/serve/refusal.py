@@ -28,7 +28,7 @@ def dialect_of(method: str, path: str) -> Dialect:
     if (
         path == "/"
         or path.startswith(("/api/", "/assets/"))
-        or path in ("/metrics", "/openapi.json", "/favicon.ico")
+        or path in ("/docs", "/metrics", "/openapi.json", "/favicon.ico")
     ):
         return "own"
     if path in ("/listPairs", "/listLanguageNames", "/identifyLang"):

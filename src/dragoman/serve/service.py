@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeVar
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
+from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import Masked, mask
-from dragoman.serve.memory import Memory
+from dragoman.serve.memory import FuzzyMatch, Memory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
@@ -54,6 +55,10 @@ class Wish:
     """Elements of XML or HTML that stay as they are."""
     split: Split = "sentences"
     patient: bool = False
+    prefix: str = ""
+    """What the translation of each sentence begins with."""
+    memory: bool = True
+    """What is in the translation memory, word for word, is answered from it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,11 @@ class Translated:
     alternatives: tuple[str, ...] = ()
     sentences: tuple[tuple[str, Answer], ...] = field(default=(), repr=False)
 
+    @property
+    def from_memory(self) -> bool:
+        """No model was asked."""
+        return bool(self.sentences) and all(answer.from_memory for _, answer in self.sentences)
+
 
 class Service:
     def __init__(
@@ -72,6 +82,7 @@ class Service:
         *,
         pivot: str | None = None,
         memories: Mapping[Pair, Memory] | None = None,
+        corrections: Corrections | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
@@ -89,6 +100,7 @@ class Service:
             for pair, one in self.served.items()
         }
         self.memories = dict(memories or {})
+        self.corrections = corrections
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
 
@@ -159,8 +171,47 @@ class Service:
                 raise Refusal(400, "Invalid request: NUL in the text")
         self.metrics.count("dragoman_characters_total", sum(map(len, texts)))
 
+    def known(self, pair: Pair) -> list[Memory]:
+        """The memories of a pair of languages. Corrections come first."""
+        learnt = self.corrections.memory(pair) if self.corrections is not None else None
+        return [one for one in (learnt, self.memories.get(pair)) if one is not None]
+
+    def exact(self, text: str, pair: Pair, wish: Wish) -> str | None:
+        """What the memory has for just this text. Where it has a term of the glossary that the client asks
+        for, the model is asked."""
+        if not wish.memory:
+            return None
+        found = (memory.exact(text) for memory in self.known(pair))
+        target = next((target for target in found if target is not None), None)
+        if target is not None and wish.glossary is not None and any(wish.glossary.matches(text)):
+            return None
+        return target
+
+    async def similar(self, text: str, pair: Pair, least: float = 70, most: int = 5) -> list[FuzzyMatch]:
+        """Of all memories of this pair, best first."""
+        memories = self.known(pair)
+        rows = [await asyncio.to_thread(one.matches, text, least, most) for one in memories]
+        found = dict.fromkeys(match for row in rows for match in row)
+        return sorted(found, key=lambda match: -match.quality)[:most]
+
     async def translate(self, texts: Sequence[str], pair: Pair, wish: Wish | None = None) -> list[Translated]:
+        """From the memory, where it has a text word for word, else by the model."""
         wish = wish or Wish()
+        known = [self._from_memory(text, pair, wish) for text in texts]
+        others = [text for text, found in zip(texts, known, strict=True) if found is None]
+        answers = iter(await self._by_model(others, pair, wish)) if others else iter(())
+        return [next(answers) if found is None else found for found in known]
+
+    def _from_memory(self, text: str, pair: Pair, wish: Wish) -> Translated | None:
+        target = self.exact(text, pair, wish) if text.strip() else None
+        if target is None:
+            return None
+        self.metrics.count("dragoman_memory_sentences_total")
+        start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+        sentence = (text.strip(), Answer((target,), from_memory=True))
+        return Translated(text[:start] + target + text[end:], (), (sentence,))
+
+    async def _by_model(self, texts: Sequence[str], pair: Pair, wish: Wish) -> list[Translated]:
         route = self.routes[pair]
         direct = len(route) == 1
         native = wish.glossary if direct and self.served[pair].insists else None
@@ -169,39 +220,58 @@ class Service:
         for leg in route[:-1]:
             kindred = Kindred()
             current = [one.text for one in await self._leg(current, leg, kindred, wish)]
-        kindred = Kindred(wish.n_best, native, wish.align and direct)
+        kindred = Kindred(wish.n_best, native, wish.align and direct, wish.prefix)
         found = await self._leg(current, route[-1], kindred, wish)
-        return [
-            replace(one, text=own.unmask(one.text), alternatives=tuple(map(own.unmask, one.alternatives)))
-            for own, one in zip(masked, found, strict=True)
-        ]
+        return [_unmasked(one, own) for own, one in zip(masked, found, strict=True)]
 
     async def _leg(self, texts: Sequence[str], pair: Pair, kindred: Kindred, wish: Wish) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
         pieces = await _each(lambda text: _pieces(text, wish.split), texts)
-        found = await self._join(pieces, pair, kindred, wish.patient)
+        found = await self._join(pieces, pair, kindred, wish)
         tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
         lost = await _each(lambda n: _tags_broken(texts[n], found[n].text), tagged)
         broken = [number for number, is_broken in zip(tagged, lost, strict=True) if is_broken]
         if broken:
             whole = [[texts[number]] for number in broken]
-            again = await self._join(whole, pair, kindred, wish.patient)
+            again = await self._join(whole, pair, kindred, wish)
             for number, one in zip(broken, again, strict=True):
                 found[number] = one
         return found
 
     async def _join(
-        self, pieces: Sequence[Sequence[str]], pair: Pair, kindred: Kindred, patient: bool
+        self, pieces: Sequence[Sequence[str]], pair: Pair, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
         cores = list(dict.fromkeys(piece.strip() for row in pieces for piece in row))
+        known = {core: Answer((core,)) for core in cores}
         wanted = [core for core in cores if any(map(str.isalnum, core))]
-        answers = await self.batchers[pair].ask(wanted, kindred, patient)
-        known = {core: Answer((core,)) for core in cores} | dict(zip(wanted, answers, strict=True))
+        exact = {core: self.exact(core, pair, wish) for core in wanted}
+        known |= {
+            core: Answer((target,), from_memory=True) for core, target in exact.items() if target is not None
+        }
+        self.metrics.count("dragoman_memory_sentences_total", len(exact) - list(exact.values()).count(None))
+        wanted = [core for core in wanted if exact[core] is None]
+        answers = await self.batchers[pair].ask(wanted, kindred, wish.patient) if wanted else []
+        known |= zip(wanted, answers, strict=True)
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
     def close(self) -> None:
         for batcher in self.batchers.values():
             batcher.close()
+
+
+def _unmasked(found: Translated, own: Masked) -> Translated:
+    if not own.behind:
+        return found
+    sentences = tuple(
+        (own.unmask(source), _unmasked_answer(answer, own)) for source, answer in found.sentences
+    )
+    return Translated(own.unmask(found.text), tuple(map(own.unmask, found.alternatives)), sentences)
+
+
+def _unmasked_answer(answer: Answer, own: Masked) -> Answer:
+    """Words are counted in what the model wrote: where that has changed, nothing is told about them."""
+    texts = tuple(map(own.unmask, answer.texts))
+    return answer if texts == answer.texts else replace(answer, texts=texts, alignment=None, confidence=None)
 
 
 async def _masked(texts: Sequence[str], glossary: Glossary | None, ignored: tuple[str, ...]) -> list[Masked]:

@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from dragoman.serve.fields import read_fields
-from dragoman.serve.own import matches
 from dragoman.serve.service import Service
 
 
@@ -15,7 +14,7 @@ def router_of(service: Service) -> APIRouter:
     @router.get("/languages/")
     @router.get("/languages")
     async def languages() -> dict[str, list[str]]:
-        pairs = list(service.memories)
+        pairs = [pair for pair in service.routes if service.known(pair)]
         return {
             "sourceLanguages": list(dict.fromkeys(src for src, _ in pairs)),
             "targetLanguages": list(dict.fromkeys(tgt for _, tgt in pairs)),
@@ -27,7 +26,7 @@ def router_of(service: Service) -> APIRouter:
         service.check([text])
         least = fields.number("min_similarity", 75, 0, 100)
         most = fields.number("max_candidates", 3, 0, 100)
-        found = await matches(service, source, target, text, least, most)
+        found = await service.similar(text, service.pair(source, target), least, most)
         return [{"source": one.source, "target": one.target, "quality": one.quality} for one in found]
 
     return router

@@ -132,16 +132,15 @@ class Tokenizer:
         """
         if self.kind != "bpe":
             return [self.pieces(self.encode(text))]
-        spell = self._speller
         segments = self._segments.findall(self._prepare(text))
-        symbols = list(chain.from_iterable([*spell(segment), WALL] for segment in segments))
+        symbols = list(chain.from_iterable([*self._speller(segment), WALL] for segment in segments))
 
         def pieces() -> list[str]:
             return self.pieces([symbol for symbol in symbols if symbol >= 0])
 
         steps = [pieces()]
         last_rank = -1
-        for rank in merging(symbols, self._rules):
+        for rank in merging(symbols, self.merge_rules):
             if rank == last_rank:
                 steps.pop()
             steps.append(pieces())
@@ -183,8 +182,12 @@ class Tokenizer:
     def _encode_bytes(self, text: str) -> list[int]:
         return list(map(self._byte_ids.__getitem__, nfc(text).encode("utf-8")))
 
+    def unmerged(self, text: str) -> list[int]:
+        """The characters and bytes of a text with its mark, before any merge and without segments."""
+        return self._speller(self._prepare(text))
+
     @functools.cached_property
-    def _rules(self) -> MergeRules:
+    def merge_rules(self) -> MergeRules:
         ids = {piece: i for i, piece in enumerate(self._vocabulary.pieces)}
         return {
             (ids[left], ids[right]): (rank, ids[left + right])
@@ -199,7 +202,7 @@ class Tokenizer:
 
     @functools.cached_property
     def _dropout(self) -> BpeDropout:
-        return BpeDropout(self._segments, self._speller, self._rules)
+        return BpeDropout(self._segments, self._speller, self.merge_rules)
 
 
 def _spelling(vocabulary: Vocabulary) -> list[bytes]:

@@ -5,7 +5,7 @@ programs that have only that library.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tokenizers
@@ -129,3 +129,34 @@ def exported_json(tokenizer: Tokenizer) -> dict[str, Any]:
     library["added_tokens"] = [added_token(n, names[n]) for n in controls]
     library["post_processor"] = template([None, names[EOS_ID]], names)
     return library
+
+
+def reordered_json(
+    library: dict[str, Any], order: Sequence[int], renamed: Mapping[int, str]
+) -> dict[str, Any]:
+    """tokenizer.json with other numbers: `order` has the old one of each. `renamed` has new names of pieces
+    by their old numbers."""
+    new = {old: number for number, old in enumerate(order)}
+    model, names = library["model"], dict(renamed)
+    if model["type"] == "Unigram":
+        vocab: Any = [[names.get(old, model["vocab"][old][0]), model["vocab"][old][1]] for old in order]
+        unknown = {"unk_id": new[model["unk_id"]]} if model.get("unk_id") is not None else {}
+        model = {**model, "vocab": vocab, **unknown}
+    else:
+        pieces = {old: name for name, old in model["vocab"].items()}
+        model = {**model, "vocab": {names.get(old, pieces[old]): new[old] for old in order if old in pieces}}
+    tokens = [
+        {**token, "id": new[token["id"]], "content": names.get(token["id"], token["content"])}
+        for token in library["added_tokens"]
+    ]
+    processor = library["post_processor"]
+    special = {
+        name: {**one, "ids": [new[old] for old in one["ids"]]}
+        for name, one in processor["special_tokens"].items()
+    }
+    return {
+        **library,
+        "added_tokens": sorted(tokens, key=lambda token: token["id"]),
+        "model": model,
+        "post_processor": {**processor, "special_tokens": special},
+    }

@@ -1,3 +1,4 @@
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,15 @@ class Pair:
     theirs: transformers.PreTrainedModel
     ours: LoadedModel
     order: torch.Tensor
+
+
+def numbers_in(out: Path, size: int) -> tuple[torch.Tensor, int]:
+    """Of an export: its number for each piece of ours, and what its decoder begins with."""
+    fields = json.loads((out / "config.json").read_text("utf-8"))
+    start = fields["dragoman"].get("start", fields["decoder_start_token_id"])
+    first = [fields["pad_token_id"], start, fields["eos_token_id"]]
+    order = first + [number for number in range(size) if number not in first]
+    return torch.tensor(order), fields["decoder_start_token_id"]
 
 
 @pytest.fixture(scope="session", autouse=True)

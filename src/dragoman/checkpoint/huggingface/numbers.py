@@ -23,6 +23,7 @@ from dragoman.checkpoint.huggingface.files import (
     read_fields,
     read_library,
 )
+from dragoman.checkpoint.huggingface.start import START
 from dragoman.errors import UserError, shown
 from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 from dragoman.text.tokenizer_json_checks import check_library
@@ -106,7 +107,9 @@ def _from_config(files: Sequence[dict[str, Any]], ends: bool) -> dict[str, Any]:
     eos: Any
     pad, eos = one_of(files, "pad_token_id"), one_of(files, "eos_token_id")
     eos = eos[0] if isinstance(eos, list) and len(eos) == 1 else eos
-    start = one_of(files, "decoder_start_token_id")
+    own = files[0].get(OWN)
+    start = own.get(START) if isinstance(own, Mapping) else None
+    start = one_of(files, "decoder_start_token_id") if start is None else start
     if start is None and not files[0].get("is_encoder_decoder", True):
         start = one_of(files, "bos_token_id")
     if ends:

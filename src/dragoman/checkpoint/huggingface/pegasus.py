@@ -26,7 +26,9 @@ def _read_config(fields: Fields) -> dict[str, Any]:
 
 def _write_config(config: TransformerConfig) -> dict[str, Any]:
     refuse_unless("Pegasus", config, WIRING | SINUSOIDS | {"norm": "pre"})
-    return write_shape(config) | {"max_position_embeddings": POSITIONS}
+    # transformers knows nothing else; other programs are told.
+    told = {"normalize_before": True, "normalize_embedding": False, "add_final_layer_norm": True}
+    return write_shape(config) | {"max_position_embeddings": POSITIONS, **told}
 
 
 def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:

@@ -24,6 +24,7 @@ from dragoman.checkpoint.huggingface.files import (
     refuse_changed,
 )
 from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
+from dragoman.checkpoint.huggingface.start import START, without_beginning
 from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
 from dragoman.checkpoint.model import load_into, model_tensors, vocab_of
 from dragoman.config import from_dict
@@ -71,8 +72,11 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
         plain, shared = family.read_config(fields), _is_shared(fields)
         search = _search(generation, fields)
     numbers = read_numbers(family, directory, (fields, generation))
+    own = fields.get(OWN)
     with _naming(directory):
         tensors = _with_full_names(family, read)
+        if isinstance(own, Mapping) and START in own:
+            tensors = without_beginning(directory, tensors, numbers.pad)
         plain |= _seen_in_weights(family, tensors, numbers)
     config = from_dict(config_class(family.kind), plain, str(directory / CONFIG))
     with _naming(directory):

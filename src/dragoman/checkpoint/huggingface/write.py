@@ -19,6 +19,13 @@ from dragoman.checkpoint.huggingface.files import (
     WEIGHTS,
     write_manifest,
 )
+from dragoman.checkpoint.huggingface.start import (
+    START,
+    Beginning,
+    beginning_of,
+    with_beginning,
+    write_beside,
+)
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
 from dragoman.errors import UserError
@@ -28,8 +35,8 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, EOS_ID
-from dragoman.text.tokenizer_json import exported_json, template
+from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_json import exported_json, reordered_json, template
 
 CARD = "README.md"
 _TARGET = "target"
@@ -50,20 +57,23 @@ def export_huggingface(
             "a run that is fine-tuned for a task has a head of its own; export what it began with"
         )
     vocab = model.vocab
-    fields = config_fields(family, config, vocab)
-    tensors = published_tensors(family, config, model)
-    control = _control(family, vocab)
+    src, tgt = loaded.src_tokenizer, loaded.tgt_tokenizer
+    begin = beginning_of(family, vocab, src)
+    control = _control(family, vocab) if begin is None else begin.config
+    fields: dict[str, Any] = {**config_fields(family, config, vocab), **control}
+    tensors, beside = published_tensors(family, config, model), None
+    if begin is not None:
+        tensors, beside = with_beginning(tensors, config, begin)
+        fields[OWN] = {**fields[OWN], START: begin.id(BOS_ID)}
     generation = control | {
         "num_beams": beam,
         "length_penalty": alpha,
         "early_stopping": beam > 1,
-        "bad_words_ids": [[vocab.pad_id], [vocab.bos_id]],
+        "bad_words_ids": [[number if begin is None else begin.id(number)] for number in (PAD_ID, BOS_ID)],
         "max_length": 512,
     }
     if getattr(config, "silent_bos", False):  # what is never said has no share of the probability
         generation["renormalize_logits"] = True
-    src, tgt = loaded.src_tokenizer, loaded.tgt_tokenizer
-
     with explained(out), new_directory(out) as directory:
         write_new(directory / CONFIG, (_json(fields),))
         if isinstance(model, EncoderDecoder):
@@ -71,10 +81,12 @@ def export_huggingface(
         write_new(directory / WEIGHTS, from_tensors(tensors, {"format": "pt"}).chunks)
         (directory / OWN).mkdir()
         save_tokenizers(directory / OWN, src, tgt)
+        if beside is not None:
+            write_beside(directory, beside)
         folders = {directory: src} if src.sha256 == tgt.sha256 else {directory: src, directory / _TARGET: tgt}
         for folder, tokenizer in folders.items():
             folder.mkdir(exist_ok=True)
-            library, about = _tokenizer_files(family, tokenizer)
+            library, about = _tokenizer_files(family, tokenizer, begin)
             write_new(folder / LIBRARY, (_json(library),))
             write_new(folder / TOKENIZER_CONFIG, (_json(about),))
         if card is not None:
@@ -83,9 +95,15 @@ def export_huggingface(
     return out
 
 
-def _tokenizer_files(family: Family, tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tokenizer_files(
+    family: Family, tokenizer: Tokenizer, begin: Beginning | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """tokenizer.json and tokenizer_config.json, with the marks that the family has around a text."""
     library, names = dict(exported_json(tokenizer)), tokenizer.pieces(range(tokenizer.size))
+    if begin is not None:
+        about = {"pad_token": names[PAD_ID], "eos_token": names[EOS_ID], "unk_token": begin.unknown}
+        library = reordered_json(library, begin.order, begin.renamed)
+        return library, {"tokenizer_class": "PreTrainedTokenizerFast", **about}
     about: dict[str, Any] = dict(zip(("pad_token", "bos_token", "eos_token"), names, strict=False))
     if family.controls == "pair":
         library["post_processor"] = template([names[BOS_ID], None, names[EOS_ID]], names, one_row=True)

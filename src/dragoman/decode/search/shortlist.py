@@ -48,10 +48,13 @@ class Shortlist:
     by_source: dict[int, tuple[int, ...]]
     _arrays: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def lines(self) -> str:
-        """CTranslate2's `vmap.txt`: a source piece, a tab, target pieces; first those of every sentence."""
-        rows = [("", self.always), *sorted((str(source), found) for source, found in self.by_source.items())]
-        return "".join(f"{source}\t{' '.join(map(str, found))}\n" for source, found in rows)
+    def lines(self, src_names: Sequence[str] | None = None, tgt_names: Sequence[str] | None = None) -> str:
+        """As CTranslate2's `vmap.txt` has it: a source piece, a tab, target pieces; first those of every
+        sentence. Without names pieces are called by their ids."""
+        source = str if src_names is None else src_names.__getitem__
+        target = str if tgt_names is None else tgt_names.__getitem__
+        rows = [("", self.always), *sorted((source(piece), found) for piece, found in self.by_source.items())]
+        return "".join(f"{name}\t{' '.join(map(target, found))}\n" for name, found in rows)
 
     def of(self, source: Iterable[int]) -> set[int]:
         """What a sentence may become."""

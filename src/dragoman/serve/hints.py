@@ -1,0 +1,26 @@
+"""Similar sentences of the memory beside a translation, in the dialects of others: where a client asks for
+`matches`, which their own servers do not know."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.serve.difference import differences
+from dragoman.serve.fields import Fields
+from dragoman.serve.memory import FuzzyMatch
+from dragoman.serve.service import Pair, Service
+
+
+async def hints(
+    service: Service, fields: Fields, texts: Sequence[str], pairs: Sequence[Pair]
+) -> list[list[dict[str, Any]]]:
+    """For each text, where they are asked for; else nothing."""
+    if not fields.flag("matches"):
+        return []
+    found = [await service.similar(text, pair) for text, pair in zip(texts, pairs, strict=True)]
+    return [[hint_of(match, text) for match in row] for text, row in zip(texts, found, strict=True)]
+
+
+def hint_of(match: FuzzyMatch, text: str) -> dict[str, Any]:
+    """`difference` leads from the source of the match to the text."""
+    changed = [{"kind": one.kind, "text": one.text} for one in differences(match.source, text)]
+    return {"source": match.source, "target": match.target, "quality": match.quality, "difference": changed}

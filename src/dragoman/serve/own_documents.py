@@ -1,0 +1,85 @@
+"""Documents in our own dialect: translated while the client waits, or as a job that it asks about."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Response, UploadFile
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from dragoman.serve.documents import Documents, name_with_suffix
+from dragoman.serve.download import Download
+from dragoman.serve.jobs import Job, Jobs
+from dragoman.serve.own import ERRORS, Error
+from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Service, Wish
+
+
+class Started(BaseModel):
+    id: str
+
+
+class Progress(BaseModel):
+    status: Literal["waiting", "translating", "done", "error"]
+    done: Annotated[int, Field(description="Sentences that are translated, of `total`.")]
+    total: int
+    error: str | None = None
+
+
+def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
+    errors = {**ERRORS, 404: {"model": Error}}
+    router = APIRouter(prefix="/api/v1/documents", responses={**errors}, tags=["dragoman"])
+
+    @router.post(
+        "", response_class=Response, responses={200: {"content": {"*/*": {}}}, 202: {"model": Started}}
+    )
+    async def translate_document(
+        file: UploadFile,
+        source: Annotated[str, Form()],
+        target: Annotated[str, Form()],
+        wait: Annotated[bool, Form(description="`false`: the answer is an id to ask about.")] = True,
+    ) -> Response:
+        """Translate a document in place. `X-Units-Translated` and `X-Units-Left` count its units."""
+        data = await file.read()
+        name = name_with_suffix(file.filename or "", data)
+        pair = service.pair(source, target)
+        if not wait:
+            return JSONResponse({"id": jobs.start(data, name, pair, Wish()).id}, 202)
+        written, outcome = await documents.translate(data, name, pair)
+        return Download(written, name, _counts(len(outcome.texts), len(outcome.left)))
+
+    @router.get("/{id}")
+    async def progress(id: str) -> Progress:
+        """How far the translation of a document is."""
+        job = jobs.find(id)
+        return Progress(status=_status(job), done=job.done, total=job.total, error=job.error)
+
+    @router.get("/{id}/result", response_class=Response, responses={200: {"content": {"*/*": {}}}})
+    async def result(id: str) -> Response:
+        """The translated document. It can be fetched once."""
+        job = jobs.find(id)
+        if job.result is None:
+            raise Refusal(404 if job.error else 400, job.error or "The document is not translated yet")
+        job.fetched = True
+        return Download(job.result, job.name, _counts(job.translated, job.left), lambda: jobs.drop(job))
+
+    @router.delete("/{id}")
+    async def stop(id: str) -> Progress:
+        """Stop the translation of a document, and forget it."""
+        job = jobs.find(id)
+        told = Progress(status=_status(job), done=job.done, total=job.total, error=job.error)
+        jobs.drop(job)
+        return told
+
+    return router
+
+
+def _status(job: Job) -> Literal["waiting", "translating", "done", "error"]:
+    if job.error is not None:
+        return "error"
+    if job.result is not None:
+        return "done"
+    return "translating" if job.running else "waiting"
+
+
+def _counts(translated: int, left: int) -> dict[str, str]:
+    return {"X-Units-Translated": str(translated), "X-Units-Left": str(left)}

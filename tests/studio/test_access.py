@@ -104,8 +104,10 @@ def test_a_lesson_leads_through_the_views(page: Page) -> None:
     assert "1 of 5" in page.text("#lesson h2")
     assert page.run(script("audit.js")) == []
     for view in ("attention", "head", "compare", "training"):
-        page.run("document.getElementById('view').ariaBusy = 'true'")
-        page.click("#lesson-next")
+        page.run(
+            "document.getElementById('view').ariaBusy = 'true'; "
+            "document.getElementById('lesson-next').click()"
+        )
         page.drawn(DRAWN[view])
     assert page.run("return location.hash").startswith("#training?")
     page.run("location.hash = '#read?run=transformer&text=abc&lesson=pre-training&page=0'")

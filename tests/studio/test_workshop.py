@@ -1,7 +1,7 @@
 """The Train view: what it may touch, what it starts, and that it asks for the token."""
 
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,11 @@ def workshop(folder: Path) -> Iterator[Stub]:
 
 
 def until_said(workshop: Workshop, text: str) -> None:
-    waiting = threading.Event()
-    for _ in range(6000):
-        if text in workshop.state()["text"]:
-            return
-        waiting.wait(0.01)
-    raise AssertionError(f"never said: {text}")
+    looks = 0
+    while text not in workshop.state()["text"]:
+        time.sleep(0.02)
+        looks += 1
+        assert looks < 10_000, f"never said: {text}"
 
 
 def test_only_files_below_the_directories(workshop: Stub, folder: Path) -> None:

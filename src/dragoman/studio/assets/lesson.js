@@ -34,6 +34,9 @@ export function drawLesson(root, lessons, runs) {
     set({ page: String(number), ...(run ? { view: to.view, run: run.name, ...(run.name === state.run ? {} : { text: run.text, module: undefined, heads: "", target: "" }), step: 0, ...to.set } : {}) });
   };
   const run = suited(page, runs, state.run);
+  const key = [state.lesson, at, run?.name, state.view, state.run].join();
+  if (root.dataset.key === key) return; // its buttons keep the focus
+  root.dataset.key = key;
   root.replaceChildren(h("h2", {}, `Lesson: ${lesson.title}, ${at + 1} of ${lesson.pages.length}`), h("p", {}, page.text),
     run ? "" : h("p", { class: "wrong" }, `No run that is open here can show this. It takes ${NEEDS[page.run][1]}`),
     h("div", { class: "bar" },

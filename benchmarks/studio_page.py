@@ -20,7 +20,8 @@ from browser import Browser
 from common import write_table
 from dragoman.serve.run import listen
 from dragoman.studio.app import build
-from dragoman.studio.subject import Subjects
+from dragoman.studio.subject import Subject
+from dragoman.studio.subjects import Subjects
 from dragoman.training.api import train
 
 _TIMED = """
@@ -81,7 +82,9 @@ def measure(subjects: Subjects, text: str, rounds: int) -> dict[str, Any]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-    pieces = subjects.get("run").source(text)
+    subject = subjects.get("run")
+    assert isinstance(subject, Subject)
+    pieces = subject.source(text)
     assert len(pieces) == 49, "and </s>"
     ids = ".".join(map(str, pieces))
     try:

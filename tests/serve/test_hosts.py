@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
 from dragoman.studio.app import build as build_studio
-from dragoman.studio.subject import Subjects
+from dragoman.studio.subjects import Subjects
 from serve.standin import ADDRESS, client_of, service_of
 
 KEY = "the-key-of-a-healthy-client"

@@ -5,12 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
-from dragoman.studio.subject import Subjects
+from dragoman.cli.main import app
+from dragoman.studio.app import build
+from dragoman.studio.subject import Subject
+from dragoman.studio.subjects import Subjects
 from dragoman.training.api import train
+from studio.asking import TEXT
+from studio.browsing import Page, opened, running
 from toy import toy_config, toy_pairs, write_pairs
 
-TEXT = "abc de ab"
 _SMALL = {"max_updates": 2, "validate_every": 2, "save_every": 2, "log_every": 1, "validate_sentences": 2}
 
 
@@ -44,9 +50,56 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs that do not translate: BERT, ELMo, T5, a classifier of texts and a tagger of words."""
+    folder = tmp_path_factory.mktemp("readers")
+    lines = [src for src, _ in toy_pairs(120)]
+    (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "labels.tsv").write_text(
+        "".join(f"{line}\t{'with' if 'a' in line else 'without'}\n" for line in lines)
+    )
+    tagged = [[f"{word}\t{'B-A' if 'a' in word else 'O'}\n" for word in line.split()] for line in lines]
+    (folder / "tags.conll").write_text("\n".join("".join(words) for words in tagged))
+    fields = ["train.max_updates=2", "train.validate_every=2", "train.batch_tokens=400", "train.samples=0"]
+    fields += ["train.validate_sentences=0", "train.device=cpu", "data.valid_size=8"]
+    small = ["model.num_layers=2", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32"]
+
+    def made(*arguments: object) -> None:
+        result = CliRunner().invoke(app, [str(each) for each in (*arguments, "-q", *fields)])
+        assert result.exit_code == 0, result.exception
+
+    for name in ("bert", "t5", "elmo"):
+        own = [] if name == "elmo" else [*small, "objective.block=64"]
+        text = [folder / "text.txt", "--model", f"{name}-tiny", "-o", folder / name]
+        made("pretrain", *text, "tokenizer.vocab_size=300", *own)
+    made("finetune", folder / "bert", folder / "labels.tsv", "--task", "classify", "-o", folder / "labels")
+    made("finetune", folder / "bert", folder / "tags.conll", "--task", "tag", "-o", folder / "tags")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def subjects(runs: Path) -> Iterator[Subjects]:
     names = ("transformer", "lstm", "gpt", "markov")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dragoman.studio.subject._GOES_ON", 6)  # pieces after a prompt
         yield Subjects([runs / name for name in names], device="cpu", text=TEXT)
+
+
+@pytest.fixture(scope="module")
+def page(subjects: Subjects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with running(subjects) as address, opened(address, tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(subjects: Subjects) -> Iterator[TestClient]:
+    with TestClient(build(subjects), base_url="http://127.0.0.1", raise_server_exceptions=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def subject(subjects: Subjects) -> Subject:
+    found = subjects.get("transformer")
+    assert isinstance(found, Subject)
+    return found

@@ -1,7 +1,6 @@
 """What the page asks for, without a browser: held against the library, and against bad requests."""
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,11 @@ from dragoman.probe.vectors import vectors_of
 from dragoman.runs.records import read_samples
 from dragoman.studio.api import Worker, router_of
 from dragoman.studio.app import POLICY, _files, build
+from dragoman.studio.limits import MOST_PIECES
 from dragoman.studio.packing import MOST_WEIGHTS
-from dragoman.studio.subject import MOST_PIECES, Subject, Subjects
-from studio.conftest import TEXT
-
-
-@pytest.fixture(scope="module")
-def client(subjects: Subjects) -> Iterator[TestClient]:
-    with TestClient(build(subjects), base_url="http://127.0.0.1", raise_server_exceptions=False) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def subject(subjects: Subjects) -> Subject:
-    return subjects.get("transformer")
-
-
-def ask(client: TestClient, path: str, status: int = 200, **body: Any) -> Any:
-    answer = client.post(f"/api/studio/{path}", json={"run": "transformer", "text": TEXT, **body})
-    assert answer.status_code == status, answer.text
-    return answer.json()
+from dragoman.studio.subject import Subject
+from dragoman.studio.subjects import Subjects
+from studio.asking import TEXT, ask
 
 
 def weights_of(entry: dict[str, Any], rows: int, columns: int) -> np.ndarray:
@@ -212,7 +196,7 @@ def test_training_goes_on_from_what_is_known(client: TestClient, runs: Path) -> 
         ("translate", {"colour": 1}, "Extra inputs are not permitted"),
         ("attention", {"masked": {"nothing": [0]}}, "no attention 'nothing'"),
         ("attention", {"masked": {"decoder.layers.0.cross_attention": [9]}}, "has no head 9"),
-        ("attention", {"kind": "odd"}, "'encoder', 'decoder', 'cross' or 'joint'"),
+        ("attention", {"kind": "odd"}, "'encoder', 'decoder', 'cross', 'joint' or 'copy'"),
         ("head", {"target": [], "module": "odd", "head": 0, "position": 0}, "has no 'odd'"),
         (
             "head",
@@ -244,6 +228,7 @@ ASKED = {
     **dict.fromkeys(
         (f"/api/studio/{name}" for name in (
             "translate", "positions", "attention", "heads", "beam", "head", "training",
+            "read", "fill", "layers", "walk", "data", "nearest",
         )),
         "POST",
     ),

@@ -48,28 +48,10 @@ def writes(run: "Run") -> bool:
 
 def read(run: "Run", text: str, checkpoint: str, device: str) -> tuple["Read", "Tokenizer"]:
     """A network that reads. A pair of texts has a tab between them."""
-    from dragoman.probe import reading
+    from dragoman.probe.reader import Reader
 
-    if run.config.purpose == "predict":
-        from dragoman.runs.opening import open_predictor
-
-        predictor = open_predictor(run, checkpoint, device)
-        texts = text.split() if predictor.task.kind == "tag" else text.split("\t")
-        needed = {"classify": 1, "pair": 2, "similarity": 2, "span": 2}.get(predictor.task.kind)
-        if needed is not None and len(texts) != needed:
-            raise UserError(
-                f"explain: this run expects {needed} text(s) with a tab between them, found {text!r:.60}"
-            )
-        return reading.read_example(predictor, texts), predictor.tokenizer
-    from dragoman.checkpoint.model import load_network
-    from dragoman.models.task_heads import TaskNetwork
-    from dragoman.probe.guess import guesser_of
-    from dragoman.runs.device import pick_device
-
-    loaded = load_network(run.directory, pick_device(device), checkpoint)
-    model = loaded.model.requires_grad_(False)
-    assert not isinstance(model, TaskNetwork), "a run with a task predicts"
-    return reading.read_text(guesser_of(model, loaded.tgt_tokenizer), model, text), loaded.tgt_tokenizer
+    reader = Reader(run, checkpoint, device)
+    return reader.read(text), reader.tokenizer
 
 
 def picture(found: "Read", tokenizer: "Tokenizer", wanted: Wanted) -> bytes:

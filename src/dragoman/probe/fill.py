@@ -23,7 +23,8 @@ from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
-_GAP = re.compile(r"<mask>|\[MASK\]", re.IGNORECASE)
+GAP = re.compile(r"<mask>|\[MASK\]", re.IGNORECASE)
+"""Where something is missing in a text."""
 _WORD = "a"
 FILLS = ("masked", "bidirectional", "spans", "denoise")
 """Objectives whose models can fill gaps."""
@@ -59,7 +60,7 @@ class Filler:
 
     def fill(self, text: str, count: int = 5) -> list[Filling]:
         """The most probable fillings, best first."""
-        parts = _GAP.split(text)
+        parts = GAP.split(text)
         if len(parts) == 1:
             raise UserError(f"{text!r:.60}: there is no gap; write <mask> where something is missing")
         if self.guesser is not None:
@@ -72,8 +73,10 @@ class Filler:
     def source(self, text: str) -> list[int]:
         """The ids of a text with gaps, as the model has learnt to read them: `<extra_id_0>`, `<extra_id_1>` …
         or `<mask>` in each of them."""
-        between = _encoded(self.tokenizer, _GAP.split(text))
+        between = _encoded(self.tokenizer, GAP.split(text))
         count = len(between) - 1
+        if self.guesser is not None:
+            return _joined(between, [[self.guesser.blank]] * count)
         if self.name != "spans":
             return _joined(between, [[special_id(self.tokenizer, MASK)]] * count)
         marks = _sentinels(self.tokenizer, count)

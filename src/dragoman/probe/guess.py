@@ -19,6 +19,7 @@ from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
 
 
 class Guesser(Protocol):
+    network: Any
     tokenizer: Tokenizer
     blank: int
     """What stands at a place that is not known."""
@@ -64,6 +65,14 @@ class MaskedGuesser(_Guesser):
         ids[numbers, at] = self.blank
         hidden = self.network.read(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
         return self._scores(self.network.project(hidden[numbers, at]))
+
+    @torch.inference_mode()
+    def layers(self, row: Sequence[int], place: int) -> Float[Tensor, "L V"]:
+        """log p at one place, hidden, if the network ended after each layer, the embedding first."""
+        ids = self._ids([row])
+        ids[0, place + 1] = self.blank
+        found = self.network.read_layers(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
+        return self._scores(self.network.project(torch.stack([layer[0, place + 1] for layer in found])))
 
 
 class BothWaysGuesser(_Guesser):

@@ -1,6 +1,6 @@
 """One sentence as a page to look into: a single file that opens from disk and asks nobody for anything.
 
-    Inside, vectors, hypotheses ─ JSON ─▶ page.html with its style and its two scripts inside
+    Inside, vectors, hypotheses ─ JSON ─▶ page.html with its style and its script inside
 
 All text is data, set as text: what a sentence contains is never markup. The page's own policy allows the two
 blocks that it came with, by their hashes, and nothing else.
@@ -17,6 +17,7 @@ import torch
 
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.drawing import assets, bundled
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.inside import Inside, Seen
 from dragoman.probe.vectors import Caught, Vectors
@@ -76,11 +77,11 @@ def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, 
 
 def fill(data: dict[str, Any]) -> str:
     """The page around its data."""
-    style = asset("page.css")
-    script = asset("numbers.js") + asset("page.js")
+    style = assets()["design.css"] + asset("page.css")
+    script = "\n".join(['"use strict";', asset("numbers.js"), bundled("heatmap", "tree"), asset("page.js")])
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"  # the cells of a heat-map are a picture
     )
     # Inside a script element only < could end it, and the separators of lines are no part of JSON's own text.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
@@ -176,7 +177,7 @@ def _beam(trace: Trace, seen: Inside) -> dict[str, Any] | None:
             {
                 "parent": each.parent,
                 "piece": str(each.token) if each.piece is None else each.piece,
-                "log_prob": round(each.log_prob, 4),
+                "score": round(each.log_prob, 4),
                 "sum": round(each.sum, 4),
                 "fate": each.fate,
             }

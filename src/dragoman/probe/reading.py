@@ -47,12 +47,27 @@ class Read:
     """What each unit contributes to log p of what is said."""
     sides: tuple[tuple[float, float], ...] = ()
     """log p of each piece from the left and from the right, where the network reads both ways."""
+    word_labels: tuple[dict[str, float], ...] = ()
+    """tag: the probabilities of the labels of each word."""
+    log_prob: float | None = None
+    """Of what is said, where it has a probability; of tags their sum."""
+
+    def about(self, said: Prediction) -> "Read":
+        """The same with the log-probability of something else that could have been said."""
+        if self.word_labels and isinstance(said.value, tuple):
+            shares = [
+                labels[value] for labels, value in zip(self.word_labels, said.value, strict=True) if labels
+            ]
+            return replace(self, log_prob=sum(map(_log, shares)))
+        if self.said is None or not self.said.probabilities:
+            return self
+        return replace(self, log_prob=_log(self.said.probabilities[str(said.value)]))
 
 
-def read_text(guesser: Guesser, network: Network, text: str) -> Read:
-    """A pre-trained network: every piece is guessed from the others."""
-    tokenizer = guesser.tokenizer
-    ids = tokenizer.encode(text)
+def read_text(guesser: Guesser, text: str, ids: Sequence[int]) -> Read:
+    """A pre-trained network: every piece of the text is guessed from the others."""
+    tokenizer, network = guesser.tokenizer, guesser.network
+    ids = list(ids)
     if not ids:
         raise UserError("explain: the text is blank")
     scores, best, sides = [], [], []
@@ -87,17 +102,32 @@ def read_example(predictor: Predictor, texts: Sequence[str], steps: int = 64) ->
     batch = collate([item], task).to(predictor.device)
     said = predictor.predict([example])[0]
     with torch.inference_mode(), record(predictor.model) as calls:
-        predictor.model(batch)
+        scores = predictor.model(batch)
     marked = item.rows[0].ids.tolist()
     seen = _inside(marked, tokenizer, {name: [parts[0][:1]] for name, parts in calls.items()})
     found = Read(" ".join(texts), seen, said=said)
-    if task.kind not in ("classify", "pair") or len(item.rows) > 1:
+    if task.kind == "tag":
+        found = replace(found, word_labels=_word_labels(len(texts), item.words, scores, task.labels))
+    found = found.about(said)
+    if task.kind not in ("classify", "pair") or len(item.rows) > 1 or not steps:
         return found
     shares = contributions(predictor, batch, task.labels.index(str(said.value)), steps)
     if len(texts) > 1:
         return replace(found, units=seen.src, shares=tuple(shares.tolist()))
     words = words_of(marked, tokenizer)
     return replace(found, units=words.labels, shares=tuple((words.share.T @ shares).tolist()))
+
+
+def _word_labels(
+    count: int, words: Sequence[int], scores: Tensor, labels: Sequence[str]
+) -> tuple[dict[str, float], ...]:
+    """Of every word; empty for one that has no pieces or stands beyond the longest text."""
+    rows = dict(zip(words, scores.float().softmax(dim=-1).tolist(), strict=True))
+    return tuple(dict(zip(labels, rows[word], strict=True)) if word in rows else {} for word in range(count))
+
+
+def _log(share: float) -> float:
+    return math.log(share) if share > 0 else -math.inf
 
 
 def contributions(predictor: Predictor, batch: TaskBatch, label: int, steps: int) -> np.ndarray:

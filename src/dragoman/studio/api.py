@@ -8,10 +8,16 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.studio import sentence
+from dragoman.errors import UserError
+from dragoman.studio import corpus, reading, sentence
 from dragoman.studio.history import history
+from dragoman.studio.lessons import lessons
+from dragoman.studio.limits import MOST_CHARACTERS, MOST_WRITTEN
+from dragoman.studio.reading import Reading
 from dragoman.studio.steps import one_head
-from dragoman.studio.subject import MOST_CHARACTERS, MOST_WRITTEN, Subject, Subjects
+from dragoman.studio.subject import Subject
+from dragoman.studio.subjects import Subjects
+from dragoman.studio.whole import whole_model
 
 MOST_BEAM = 16
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_WRITTEN)]
@@ -30,11 +36,25 @@ class _About(BaseModel):
     text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
+class Draw(BaseModel):
+    """In the place of a beam: pieces are drawn by their probabilities."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    temperature: Annotated[float, Field(gt=0, le=4, allow_inf_nan=False)] = 1.0
+    top_k: Annotated[int, Field(ge=0, le=1000)] = 0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Annotated[int, Field(ge=0, le=2**31)] = 1
+
+
 class TranslateRequest(_About):
     beam: Beam = 5
     n_best: Beam = 5
     alpha: Alpha = 1.0
     head: Annotated[Ids, Field(description="Pieces that the translation begins with.")] = []
+    begin: Annotated[
+        str, Field(max_length=MOST_CHARACTERS, description="Text that it begins with, instead of `head`.")
+    ] = ""
+    draw: Draw | None = None
 
 
 class PositionsRequest(_About):
@@ -60,6 +80,25 @@ class HeadRequest(PositionsRequest):
     position: Annotated[int, Field(ge=0)]
 
 
+class WalkRequest(PositionsRequest):
+    position: Annotated[int, Field(ge=0)] = 0
+    stage: Annotated[int, Field(ge=0)] | None = None
+
+
+class TextRequest(_About):
+    """A text, with `<mask>` where something is missing."""
+
+
+class LayersRequest(_About):
+    place: Annotated[int, Field(ge=0)]
+
+
+class DataRequest(_About):
+    count: Annotated[int, Field(ge=1, le=200)] = 50
+    beam: Beam = 5
+    alpha: Alpha = 1.0
+
+
 class TrainingRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     run: Name
@@ -79,53 +118,134 @@ class Worker:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def router_of(subjects: Subjects, worker: Worker) -> APIRouter:
-    router = APIRouter(prefix="/api/studio")
+def _writes(of: Subject | Reading) -> Subject:
+    if isinstance(of, Reading):
+        raise UserError(f"{of.run.directory.name}: this network reads and does not write; open the view Read")
+    return of
 
-    async def ask(about: _About, job: Callable[[Subject], dict[str, Any]]) -> dict[str, Any]:
-        return await worker(lambda: job(subjects.get(about.run, about.checkpoint)))
 
-    @router.get("/runs")
-    async def runs() -> Any:
-        return {"runs": await asyncio.to_thread(subjects.describe), "unreadable": subjects.unreadable}
+def _reads(of: Subject | Reading) -> Reading:
+    if isinstance(of, Subject):
+        raise UserError(f"{of.run.directory.name}: only for networks that guess what is masked, such as BERT")
+    return of
+
+
+class Desk:
+    """Who asks is answered in turn."""
+
+    def __init__(self, subjects: Subjects, worker: Worker) -> None:
+        self.subjects, self.worker = subjects, worker
+
+    async def look(self, about: _About, job: Callable[[Subject | Reading], dict[str, Any]]) -> dict[str, Any]:
+        return await self.worker(lambda: job(self.subjects.get(about.run, about.checkpoint)))
+
+    async def ask(self, about: _About, job: Callable[[Subject], dict[str, Any]]) -> dict[str, Any]:
+        """Only of a model that writes."""
+        return await self.look(about, lambda of: job(_writes(of)))
+
+
+def router_of(subjects: Subjects, worker: Worker, trains: bool = False) -> APIRouter:
+    """`trains`: whether there is a Train view."""
+    router, desk = APIRouter(prefix="/api/studio"), Desk(subjects, worker)
+    _add_writing(router, desk)
+    _add_reading(router, desk)
+    _add_runs(router, desk, trains)
+    return router
+
+
+def _add_writing(router: APIRouter, desk: Desk) -> None:
+    """What only a model that writes is asked."""
 
     @router.post("/translate")
     async def translate(asked: TranslateRequest) -> Any:
-        return await ask(
-            asked,
-            lambda of: sentence.translate(of, asked.text, asked.beam, asked.n_best, asked.alpha, asked.head),
-        )
+        def job(of: Subject) -> dict[str, Any]:
+            settings = of.settings(asked.beam, asked.n_best, asked.alpha)
+            drawn = None if asked.draw is None else asked.draw.model_dump()
+            chosen = settings if drawn is None else of.draws(asked.n_best, **drawn)
+            head = of.beginning(asked.begin) if asked.begin.strip() else asked.head
+            return sentence.translate(of, asked.text, chosen, head)
+
+        return await desk.ask(asked, job)
 
     @router.post("/positions")
     async def positions(asked: PositionsRequest) -> Any:
-        return await ask(asked, lambda of: sentence.positions(of, asked.text, asked.target))
-
-    @router.post("/attention")
-    async def attention(asked: AttentionRequest) -> Any:
-        return await ask(
-            asked,
-            lambda of: sentence.attention(
-                of, asked.text, asked.target, asked.masked, asked.kind, asked.beam, asked.alpha
-            ),
-        )
-
-    @router.post("/heads")
-    async def heads(asked: PositionsRequest) -> Any:
-        return await ask(asked, lambda of: sentence.weigh_heads(of, asked.text, asked.target))
+        return await desk.ask(asked, lambda of: sentence.positions(of, asked.text, asked.target))
 
     @router.post("/beam")
     async def beam(asked: BeamRequest) -> Any:
-        return await ask(asked, lambda of: sentence.beam_tree(of, asked.text, asked.beam, asked.alpha))
+        return await desk.ask(asked, lambda of: sentence.beam_tree(of, asked.text, asked.beam, asked.alpha))
 
     @router.post("/head")
     async def head(asked: HeadRequest) -> Any:
-        return await ask(
+        return await desk.ask(
             asked,
             lambda of: one_head(of, asked.text, asked.target, asked.module, asked.head, asked.position),
         )
 
+    @router.post("/walk")
+    async def walk(asked: WalkRequest) -> Any:
+        return await desk.ask(
+            asked, lambda of: whole_model(of, asked.text, asked.target, asked.position, asked.stage)
+        )
+
+
+def _add_reading(router: APIRouter, desk: Desk) -> None:
+    """What a network that reads can be asked too."""
+
+    @router.post("/attention")
+    async def attention(asked: AttentionRequest) -> Any:
+        def job(of: Subject | Reading) -> dict[str, Any]:
+            if isinstance(of, Reading):
+                return reading.attention(of, asked.text, asked.masked, asked.kind)
+            return sentence.attention(
+                of, asked.text, asked.target, asked.masked, asked.kind, asked.beam, asked.alpha
+            )
+
+        return await desk.look(asked, job)
+
+    @router.post("/heads")
+    async def heads(asked: PositionsRequest) -> Any:
+        def job(of: Subject | Reading) -> dict[str, Any]:
+            if isinstance(of, Reading):
+                return reading.weigh_heads(of, asked.text)
+            return sentence.weigh_heads(of, asked.text, asked.target)
+
+        return await desk.look(asked, job)
+
+    @router.post("/read")
+    async def read(asked: TextRequest) -> Any:
+        return await desk.look(asked, lambda of: reading.read(of, asked.text))
+
+    @router.post("/fill")
+    async def fill(asked: TextRequest) -> Any:
+        return await desk.look(asked, lambda of: reading.fill(of, asked.text))
+
+    @router.post("/layers")
+    async def layers(asked: LayersRequest) -> Any:
+        return await desk.look(asked, lambda of: reading.layers(_reads(of), asked.text, asked.place))
+
+
+def _add_runs(router: APIRouter, desk: Desk, trains: bool) -> None:
+    """About runs and their data."""
+
+    @router.get("/runs")
+    async def runs() -> Any:
+        told = await asyncio.to_thread(desk.subjects.describe)
+        return {
+            "runs": told,
+            "unreadable": desk.subjects.unreadable,
+            "lessons": lessons(),
+            "trains": trains,
+        }
+
+    @router.post("/data")
+    async def data(asked: DataRequest) -> Any:
+        return await desk.ask(asked, lambda of: corpus.table(of, asked.count, asked.beam, asked.alpha))
+
+    @router.post("/nearest")
+    async def nearest(asked: TextRequest) -> Any:
+        return await desk.worker(lambda: {"pairs": desk.subjects.nearest(asked.run).find(asked.text)})
+
     @router.post("/training")
     async def training(asked: TrainingRequest) -> Any:
-        return await asyncio.to_thread(lambda: history(subjects.get(asked.run).run, asked.since))
-
-    return router
+        return await asyncio.to_thread(lambda: history(desk.subjects.get(asked.run).run, asked.since))

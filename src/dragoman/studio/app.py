@@ -1,11 +1,13 @@
 """The studio behind the server's own gate: the page, its files, and what it asks for."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 
 from fastapi import APIRouter, FastAPI, Response
 
+from dragoman.drawing import assets
 from dragoman.serve.app import answer_errors
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
@@ -13,7 +15,9 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.run import until_stopped
 from dragoman.studio.api import Worker, router_of
-from dragoman.studio.subject import Subjects
+from dragoman.studio.subjects import Subjects
+from dragoman.studio.workshop import Workshop
+from dragoman.studio.workshop_api import workshop_router
 
 HOST = "127.0.0.1"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
@@ -29,30 +33,36 @@ POLICY = "; ".join([
 ])  # fmt: skip
 
 
-def build(subjects: Subjects, limits: Limits | None = None) -> Gate:
+def build(subjects: Subjects, limits: Limits | None = None, workshop: Workshop | None = None) -> Gate:
     worker = Worker()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         worker.close()
+        if workshop is not None:
+            await asyncio.to_thread(workshop.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, redirect_slashes=False)
     app.include_router(_files())
-    app.include_router(router_of(subjects, worker))
+    app.include_router(router_of(subjects, worker, trains=workshop is not None))
+    if workshop is not None:
+        app.include_router(workshop_router(workshop, subjects))
     answer_errors(app)
     return Gate(app, limits or Limits(), Metrics(), None)
 
 
-def serve(subjects: Subjects, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    subjects: Subjects, port: int, ready: Callable[[str], None], workshop: Workshop | None = None
+) -> None:
     """Blocks, on loopback alone."""
     limits = Limits()
-    until_stopped(build(subjects, limits), limits, HOST, port, ready)
+    until_stopped(build(subjects, limits, workshop), limits, HOST, port, ready)
 
 
 def _files() -> APIRouter:
     """Read once, and looked up by name: no path of a request ever reaches the disk."""
-    found = {
+    found = {name: text.encode() for name, text in assets().items()} | {
         path.name: path.read_bytes()
         for path in (files("dragoman.studio") / "assets").iterdir()
         if path.name.rpartition(".")[2] in _TYPES

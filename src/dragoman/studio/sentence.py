@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.limits import normalised
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
@@ -16,21 +17,20 @@ from dragoman.studio.subject import Subject
 Masked = Mapping[str, Sequence[int]]
 
 
-def translate(
-    subject: Subject, text: str, beam: int, n_best: int, alpha: float, head: Sequence[int]
-) -> dict[str, Any]:
+def translate(subject: Subject, text: str, settings: SearchConfig, head: Sequence[int]) -> dict[str, Any]:
     """The n best, and for the first of them what else could have stood at each position."""
-    found = subject.search(text, subject.settings(beam, n_best, alpha), head)
+    found = subject.search(text, settings, head)
     return {
         "hypotheses": [_hypothesis(each) for each in found],
-        "pieces": _pieces(subject, subject.look(text, found[0].tokens)),
-        "forced": len(head),
+        "pieces": pieces_of(subject, subject.look(text, found[0].tokens)),
+        "head": list(head),
+        "prompt": subject.prompt(text),
     }
 
 
 def positions(subject: Subject, text: str, target: Sequence[int]) -> dict[str, Any]:
     """A translation that is given by its pieces: the probability of each, and what else could stand there."""
-    return {"pieces": _pieces(subject, subject.look(text, target))}
+    return {"pieces": pieces_of(subject, subject.look(text, target))}
 
 
 def attention(
@@ -124,7 +124,7 @@ def _hypothesis(found: Hypothesis) -> dict[str, Any]:
     }
 
 
-def _pieces(subject: Subject, seen: Inside) -> list[dict[str, Any]]:
+def pieces_of(subject: Subject, seen: Inside) -> list[dict[str, Any]]:
     """What is written, `</s>` at the end."""
     tokenizer = subject.tokenizers[1]
     return [

@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import Inside, Seen
+from dragoman.probe.score_steps import score_steps
 from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import Vectors, contexts_of, vectors_of
 from dragoman.shapes import Float, Tensor
@@ -14,11 +15,16 @@ from dragoman.studio.subject import Subject
 
 _NAMES = ("query", "keys", "values", "scores", "scaled", "weights", "weighted", "summed")
 _SCORED = (
-    "A score function makes one number for each source position here; there are no queries and keys of the "
-    "Transformer's kind. Softmax, weighting and sum are the same."
+    "One score function in the place of many heads: it compares the state of the decoder with every source "
+    "position. Softmax, weighting and sum are the same as in a Transformer."
 )
-
-_COUNTED = "This attention weighs counts and sums no vectors: its weights are all there is to see."
+_COPIED = "Where the model copies from: these weights are the share of each source piece in what is copied."
+_COUNTED = (
+    "This model counts. The query is the last word, as a one-hot vector. The keys are columns of a matrix, "
+    "one for each earlier word: 0 if that word and the last one together inform about the next, else −∞. The "
+    "softmax gives all visible words the same weight. The values are their votes: how often each word came "
+    "next."
+)
 
 
 def one_head(
@@ -87,11 +93,21 @@ def _of_memory(subject: Subject, seen: Inside, own: Seen, position: int) -> dict
         "visible": [[column <= row + ahead for column in range(columns)] for row in range(rows)],
     }
     if memory is None:
-        return told | {"why": _COUNTED}
+        return told | {"why": _COPIED if own.kind == "copy" else _COUNTED}
+    model, src_ids, tgt_ids, device = _pair(subject, seen)
+    score = score_steps(model, src_ids, tgt_ids, own.module, position, device)
     values = memory.double().cpu().numpy()
     weighted = weights[:, None] * values
     return told | {
         "why": _SCORED,
+        "score": {
+            "formula": score.formula,
+            "query": numbers(score.query),
+            "asked": None if score.asked is None else numbers(score.asked),
+            "keys": numbers(score.keys) if score.keys.shape[1] else None,
+            "inner": None if score.inner is None else numbers(score.inner),
+            "scores": numbers(score.scores),
+        },
         "values": numbers(values),
         "weighted": numbers(weighted),
         "summed": numbers(weighted.sum(axis=0)),

@@ -1,4 +1,3 @@
-"use strict";
 /* What the page computes itself: no document is touched here. */
 
 function numbersOf(text) {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BEST, KEPT, ENDED, LIVE, LEFT = COLOURS[1], COLOURS[0], COLOURS[2], COLOURS[6], "0.62"
+BEST, KEPT, ENDED, LIVE, LEFT = COLOURS[0], "0.3", COLOURS[2], "0.45", "0.62"  # as in `drawing/tree.js`
 _NAMES = {"kept": "kept", "ended": "ended", "cut": "ended by the length limit", "pruned": "pruned",
           "stopped": "live when the search was done"}  # fmt: skip
 _FATES = {"kept": KEPT, "ended": ENDED, "cut": ENDED, "pruned": LEFT, "stopped": LIVE}

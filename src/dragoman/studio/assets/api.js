@@ -41,9 +41,9 @@ async function fresh(key, path, body, own) {
   }
 }
 
-export async function send(path, body, signal = undefined) {
+export async function send(path, body, signal = undefined, headers = {}) {
   const options = body === null ? { signal } : {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+    method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body), signal,
   };
   let answer;
   try {

@@ -1,24 +1,33 @@
 /* The frame around the views: which one is shown, for which run and sentence, in which theme; keys and files. */
 
 import { dropped, send, turn as nextTurn } from "./api.js";
+import { checkbox } from "./controls.js";
 import { h } from "./dom.js";
 import { composed, savePng, saveSvg } from "./export.js";
+import { kept, keep } from "./kept.js";
+import { drawLesson } from "./lesson.js";
 import { begin, link, listen, read, set, state } from "./state.js";
+import { know, runOf, VIEWS, viewsOf } from "./views.js";
 
-const VIEWS = [["translate", "Translate"], ["attention", "Attention"], ["beam", "Beam"], ["head", "Inside one head"], ["compare", "Compare"], ["training", "Training"]];
-const KEYS = [["1 – 6", "the views"], ["/", "the sentence"], ["d", "light or dark"], ["s, p, l", "save SVG, save PNG, copy link"], ["← → ↑ ↓", "move inside a drawing that has the focus"], ["?", "this list"]];
+const KEYS = [["1 – 9", "the views, from left to right"], ["/", "the sentence"], ["d", "light or dark"], ["z", "large type"], ["s, p, l", "save SVG, save PNG, copy link"], ["← → ↑ ↓", "move inside a drawing that has the focus"], ["?", "this list"]];
 const at = (id) => document.getElementById(id);
 const loaded = new Map();
-let runs = [], view = null, viewName = "", viewRun = "", turn = 0;
+let runs = [], lessons = {}, view = null, viewName = "", viewRun = "", turn = 0;
 
-/* The search of a run as it was trained to be used: what the page shows is what `translate` gives. */
+/* A run begins with a sentence of its own, and with its search as it was trained to be used: what the page shows is what
+   `translate` gives. */
 function settingsOf(name) {
   const run = runs.find((each) => each.name === name);
-  return run ? { beam: run.beam, alpha: run.alpha } : {};
+  return run ? { text: run.text, beam: run.beam ?? 5, alpha: run.alpha ?? 1 } : {};
 }
 
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
+}
+
+function setLarge(on) {
+  document.documentElement.toggleAttribute("data-large", on);
+  at("large").setAttribute("aria-pressed", String(on));
 }
 
 function problem(text) {
@@ -32,21 +41,43 @@ function grow() {
   area.style.height = `${Math.min(132, area.scrollHeight)}px`; // five lines; more of them scroll
 }
 
-function drawFrame() {
-  const own = runs.find((run) => run.name === state.run) ?? runs[0];
-  if (at("text").value !== state.text) at("text").value = state.text;
-  grow();
-  at("run").value = state.run;
+/* The tabs of what can be looked into in this run. */
+function drawTabs(own) {
+  const names = viewsOf(own), key = names.join();
+  if (at("views").dataset.key !== key) {
+    at("views").dataset.key = key;
+    at("views").replaceChildren(...names.map((name) => h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", "data-view": name, onclick: () => choose(name) }, VIEWS[name])));
+  }
   for (const tab of at("views").children) {
     const chosen = tab.dataset.view === state.view;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
     if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
-  at("run").parentElement.hidden = state.view === "compare"; // it has its own two
-  at("text-label").textContent = own.generates ? "Prompt" : own.languages[0] || "Source";
+  cue();
+}
+
+/* Whether there are tabs beyond the right edge. */
+function cue() {
+  const { scrollLeft, clientWidth, scrollWidth } = at("views");
+  at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 4);
+}
+
+function drawFrame() {
+  const own = runOf(state.run);
+  if (at("text").value !== state.text) at("text").value = state.text;
+  grow();
+  at("run").value = state.run;
+  drawTabs(own);
+  drawLesson(at("lesson"), lessons, runs);
+  at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
+  at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
+  at("sentence").hidden = state.view === "train";
+  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : own.languages[0] || "Source";
+  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : own.languages[1] || "Target";
   at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
-  document.title = `${VIEWS.find(([name]) => name === state.view)?.[1] ?? ""} · dragoman studio`;
+  at("title").textContent = `${VIEWS[state.view]}: ${own.name}`;
+  document.title = `${VIEWS[state.view]} · dragoman studio`;
 }
 
 /* What the model wrote, as soon as it is known. */
@@ -58,8 +89,9 @@ function wrote(text) {
 async function show() {
   const own = (turn += 1);
   nextTurn();
-  if (!VIEWS.some(([name]) => name === state.view)) state.view = "translate";
-  if (!runs.some((run) => run.name === state.run)) state.run = runs[0].name;
+  state.run = runOf(state.run).name;
+  const views = viewsOf(runOf(state.run));
+  if (!views.includes(state.view)) [state.view] = views;
   drawFrame();
   at("view").setAttribute("aria-busy", "true");
   try {
@@ -72,7 +104,7 @@ async function show() {
       [viewName, viewRun] = [state.view, state.run];
       view = module.create(at("view"), runs, wrote);
     }
-    if (!state.text.trim() && state.view !== "training") {
+    if (!state.text.trim() && !["training", "data", "train"].includes(state.view)) {
       wrote("");
       problem("Type a sentence to begin with.");
       return;
@@ -84,7 +116,19 @@ async function show() {
   } catch (error) {
     if (!dropped(error) && own === turn) problem(error.message);
   } finally {
-    if (own === turn) at("view").setAttribute("aria-busy", "false");
+    if (own === turn) {
+      reach();
+      at("view").setAttribute("aria-busy", "false");
+    }
+  }
+}
+
+/* What scrolls and has nothing in it that takes the focus takes it itself, so that arrow keys scroll it. */
+function reach() {
+  for (const box of at("view").querySelectorAll(".drawing, .scrolls")) {
+    const wide = box.scrollWidth > box.clientWidth + 1 && !box.querySelector("[tabindex], button");
+    if (wide) box.setAttribute("tabindex", "0");
+    else box.removeAttribute("tabindex");
   }
 }
 
@@ -117,50 +161,80 @@ async function copyLink() {
 
 function keys() {
   at("keys").replaceChildren(h("h2", {}, "Keys"), h("dl", {}, KEYS.flatMap(([key, what]) => [h("dt", {}, key), h("dd", {}, what)])),
+    h("p", {}, checkbox("Use single keys", kept("keys") !== "off", (on) => keep("keys", on ? "on" : "off"))),
     h("button", { type: "button", onclick: () => at("keys").close() }, "Close"));
   at("keys").showModal();
 }
 
 function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("textarea, select, dialog")) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("textarea, select, dialog, input[type=text]")) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const number = Number(event.key);
-  if (number >= 1 && number <= VIEWS.length) choose(VIEWS[number - 1][0]);
+  if (kept("keys") === "off") return;
+  const number = Number(event.key), views = viewsOf(runOf(state.run));
+  if (number >= 1 && number <= views.length) choose(views[number - 1]);
   else if (event.key === "/") { at("text").focus(); at("text").select(); event.preventDefault(); }
-  else if (event.key === "d") at("theme").click();
-  else if (event.key === "s") at("svg").click();
-  else if (event.key === "p") at("png").click();
-  else if (event.key === "l") at("link").click();
   else if (event.key === "?") keys();
+  else at({ d: "theme", z: "large", s: "svg", p: "png", l: "link" }[event.key] ?? "")?.click();
 }
 
-function prepare() {
-  at("views").append(...VIEWS.map(([name, title]) => h("button", { type: "button", role: "tab", "data-view": name, onclick: () => choose(name) }, title)));
+function prepareViews() {
   at("views").addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], views = viewsOf(runOf(state.run));
     if (!step) return;
-    const now = VIEWS.findIndex(([name]) => name === state.view);
-    choose(VIEWS[(now + step + VIEWS.length) % VIEWS.length][0]);
+    choose(views[(views.indexOf(state.view) + step + views.length) % views.length]);
     at("views").querySelector('[aria-selected="true"]').focus();
   });
+  at("views").addEventListener("scroll", cue);
   at("run").append(...runs.map((run) => h("option", { value: run.name }, run.name)));
-  const example = (name) => runs.find((run) => run.name === name).text;
-  at("run").addEventListener("change", () => set({ run: at("run").value,
+  const example = (name) => runOf(name).text;
+  at("run").addEventListener("change", () => set({ run: at("run").value, ...settingsOf(at("run").value),
     text: state.text === example(state.run) ? example(at("run").value) : state.text, // another language, another sentence
-    ...settingsOf(at("run").value), module: undefined, heads: "", masked: "", target: "", forced: "", at: undefined, checkpoint: undefined }));
+    module: undefined, heads: "", masked: "", target: "", forced: "", gaps: "", at: undefined, checkpoint: undefined }));
+}
+
+function prepareText() {
   let waiting = 0;
   at("text").addEventListener("input", () => {
     grow();
     clearTimeout(waiting);
-    waiting = setTimeout(() => set({ text: at("text").value.replaceAll("\n", " "), target: "", forced: "", at: undefined, position: 0 }), 200);
+    waiting = setTimeout(() => set({ text: at("text").value.replaceAll("\n", " "), target: "", forced: "", gaps: "", at: undefined, position: 0 }), 200);
   });
   at("text").addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); at("text").blur(); } });
+}
+
+/* Light or dark: as was chosen here before, else as the system. */
+function prepareLook() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  setTheme(kept("theme") ?? (dark.matches ? "dark" : "light"));
+  setLarge(kept("large") === "on");
   at("theme").addEventListener("click", () => {
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    keep("theme", document.documentElement.dataset.theme);
     redraw();
   });
+  at("large").addEventListener("click", () => {
+    keep("large", kept("large") === "on" ? "off" : "on");
+    setLarge(kept("large") === "on");
+    redraw();
+  });
+  dark.addEventListener("change", () => { if (!kept("theme")) { setTheme(dark.matches ? "dark" : "light"); redraw(); } });
+}
+
+/* The token of the printed address leaves it at once: links are shared. */
+function keepToken() {
+  if (!state.token) return;
+  try {
+    sessionStorage.setItem("dragoman-token", state.token);
+  } catch { /* then nothing can be trained from here */ }
+  delete state.token;
+  history.replaceState(null, "", link());
+}
+
+function prepare() {
+  prepareViews();
+  prepareText();
   at("help").addEventListener("click", keys);
   at("svg").addEventListener("click", () => exported(saveSvg));
   at("png").addEventListener("click", () => exported(savePng));
@@ -174,14 +248,15 @@ function prepare() {
     clearTimeout(timer);
     timer = setTimeout(redraw, 150);
   });
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  dark.addEventListener("change", () => { setTheme(dark.matches ? "dark" : "light"); redraw(); });
 }
 
-setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+prepareLook();
 try {
-  ({ runs } = await send("runs", null));
-  begin({ run: runs[0].name, text: runs[0].text }, settingsOf);
+  const found = await send("runs", null);
+  ({ runs, lessons } = found);
+  know(runs, found.trains);
+  begin({ run: runOf("").name, text: runOf("").text }, settingsOf);
+  keepToken();
   prepare();
   listen(show);
   await show();

@@ -50,7 +50,7 @@ export function saveSvg(svg, name) {
   save(new Blob([source(svg)], { type: "image/svg+xml" }), `${name}.svg`);
 }
 
-export async function pngOf(svg, zoom = 2) {
+async function pngOf(svg, zoom = 2) {
   const { width, height } = svg.viewBox.baseVal;
   const scale = Math.min(zoom, 12_000 / Math.max(width, height));
   const image = new Image();

@@ -2,7 +2,8 @@
 
 import { ask, dropped } from "./api.js";
 import { bipartite } from "./bipartite.js";
-import { card, checkbox, empty, field, fixed, h, percent, segments, select, slider } from "./dom.js";
+import { card, checkbox, empty, field, readout as spoken, segments, select, slider } from "./controls.js";
+import { fixed, h, percent } from "./dom.js";
 import { grid } from "./grid.js";
 import { heatmap, peak, ramp } from "./heatmap.js";
 import { about, attention, target, withWeights } from "./questions.js";
@@ -11,10 +12,10 @@ import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js"
 import { all, entropy, matrixOf } from "./weights.js";
 
 const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
-const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "looks"], cross: ["source", "target"], joint: ["source and target", "target"], copy: ["source", "target"] };
+const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "read › written"], cross: ["source", "read › written"], joint: ["source and target", "read › written"], copy: ["source", "read › written"] };
 
 export function create(root) {
-  const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = h("p", { class: "readout" });
+  const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = spoken();
   const stage = h("div", { class: "drawing" }), effect = h("div", {}), largest = h("span", {}), nothing = h("div", {});
   const main = h("div", {}, h("section", { class: "card" }, controls, headRow, readout, stage), effect);
   root.append(nothing, main);
@@ -41,7 +42,7 @@ export function create(root) {
       kinds.length > 1 && field("Kind", select(kinds.map((kind) => [kind, KINDS[kind]]), entry.kind,
         (kind) => set({ module: data.attentions.filter((each) => each.kind === kind).at(-1).module, heads: "", rows: undefined }))),
       kinds.length === 1 && h("span", { class: "soft" }, KINDS[kinds[0]]),
-      layers.length > 1 && field("Layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module,
+      mode !== "grid" && layers.length > 1 && field("Layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module,
         (module) => set({ module }))),
       entry.kind !== "encoder" && field("Row is", select([["written", "the word it writes"], ["read", "the word it has read"]], rowsOf(data, entry), (rows) => set({ rows }))),
       checkbox("Merge into words", state.words !== "0", (on) => set({ words: on ? undefined : "0" })),
@@ -49,10 +50,12 @@ export function create(root) {
       mode === "map" && h("span", { class: "legend" }, "0", ramp(), largest)));
   }
 
-  function drawHeads({ entry, heads, own }) {
+  function drawHeads(data, { entry, heads, own }) {
     const masked = headsOf(state.masked), off = masked[entry.module] ?? [];
     if (entry.heads === 1 || state.mode === "grid") {
-      headRow.replaceChildren(switches(entry, off, masked));
+      const layers = data.attentions.filter((each) => each.kind === entry.kind);
+      headRow.replaceChildren(...(state.mode === "grid" && entry.maskable && layers.length > 1
+        ? [field("Switch off in layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module, (module) => set({ module })))] : []), switches(entry, off, masked));
       return;
     }
     const toggle = (head) => {
@@ -64,7 +67,7 @@ export function create(root) {
       h("span", { class: "heads", role: "group", "aria-label": "Heads that are shown" }, h("span", {}, "Show head"), all(entry.heads).map((head) => {
         const dot = h("i", {});
         dot.style.background = HEADS[head % HEADS.length];
-        return h("button", { type: "button", "aria-pressed": String(own.includes(head)), "data-show": head, onclick: () => toggle(head) }, state.mode === "map" ? null : dot, String(head + 1));
+        return h("button", { type: "button", "aria-pressed": String(own.includes(head)), "data-show": head, "aria-label": `show head ${head + 1}`, onclick: () => toggle(head) }, state.mode === "map" ? null : dot, String(head + 1));
       }), h("button", { type: "button", "aria-pressed": String(!own.length), onclick: () => set({ heads: "" }) }, "mean")),
       switches(entry, off, masked));
   }
@@ -74,9 +77,9 @@ export function create(root) {
     const flip = (head) => set({
       masked: toldHeads({ ...masked, [entry.module]: off.includes(head) ? off.filter((each) => each !== head) : [...off, head] }),
     });
-    return h("span", { class: "heads", role: "group", "aria-label": "Heads that are switched off" }, h("span", {}, state.mode === "grid" ? `Switch off in layer ${entry.layer}` : entry.heads === 1 ? "Switch it off" : "Switch off"),
+    return h("span", { class: "heads", role: "group", "aria-label": "Heads that are switched off" }, h("span", {}, state.mode === "grid" ? "head" : entry.heads === 1 ? "Switch it off" : "Switch off"),
       all(entry.heads).map((head) => h("button", {
-        type: "button", class: "off", "aria-pressed": String(off.includes(head)), "data-off": head, title: "Run the model without this head", onclick: () => flip(head),
+        type: "button", class: "off", "aria-pressed": String(off.includes(head)), "data-off": head, title: "Run the model without this head", "aria-label": `switch off head ${head + 1}`, onclick: () => flip(head),
       }, String(head + 1))),
       Object.keys(masked).length > 0 && h("button", { type: "button", onclick: () => set({ masked: "" }) }, "all on"));
   }
@@ -87,11 +90,14 @@ export function create(root) {
     const mode = state.mode ?? "links";
     if (mode === "grid") {
       const entries = data.attentions.filter((each) => each.kind === entry.kind);
-      readout.replaceChildren("Click a head to see it alone. ", h("button", { type: "button", id: "weigh", disabled: falls !== null, onclick: weigh }, "Weigh all heads"),
-        falls ? " Bars: by how much log p falls without a head (blue: it rises)." : "");
+      const idle = () => [`Click a head to see it alone. Below each: what takes more than half of its weight, if one thing does. `, h("button", { type: "button", id: "weigh", disabled: falls !== null, onclick: weigh }, "Weigh all heads"),
+        falls ? " Bars: by how much log p changes without a head." : ""];
+      readout.replaceChildren(...idle());
       stage.replaceChildren(grid(data, entries, {
         room, ...options, chosen: { module: entry.module, heads: own }, masked: headsOf(state.masked), falls,
         choose: (each, head) => set({ module: each.module, heads: told([head]), mode: "map" }),
+        hover: (each, head, matrix, r, c) => readout.replaceChildren(`Layer ${each.layer}, head ${head + 1}: `, h("b", {}, matrix.rows[r]), " looks at ", h("b", {}, matrix.columns[c]),
+          ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)} `, ...idle().slice(1)),
       }));
       return;
     }
@@ -102,7 +108,7 @@ export function create(root) {
     if (mode === "map") {
       const most = peak(mean);
       largest.textContent = String(most);
-      stage.replaceChildren(heatmap(mean, { room, most, label: about, hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
+      stage.replaceChildren(heatmap(mean, { room, most, label: about, titles: [TITLES[entry.kind][1], TITLES[entry.kind][0]], hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
         h("b", {}, mean.rows[r]), " looks at ", h("b", {}, mean.columns[c]),
         mean.hidden[r * mean.columns.length + c] ? ": hidden, it lies ahead" : ` ${mean.values[r * mean.columns.length + c].toFixed(3)}`)) }));
       return;
@@ -140,13 +146,13 @@ export function create(root) {
   function drawEffect(data) {
     if (!data.effect) { effect.replaceChildren(); return; }
     const { before, after, anew, changed, scores } = data.effect;
-    const pieces = data.sides.written.pieces.map((piece, at) => ({ piece, at, fall: (data.scores[at] ?? -99) - (scores[at] ?? -99) }));
+    const pieces = (scores.length ? data.sides.written.pieces : []).map((piece, at) => ({ piece, at, fall: (data.scores[at] ?? -99) - (scores[at] ?? -99) }));
     const worst = [...pieces].sort((a, b) => b.fall - a.fall).filter((each) => each.fall > 0.01).slice(0, 6);
     effect.replaceChildren(card("Without these heads", h("p", { class: "bar" }, chipsOf(data)),
-      h("p", {}, "log p of this translation ", h("b", { class: "number" }, fixed(before, 3)), " → ", h("b", { class: "number" }, fixed(after, 3)),
+      h("p", {}, "log p of this text ", h("b", { class: "number" }, fixed(before, 3)), " → ", h("b", { class: "number" }, fixed(after, 3)),
         ` (${after <= before ? "falls" : "rises"} by ${fixed(Math.abs(before - after), 3)})`),
-      h("p", {}, changed ? "The model now writes: " : "The model still writes: ", h("b", { id: "anew" }, anew.text || "(nothing)")),
-      worst.length > 0 && h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "words" }, "piece that suffers most"), h("th", {}, "with"), h("th", {}, "without"))),
+      anew && h("p", {}, changed ? "It now gives: " : "It still gives: ", h("b", { id: "anew", dir: "auto" }, anew.text || "(nothing)")),
+      scores.length > 0 && worst.length > 0 && h("div", { class: "table scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "words" }, "piece that suffers most"), h("th", {}, "with"), h("th", {}, "without"))),
         h("tbody", {}, worst.map((each) => h("tr", {}, h("td", { class: "words" }, each.piece), h("td", {}, percent(data.scores[each.at])), h("td", {}, percent(scores[each.at])))))))));
   }
 
@@ -154,12 +160,12 @@ export function create(root) {
     if (falls && fallsOf !== JSON.stringify([state.run, state.text, state.target])) falls = null;
     let data = await attention();
     main.hidden = !data.start;
-    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "It hands one vector from source to target. Compare it with one that looks.")]));
+    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "It hands one vector from source to target; «Whole model» shows it. Compare it with one that looks.")]));
     if (!data.start) return data.text;
     data = await withWeights(data, chosenOf(data).entry.module, (kind) => attention({ kind }));
     const chosen = chosenOf(data);
     drawControls(data, chosen);
-    drawHeads(chosen);
+    drawHeads(data, chosen);
     draw(data, chosen);
     drawEffect(data);
     return data.text;

@@ -1,14 +1,16 @@
 /* Beam: the search growing step by step, what was kept and dropped, and what the length does to the ranking. */
 
 import { ask } from "./api.js";
-import { card, fixed, h, slider } from "./dom.js";
+import { card, choice, readout as spoken, slider } from "./controls.js";
+import { fixed, h } from "./dom.js";
+import { compared } from "./pieces.js";
 import { about } from "./questions.js";
 import { set, state } from "./state.js";
-import { tree } from "./tree.js";
+import { candidate, legend as legendOf, tree } from "./tree.js";
 
 export function create(root) {
   const stepBar = h("span", {}), play = h("button", { type: "button", id: "play", onclick: start }, "Play");
-  const stage = h("div", { class: "drawing", tabindex: -1 }), rows = h("tbody", {});
+  const stage = h("div", { class: "drawing" }), rows = h("tbody", {}), readout = spoken(), legend = h("p", { class: "legend" });
   const heading = h("tr", {});
   root.append(
     card(null,
@@ -16,9 +18,8 @@ export function create(root) {
         slider("Beam k", 1, 16, 1, state.beam, String, (beam) => set({ beam, step: 0, final: undefined })),
         slider("Length normalisation α", 0, 2, 0.1, state.alpha, (value) => value.toFixed(1), (alpha) => set({ alpha, final: undefined })),
         stepBar, play),
-      h("p", { class: "readout" }, "Blue: the hypothesis that is chosen below. Green: ended. Dashed grey: pruned. Under each piece: the sum of log p so far."),
-      stage),
-    card("What the search found", h("div", { class: "table" }, h("table", {}, h("thead", {}, heading), rows))));
+      h("p", { class: "soft" }, "A column for each step, the best candidate on top. Under each piece: the sum of log p so far."), legend, readout, stage),
+    card("What the search found", h("div", { class: "table scrolls" }, h("table", {}, h("thead", {}, heading), rows))));
   let timer = 0, last = null;
 
   function start() {
@@ -52,10 +53,8 @@ export function create(root) {
       h("th", { title: `log p / pieces^${data.alpha.toFixed(1)}` }, `÷ pieces^${data.alpha.toFixed(1)}`), h("th", {}, "rank"));
     rows.replaceChildren(...data.finals.map((each, number) => {
       const raw = byRaw.indexOf(each) + 1;
-      return h("tr", { class: "choice", tabindex: 0, "aria-selected": String(number === chosen), onclick: () => set({ final: String(number) }),
-        onkeydown: (event) => { if (event.key === "Enter") event.currentTarget.click(); } },
-      h("td", { class: "words" }, each.text || "(empty)"), h("td", {}, String(each.length)), h("td", {}, fixed(each.raw, 3)),
-      h("td", {}, raw === number + 1 ? String(raw) : h("mark", {}, String(raw))), h("td", {}, fixed(each.normalised, 3)), h("td", {}, String(number + 1)));
+      return choice(number === chosen, () => set({ final: String(number) }), compared(each.text, data.finals[0].text), String(each.length), fixed(each.raw, 3),
+        raw === number + 1 ? String(raw) : h("mark", {}, String(raw)), fixed(each.normalised, 3), String(number + 1));
     }));
   }
 
@@ -65,7 +64,8 @@ export function create(root) {
     const chosen = Math.min(Number(state.final ?? 0), data.finals.length - 1);
     const until = drawSteps(data);
     const before = stage.scrollLeft;
-    stage.replaceChildren(tree(data.steps, until, data.finals[chosen].path));
+    legend.replaceChildren(...legendOf(data.steps, "the hypothesis chosen below"));
+    stage.replaceChildren(tree(data.steps, until, data.finals[chosen].path, { hover: (step, index) => { readout.textContent = candidate(data.steps, step, index); } }));
     stage.scrollLeft = before;
     drawFinals(data, chosen);
     return data.finals[0].text;

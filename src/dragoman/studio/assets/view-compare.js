@@ -1,23 +1,27 @@
 /* Compare: two runs, or two checkpoints of one, on the same sentence. */
 
 import { ask } from "./api.js";
-import { card, field, fixed, h, select } from "./dom.js";
+import { card, field, readout as spoken, select } from "./controls.js";
+import { fixed, h } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { chips, differences } from "./pieces.js";
 import { set, state } from "./state.js";
 import { all, matrixOf } from "./weights.js";
 
 export function create(root, runs) {
-  const sides = [0, 1].map(() => ({ name: "", choice: h("div", { class: "bar" }), text: h("p", {}), score: h("p", { class: "soft number" }),
-    pieces: h("div", { class: "drawing" }), readout: h("p", { class: "readout" }), map: h("div", { class: "drawing" }) }));
-  const options = runs.flatMap((run) => [[run.name, `${run.name} (${run.kind})`],
+  const sides = [0, 1].map(() => ({ name: "", choice: h("div", { class: "bar" }), text: h("p", { dir: "auto" }), score: h("p", { class: "soft number" }),
+    pieces: h("div", { class: "drawing" }), readout: spoken(), map: h("div", { class: "drawing" }) }));
+  const options = runs.filter((run) => !run.reads).flatMap((run) => [[run.name, `${run.name} (${run.kind})`],
     ...run.checkpoints.filter((name) => name !== run.checkpoint).map((name) => [`${run.name}@${name}`, `${run.name} at ${name}`])]);
-  root.append(h("div", { class: "columns" }, sides.map((side) => h("div", {}, card(null, side.choice, side.text, side.score, side.pieces), card("Alignment", side.readout, side.map)))));
+  root.append(h("p", { class: "soft" }, "Words and pieces that the other side does not write: ", h("mark", {}, "brown"), " in the text, in a blue frame below it. The less a model expected a piece, the more orange."),
+    h("div", { class: "columns" }, sides.map((side) => h("div", {}, card(null, side.choice, side.text, side.score, side.pieces), card("Alignment", side.readout, side.map)))));
 
   const known = (key) => options.some(([name]) => name === key);
   function chosen() {
     const first = known(state.left) ? state.left : state.run;
-    const other = options.map(([name]) => name).find((name) => name !== first) ?? first;
+    const languages = (key) => String((runs.find((run) => run.name === key.split("@")[0]) ?? {}).languages);
+    const others = options.map(([name]) => name).filter((name) => name !== first);
+    const other = others.find((name) => languages(name) === languages(first)) ?? others[0] ?? first; // of the same languages
     return [first, known(state.right) ? state.right : other];
   }
 
@@ -45,7 +49,7 @@ export function create(root, runs) {
     const tell = (r, c) => { side.readout.replaceChildren(...(r === null ? [`${own.kind} attention, layer ${own.layer}`]
       : [h("b", {}, matrix.rows[r]), " looked at ", h("b", {}, matrix.columns[c]), ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)}`])); };
     tell(null, null);
-    side.map.replaceChildren(heatmap(matrix, { room: side.map.clientWidth || 500, label: "alignment", hover: tell }));
+    side.map.replaceChildren(heatmap(matrix, { room: side.map.clientWidth || 500, label: "alignment", hover: tell, titles: [data.start.when_read ? "read ›" : "› written", "looked at"] }));
   }
 
   async function update() {
@@ -67,7 +71,7 @@ export function create(root, runs) {
       side.pieces.replaceChildren(chips(found[number].pieces, Math.max(260, side.pieces.clientWidth - 4), pieces[number]));
       drawMap(side, found[number]);
     });
-    return found[0].best.text;
+    return found.map(({ best }) => best.text).join("  |  ");
   }
 
   return {

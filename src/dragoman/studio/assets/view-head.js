@@ -2,7 +2,8 @@
 
 import { ask } from "./api.js";
 import { cells } from "./cells.js";
-import { checkbox, empty, field, h, select } from "./dom.js";
+import { checkbox, empty, field, select } from "./controls.js";
+import { h } from "./dom.js";
 import { about, attention, target } from "./questions.js";
 import { set, state } from "./state.js";
 
@@ -37,7 +38,7 @@ export function create(root) {
     ].filter(Boolean));
   }
 
-  function drawSteps(data, found, position) {
+  function drawSteps(found, position) {
     const token = found.rows[position], seen = found.visible[position], masked = (c) => !seen[c];
     const width = found.values?.[0].length ?? 0;
     parts = [];
@@ -58,6 +59,7 @@ export function create(root) {
         column(found, "scaled", found.scaled, masked)));
     } else {
       children.push(h("p", { class: "soft" }, found.why));
+      if (found.score) row.push(...drawScore(found, token, masked, children));
     }
     row.push(step("4", width ? "Softmax" : "Weights", "Positive, and in sum 1; masked is 0.", column(found, "weight", found.weights, masked, { most: 1, digits: 3 })));
     children.push(h("div", { class: "side-by-side" }, row));
@@ -71,17 +73,28 @@ export function create(root) {
     body.replaceChildren(...children);
   }
 
+  /* A score of a recurrent or convolutional decoder: its query, its keys, and how they become one number each. */
+  function drawScore(found, token, masked, children) {
+    const { formula, query, asked, keys, inner, scores } = found.score;
+    children.push(step("1", `Query${keys ? " and keys" : ""}`, `The state of the decoder at «${token}»${asked ? ", and what it is compared as" : ""}${keys ? "; a key for each source position" : ""}.${more(query.length)}`,
+      cells({ rows: asked ? ["q", "W₁ q"] : ["q"], columns: names(query.length), values: (asked ? [query, asked.concat(Array(Math.max(0, query.length - asked.length)).fill(0))] : [query]).map(some), label: "query" }),
+      keys && cells({ rows: found.columns.map((text) => `k  ${text}`), columns: names(keys[0].length), values: keys.map(some), masked: (r) => masked(r), label: "keys" })));
+    if (inner) children.push(step("2", "tanh of their sum", `Both are added and squashed to −1 … 1.${more(inner[0].length)}`,
+      cells({ rows: found.columns, columns: names(inner[0].length), values: inner.map(some), masked: (r) => masked(r), most: 1, label: "tanh of the sum" })));
+    return [step("3", formula, inner ? "Weighted with v and added up: one score for each position." : "One score for each position.", column(found, "score", scores, masked))];
+  }
+
   async function update() {
     const data = await attention({ masked: {} });
     main.hidden = !data.start;
-    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "There are no heads to look into.")]));
+    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "It hands one vector from source to target; «Whole model» shows it.")]));
     if (!data.start) return data.text;
     const entry = data.attentions.find((each) => each.module === state.module) ?? data.attentions[0];
     const rows = entry.kind === "encoder" ? data.sides.src.pieces.length : data.sides.read.pieces.length;
     const head = Math.min(state.head, entry.heads - 1), position = Math.min(state.position, rows - 1);
     const found = await ask("head", { ...about(), target: await target(), module: entry.module, head, position });
     drawControls(data, entry, head, position, found);
-    drawSteps(data, found, position);
+    drawSteps(found, position);
     return data.text;
   }
 

@@ -2,21 +2,26 @@
 
 import { ask, send } from "./api.js";
 import { chart } from "./chart.js";
-import { card, empty, h, slider } from "./dom.js";
+import { card, checkbox, empty, readout as spoken, slider } from "./controls.js";
+import { h } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { HEADS, palette } from "./scale.js";
 import { set, state } from "./state.js";
 import { all, matrixOf } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
-const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]], ["Learning rate", ["rate"]]];
+const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]],
+  ["Loss after right words and after its own", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
+const NAMES = { forced_loss: "forced: after the reference", free_loss: "free: after its own words", train: "training", valid: "validation" };
 
 export function create(root, runs) {
   const status = h("p", { class: "soft" }), charts = h("div", { class: "charts" });
-  const sampleBar = h("div", { class: "bar" }), samples = h("div", { class: "table" });
-  const timeBar = h("div", { class: "bar" }), readout = h("p", { class: "readout" }), map = h("div", { class: "drawing" });
+  const sampleBar = h("div", { class: "bar" }), samples = h("div", { class: "table scrolls" });
+  const timeBar = h("div", { class: "bar" }), readout = spoken(), map = h("div", { class: "drawing" });
   const sampleCard = card("Samples of the validation set", sampleBar, samples), timeCard = card("Attention of this sentence over training", timeBar, readout, map);
-  root.append(card(null, status, charts), h("div", { class: "columns" }, sampleCard, timeCard));
+  const also = h("div", { class: "heads", role: "group", "aria-label": "Other runs on the same charts" });
+  const scale = h("span", {});
+  root.append(card(null, status, h("div", { class: "bar" }, also, scale), charts), h("div", { class: "columns" }, sampleCard, timeCard));
   let run = "", records = 0, points = [], told = [], checkpoints = [], timer = 0, latest = 0;
 
   async function look() {
@@ -36,16 +41,37 @@ export function create(root, runs) {
     return fresh;
   }
 
-  const series = (kind, name) => points.filter((point) => point.kind === kind && name in point.values).map((point) => [point.update, point.values[name]]);
+  const series = (all, kind, name) => all.filter((point) => point.kind === kind && name in point.values).map((point) => [point.update, point.values[name]]);
 
-  function drawCharts() {
-    const accent = palette().accent, columns = getComputedStyle(charts).gridTemplateColumns.split(" ").length;
+  /* Runs that were put on the same charts. */
+  const chosen = () => String(state.also ?? "").split("|").filter((name) => name !== run && runs.some((each) => each.name === name));
+
+  function drawAlso() {
+    const others = runs.map((each) => each.name).filter((name) => name !== run), own = chosen();
+    also.hidden = !others.length;
+    const flip = (name) => set({ also: (own.includes(name) ? own.filter((each) => each !== name) : [...own, name]).join("|") });
+    also.replaceChildren(h("span", {}, "Compare with"), ...others.map((name) => h("button", { type: "button", "data-also": name, "aria-pressed": String(own.includes(name)), onclick: () => flip(name) }, name)));
+    scale.replaceChildren(checkbox("Logarithmic", Boolean(state.log), (on) => set({ log: on ? "1" : undefined })));
+  }
+
+  /* One line for training and one for validation; several runs have a colour each, and validation is dashed. */
+  function linesOf(name, names, at, all) {
+    const accent = palette().accent, several = all.length > 1;
+    return all.flatMap(([own, found], number) => [["train", accent], ["valid", HEADS[1]]].map(([kind, colour]) => ({
+      name: `${several ? `${own} ` : ""}${names.length > 1 ? NAMES[name] ?? name : NAMES[kind]}`, points: series(found, kind, name), dots: kind === "valid",
+      colour: several ? HEADS[(number + (names.length > 1 ? at * all.length : 0)) % HEADS.length] : names.length > 1 ? HEADS[at % HEADS.length] : colour, dash: several && kind === "valid" ? "5 3" : null,
+    })));
+  }
+
+  async function drawCharts() {
+    drawAlso();
+    const all = [[run, points], ...await Promise.all(chosen().map(async (name) => [name, (await send("training", { run: name, since: 0 })).points]))];
+    const columns = getComputedStyle(charts).gridTemplateColumns.split(" ").length;
     const room = Math.max(240, (charts.clientWidth - 24 * (columns - 1)) / columns);
+    const updates = all.flatMap(([, found]) => found.map((point) => point.update)), span = updates.length ? [updates.reduce((a, b) => Math.min(a, b)), updates.reduce((a, b) => Math.max(a, b))] : null; // one axis for all
     const drawn = CHARTS.map(([title, names]) => {
-      const lines = names.flatMap((name, at) => [["train", accent, false], ["valid", HEADS[1], true]].map(([kind, colour, dots]) => ({
-        name: names.length > 1 ? name : { train: "training", valid: "validation" }[kind], points: series(kind, name), colour: names.length > 1 ? HEADS[at % HEADS.length] : colour, dots,
-      }))).filter((each) => each.points.length);
-      return lines.length ? chart(title, lines, room) : null;
+      const lines = names.flatMap((name, at) => linesOf(name, names, at, all)).filter((each) => each.points.length);
+      return lines.length ? chart(title, lines, room, { span, log: Boolean(state.log) }) : null;
     }).filter(Boolean);
     charts.replaceChildren(...drawn.map((svg) => h("div", { class: "drawing" }, svg)));
   }
@@ -59,7 +85,7 @@ export function create(root, runs) {
       sampleBar.replaceChildren(told.length > 1 ? slider("Validation", 0, told.length - 1, 1, now, (at) => `update ${told[at].update}`, (at) => set({ sample: at === told.length - 1 ? undefined : String(at) })) : `Update ${told[0].update}`);
     }
     samples.replaceChildren(h("table", {}, h("tbody", {}, told[now].samples.map((sample) => h("tr", {}, h("td", { class: "words" },
-      h("div", {}, sample.src), h("div", { class: "soft" }, sample.tgt), h("div", { class: sample.out === sample.tgt ? "right" : "wrong" }, sample.out || "(empty)")))))),
+      h("div", { dir: "auto" }, sample.src), h("div", { class: "soft", dir: "auto" }, sample.tgt), h("div", { dir: "auto", class: sample.out === sample.tgt ? "right" : "wrong" }, sample.out || "(empty)")))))),
     h("p", { class: "soft" }, "source · reference · what the model wrote then"));
   }
 
@@ -95,14 +121,15 @@ export function create(root, runs) {
 
   async function tick() {
     try {
-      if (await look()) { drawCharts(); drawSamples(); await drawTime(); }
+      if (await look()) { await drawCharts(); drawSamples(); await drawTime(); }
     } catch { /* the next look tells, or the frame does */ }
     timer = setTimeout(tick, EVERY);
   }
 
   async function update() {
     clearTimeout(timer);
-    if (await look()) drawCharts();
+    await look();
+    await drawCharts();
     drawSamples();
     const text = await drawTime();
     timer = setTimeout(tick, EVERY);

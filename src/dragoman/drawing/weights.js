@@ -1,6 +1,6 @@
 /* Weights as they come, and as a drawing shows them. No document is touched here. */
 
-export function unpacked(text) {
+function unpacked(text) {
   return Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
 }
 
@@ -13,7 +13,7 @@ function bytes(attention) {
 
 /* Which sides the rows and the columns of a kind stand for. `rows` is what a decoder's position is called by: what it
    has read last, or what it writes. */
-export function sidesOf(data, kind, rows = "written") {
+function sidesOf(data, kind, rows = "written") {
   const { src, read, written } = data.sides;
   if (kind === "encoder") return { rows: src, columns: src };
   const own = rows === "read" ? read : written;
@@ -21,7 +21,8 @@ export function sidesOf(data, kind, rows = "written") {
   return kind === "cross" || kind === "copy" ? { rows: own, columns: src } : { rows: own, columns: joined(src, read) };
 }
 
-/* Each position of the decoder as «read › written»: its weights may belong to either. */
+/* Each position of the decoder as «read › written»: its weights may belong to either. A word that was read is «word ›»,
+   one that is written «› word»; so do all pictures, and `explain`. */
 export const stepsOf = ({ sides }) => sides.read.pieces.map((piece, at) => `${piece} › ${sides.written.pieces[at]}`);
 
 function joined(first, second) {
@@ -51,6 +52,7 @@ export function matrixOf(data, attention, heads, { words = false, rows = "writte
   if (!words) return { rows: attention.kind === "encoder" ? sides.rows.pieces : stepsOf(data), columns: sides.columns.pieces, values, hidden };
   const blind = merged(hidden, sides).values;
   const found = merged(values, sides);
+  if (attention.kind !== "encoder") found.rows = found.rows.map((word) => (rows === "read" ? `${word} ›` : `› ${word}`));
   return { ...found, hidden: Uint8Array.from(blind, (value) => (value > 0.999 ? 1 : 0)) };
 }
 
@@ -73,6 +75,23 @@ function merged(values, sides) {
 }
 
 export const all = (count) => Array.from({ length: count }, (_, number) => number);
+
+/* What a head does most of the time, where one thing takes more than half of its weight: looks at the piece before,
+   after or at the same place, or at a mark. `matrix` is of pieces. */
+export function habit(matrix, kind) {
+  const { rows, columns, values } = matrix, [q, m] = [rows.length, columns.length];
+  const places = { "</s>": (_, c) => columns[c] === "</s>", "<s>": (_, c) => columns[c] === "<s>" };
+  if (kind !== "cross" && kind !== "copy") {
+    const shift = m - q; // a joint attention has read the source before
+    Object.assign(places, { previous: (r, c) => c === r + shift - 1, itself: (r, c) => c === r + shift, next: (r, c) => c === r + shift + 1 });
+  }
+  for (const [name, there] of Object.entries(places)) {
+    let sum = 0;
+    for (let r = 0; r < q; r += 1) for (let c = 0; c < m; c += 1) if (there(r, c)) sum += values[r * m + c];
+    if (sum > 0.5 * q) return `${name} ${Math.round((100 * sum) / q)}%`;
+  }
+  return null;
+}
 
 /* In nats, the mean over rows; 0 looks at one place. */
 export function entropy(matrix) {

@@ -21,9 +21,10 @@ export function s(tag, properties = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
-export const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif";
+const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif";
 
-/* The root of a drawing. Its size is that of its content; a parent scrolls. */
+/* The root of a drawing. Its size is that of its content; a parent scrolls. `label` is its name for those who do not
+   see it. */
 export function drawing(width, height, label, ...children) {
   return s("svg", {
     width: Math.ceil(width), height: Math.ceil(height), viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
@@ -31,9 +32,22 @@ export function drawing(width, height, label, ...children) {
   }, ...children);
 }
 
-const measure = document.createElement("canvas").getContext("2d");
+/* What a drawing shows, in words. */
+export const told = (text) => s("desc", {}, text);
+
+/* A drawing with parts that can be pressed or gone through by keys is no picture, but a group of them. */
+export function operable(svg, keys) {
+  svg.setAttribute("role", "group");
+  svg.setAttribute("tabindex", "0");
+  svg.setAttribute("aria-roledescription", "drawing; arrow keys move in it");
+  svg.addEventListener("keydown", keys);
+  return svg;
+}
+
+let measure = null;
 
 export function textWidth(text, size = 12) {
+  measure ??= document.createElement("canvas").getContext("2d");
   measure.font = `${size}px ${FONT}`;
   return measure.measureText(text).width;
 }
@@ -48,45 +62,6 @@ export function fitted(text, room, size = 12) {
     if (textWidth(`${signs.slice(0, middle).join("")}…`, size) <= room) low = middle; else high = middle - 1;
   }
   return `${signs.slice(0, low).join("")}…`;
-}
-
-export function field(name, control, output = null) {
-  return h("label", { class: "field" }, h("span", {}, name), control, output);
-}
-
-export function select(options, value, change) {
-  const found = h("select", { onchange: () => change(found.value) },
-    options.map(([key, name]) => h("option", { value: key }, name)));
-  found.value = value;
-  return found;
-}
-
-export function slider(name, from, to, step, value, show, change) {
-  const output = h("output", {}, show(value));
-  const input = h("input", {
-    type: "range", min: from, max: to, step, "aria-label": name,
-    oninput: () => { output.textContent = show(Number(input.value)); change(Number(input.value)); },
-  });
-  input.value = value;
-  return field(name, input, output);
-}
-
-export function checkbox(name, checked, change) {
-  const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
-  return h("label", { class: "field" }, input, h("span", {}, name));
-}
-
-export function segments(label, options, value, change) {
-  return h("span", { class: "segments", role: "group", "aria-label": label }, options.map(([key, name]) =>
-    h("button", { type: "button", "aria-pressed": String(key === value), "data-key": key, onclick: () => change(key) }, name)));
-}
-
-export function card(title, ...children) {
-  return h("section", { class: "card" }, title ? h("h2", {}, title) : null, ...children);
-}
-
-export function empty(title, text) {
-  return h("div", { class: "card empty" }, h("b", {}, title), h("span", {}, text));
 }
 
 export const percent = (score) => {

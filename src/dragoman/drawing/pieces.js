@@ -1,6 +1,6 @@
 /* Pieces as chips in a drawing, coloured by how little they were expected. */
 
-import { drawing, percent, s, textWidth } from "./dom.js";
+import { drawing, h, percent, s, textWidth, told } from "./dom.js";
 import { palette, surprise } from "./scale.js";
 
 const SIZE = 15, HIGH = 42, GAP = 6;
@@ -22,7 +22,14 @@ export function chips(found, room = 760, differs = new Set()) {
     most = Math.max(most, x);
     return own;
   });
-  return drawing(most, y + HIGH + 2, "pieces", children);
+  return drawing(most, y + HIGH + 2, "pieces", told(found.map((piece) => `${piece.piece} ${percent(piece.score)}`).join(", ")), children);
+}
+
+/* A text whose words that another one has not are marked. */
+export function compared(text, other) {
+  if (!text) return "(empty)";
+  const [own, theirs] = [text, other].map((each) => each.split(/\s+/).filter(Boolean)), [odd] = differences(own, theirs);
+  return own.flatMap((word, at) => [at ? " " : "", odd.has(at) ? h("mark", {}, word) : word]);
 }
 
 /* Which of two lists stand in a longest common subsequence; the others are where they differ. */

@@ -2,7 +2,7 @@
 
    Lines of one head and about one strength are a single path, so that thousands of them stay quick. */
 
-import { drawing, fitted, s, textWidth } from "./dom.js";
+import { drawing, fitted, operable, s, textWidth, told } from "./dom.js";
 import { HEADS, palette } from "./scale.js";
 
 const BUCKETS = 8;
@@ -17,7 +17,7 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
   const font = high < 15 ? 10.5 : high < 20 ? 12 : 14;
   const widest = (texts) => Math.min(SIDE, Math.max(40, ...texts.map((text) => textWidth(text, font))));
   const [left, right] = [widest(columns) + 14, widest(rows) + 14];
-  const width = Math.max(260, Math.min(room, left + right + 680)), top = 30;
+  const width = Math.max(260, Math.min(room, left + right + 980)), top = 30;
   const height = top + count * high + 10;
   // Sides of about one length stand in the middle; one that is much shorter is spread out.
   const pitch = (own) => (count > 1.3 * own.length ? (count * high) / own.length : high);
@@ -91,9 +91,8 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
   }
 
   const title = (text, at, anchor) => s("text", { x: at, y: 14, "text-anchor": anchor, fill: colours.soft, "font-size": 11 }, text);
-  const svg = drawing(width, height, label, bars, lines, texts.columns, texts.rows,
+  const svg = drawing(width, height, label, told(`${rows.length} words look at ${columns.length}; arrow keys go through them`), bars, lines, texts.columns, texts.rows,
     title(titles[0], Math.max(left - 8, textWidth(titles[0], 11)), "end"), title(titles[1], width - right + 8, "start"));
-  svg.setAttribute("tabindex", "0");
   let now = [null, null];
   const move = (side, number) => { if (side !== now[0] || number !== now[1]) { now = [side, number]; show(side, number); } };
 
@@ -106,7 +105,7 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
     move(there ? side : null, there ? number : null);
   });
   svg.addEventListener("pointerleave", () => move(null, null));
-  svg.addEventListener("keydown", (event) => {
+  operable(svg, (event) => {
     const side = { ArrowLeft: "columns", ArrowRight: "rows" }[event.key] ?? now[0] ?? "rows";
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key] ?? 0;
     if (event.key === "Escape") move(null, null);

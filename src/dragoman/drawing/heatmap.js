@@ -1,9 +1,10 @@
 /* A heat-map: the cells are one small picture inside the drawing, so that 40,000 of them are as quick as 40. */
 
-import { drawing, fitted, s, textWidth } from "./dom.js";
-import { palette, weightTable } from "./scale.js";
+import { drawing, fitted, operable, s, textWidth, told } from "./dom.js";
+import { palette, textOnWeight, weightTable } from "./scale.js";
 
 const LABEL = 150; // pixels that a label may take
+const WIDEST = 56, LEAST = 9, NUMBERED = 30;
 let patterns = 0;
 
 /* Cells as a data: address, a pixel each; hidden ones are left out. Colours reach from 0 to `most`. */
@@ -39,17 +40,39 @@ function lines(rows, columns, left, top, size, high, colour) {
   return s("path", { d: [...across, ...down].join(""), stroke: colour, "stroke-width": 1, fill: "none", "pointer-events": "none" });
 }
 
-/* `room` is the width that there is. Told of every cell under the pointer or the arrow keys: `hover(row, column)`,
-   with null where there is none; and of clicks: `choose(row, column)`. */
-export function heatmap(matrix, { room = 900, label: about = "weights", hover = () => {}, choose = null, most = 1 } = {}) {
+/* A weight as a cell shows it: .07 */
+export const brief = (value) => (value >= 0.995 ? "1" : value < 0.005 ? "0" : value.toFixed(2).slice(1));
+
+function numbers(matrix, left, top, size, high, most) {
+  const columns = matrix.columns.length;
+  return s("g", { "pointer-events": "none", "font-size": 10.5, "text-anchor": "middle" }, Array.from(matrix.values, (value, at) => (
+    matrix.hidden[at] || value < 0.05 ? null : s("text", { x: left + ((at % columns) + 0.5) * size, y: top + (Math.floor(at / columns) + 0.5) * high,
+      "dominant-baseline": "central", fill: textOnWeight(value / most) }, brief(value)))));
+}
+
+/* In words: what each row looks at most. */
+function inWords(matrix) {
+  const columns = matrix.columns.length;
+  return matrix.rows.slice(0, 60).map((name, r) => {
+    let best = 0;
+    for (let c = 1; c < columns; c += 1) if (matrix.values[r * columns + c] > matrix.values[r * columns + best]) best = c;
+    return `${name}: ${matrix.columns[best]} ${brief(matrix.values[r * columns + best])}`;
+  }).join("; ");
+}
+
+/* `room` is the width that there is; `titles` are those of rows and columns. Told of every cell under the pointer or
+   the arrow keys: `hover(row, column)`, with null where there is none; and of clicks: `choose(row, column)`. */
+export function heatmap(matrix, { room = 900, label: about = "weights", hover = () => {}, choose = null, most = 1, titles = ["", ""] } = {}) {
   const [rows, columns] = [matrix.rows.length, matrix.columns.length];
   const colours = palette();
-  const left = Math.ceil(Math.min(LABEL, Math.max(30, ...matrix.rows.map((text) => textWidth(text))))) + 12;
-  const size = Math.max(5, Math.min(40, Math.floor((room - left - 36) / columns)));
-  const high = size < 15 && rows <= 70 ? 15 : size; // few rows beside many columns keep their labels
-  const named = size >= 11, rowsNamed = high >= 9;
-  const top = Math.ceil(named ? Math.min(LABEL, Math.max(24, ...matrix.columns.map((text) => textWidth(text)))) * 0.8 : 0) + 22;
-  const lean = named ? 0.62 * Math.min(LABEL, textWidth(matrix.columns.at(-1) ?? "")) : 60;
+  const left = Math.ceil(Math.min(LABEL, Math.max(30, textWidth(titles[0], 11), ...matrix.rows.map((text) => textWidth(text))))) + 12;
+  const size = Math.max(columns > 120 ? 5 : LEAST, Math.min(WIDEST, Math.floor((room - left - 36) / columns)));
+  const high = size < 15 && rows <= 70 ? 15 : Math.min(size, 40); // few rows beside many columns keep their labels
+  const named = size >= LEAST, rowsNamed = high >= LEAST;
+  const letters = Math.min(12, size + 1), upright = size < 20; // narrow columns have upright labels: they would overlap
+  const longest = named ? Math.min(LABEL, Math.max(24, ...matrix.columns.map((text) => textWidth(text, letters)))) : 0;
+  const top = Math.ceil(longest * (upright ? 1 : 0.8)) + 24;
+  const lean = !named ? 60 : upright ? 8 : 0.62 * Math.min(LABEL, textWidth(matrix.columns.at(-1) ?? ""));
   const width = left + columns * size + Math.max(20, lean), height = top + rows * high + 8;
   const mark = s("g", { "pointer-events": "none" });
   const rowTexts = matrix.rows.map((text, r) => rowsNamed && s("text", {
@@ -57,13 +80,15 @@ export function heatmap(matrix, { room = 900, label: about = "weights", hover = 
     "font-size": high >= 11 ? 12 : 9,
   }, fitted(text, LABEL)));
   const columnTexts = matrix.columns.map((text, c) => named && s("text", {
-    transform: `translate(${left + (c + 0.5) * size} ${top - 8}) rotate(-52)`, fill: colours.soft, "dominant-baseline": "central",
-  }, fitted(text, LABEL)));
-  const svg = drawing(width, height, about,
+    transform: `translate(${left + (c + 0.5) * size} ${top - 8}) rotate(${upright ? -90 : -52})`, fill: colours.soft, "dominant-baseline": "central",
+    "font-size": letters,
+  }, fitted(text, LABEL, letters)));
+  const svg = drawing(width, height, about, told(inWords(matrix)),
+    titles[0] && s("text", { x: left - 8, y: top - 6, "text-anchor": "end", "font-size": 11, "font-style": "italic", fill: colours.soft }, titles[0]),
+    titles[1] && s("text", { x: left, y: 10, "font-size": 11, "font-style": "italic", fill: colours.soft }, titles[1]),
     rowTexts, columnTexts,
-    painted(matrix, left, top, columns * size, rows * high, most), size >= 10 && lines(rows, columns, left, top, size, high, colours.surface),
-    mark);
-  svg.setAttribute("tabindex", "0");
+    painted(matrix, left, top, columns * size, rows * high, most), size >= LEAST && lines(rows, columns, left, top, size, high, colours.surface),
+    size >= NUMBERED && rows * columns <= 900 && numbers(matrix, left, top, size, high, most), mark);
   let now = null;
 
   function show(r, c) {
@@ -101,7 +126,7 @@ export function heatmap(matrix, { room = 900, label: about = "weights", hover = 
   });
   svg.addEventListener("pointerleave", () => show(null, null));
   svg.addEventListener("click", (event) => { const [r, c] = place(event); if (choose && r !== null) choose(r, c); });
-  svg.addEventListener("keydown", (event) => {
+  return operable(svg, (event) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (step) {
       const [r, c] = now ?? [0, -step[1]];
@@ -110,7 +135,6 @@ export function heatmap(matrix, { room = 900, label: about = "weights", hover = 
     }
     if (event.key === "Enter" && now && choose) choose(...now);
   });
-  return svg;
 }
 
 /* Where no weight is large, as in long sentences, colours reach to the largest. */
@@ -119,7 +143,7 @@ export const peak = (...matrices) => Math.min(1, Math.max(0.05, ...matrices.map(
 /* From nothing to the largest, for the eye. */
 export function ramp() {
   const colours = weightTable(), steps = 24;
-  return s("svg", { width: 120, height: 10, role: "img", "aria-label": "scale from 0 to 1" },
+  return s("svg", { width: 120, height: 10, role: "img", "aria-label": "scale, from least to most" },
     Array.from({ length: steps }, (_, at) => {
       const [r, g, b] = colours[Math.round((255 * at) / (steps - 1))];
       return s("rect", { x: (at * 120) / steps, y: 0, width: 120 / steps + 0.5, height: 10, fill: `rgb(${r},${g},${b})` });

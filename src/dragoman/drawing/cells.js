@@ -1,7 +1,7 @@
 /* A matrix with its numbers in its cells; what is masked is hatched and says so. */
 
 import { drawing, fitted, fixed, s, textWidth } from "./dom.js";
-import { palette, signedColour, textOn } from "./scale.js";
+import { palette, signedColour, textOnSigned } from "./scale.js";
 
 const HIGH = 22, LABEL = 110;
 let patterns = 0;
@@ -27,11 +27,13 @@ export function cells({ rows, columns = null, values, most = null, digits = 2, m
       own.push(s("rect", { x: left + c * wide, y, width: wide - 1, height: HIGH - 1, fill: hidden ? `url(#${hatch})` : signedColour(share),
         "data-masked": hidden ? "1" : null }));
       own.push(s("text", { x: left + (c + 0.5) * wide, y: y + HIGH / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": 11,
-        fill: hidden ? colours.soft : textOn(share) }, hidden && value === null ? "−∞" : fixed(value, digits)));
+        fill: hidden ? colours.soft : textOnSigned(share) }, hidden && value === null ? "−∞" : fixed(value, digits)));
     });
     if (r === marked) own.push(s("rect", { x: left - 1, y: y - 1, width: count * wide + 1, height: HIGH + 1, fill: "none", stroke: colours.accent, "stroke-width": 2 }));
-    children.push(choose ? s("g", { cursor: "pointer", tabindex: 0, role: "button", "aria-label": rows[r], onclick: () => choose(r),
+    children.push(choose ? s("g", { cursor: "pointer", tabindex: 0, role: "button", onclick: () => choose(r),
       onkeydown: (event) => { if (event.key === "Enter") choose(r); } }, own) : s("g", {}, own));
   });
-  return drawing(left + count * wide + 2, top + values.length * HIGH + 2, label, children);
+  const svg = drawing(left + count * wide + 2, top + values.length * HIGH + 2, label, children);
+  if (choose) svg.setAttribute("role", "group"); // its rows are buttons
+  return svg;
 }

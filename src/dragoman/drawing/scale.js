@@ -50,21 +50,28 @@ const step = (share) => Math.round(255 * Math.min(1, Math.max(0, share)));
 
 export const weightColour = (share) => css(weightTable()[step(share)]);
 
-/* −1 to 1: orange below, blue above. */
-export const signedColour = (share) => css(TABLES[theme()][share < 0 ? 1 : 0][step(Math.abs(share))]);
+/* −1 to 1: orange below, blue above. The last quarter of the tables is left out: by night
+   both of them end in white. */
+const signed = (share) => TABLES[theme()][share < 0 ? 1 : 0][step(0.75 * Math.abs(share))];
 
-/* Whether text on a colour of these tables has to be light. */
-export const textOn = (share) => ((theme() === "dark") === (Math.abs(share) < 0.55) ? "#f4f7fa" : "#171b20");
+export const signedColour = (share) => css(signed(share));
+
+/* Text that can be read on a colour: near-black or white, whichever has more contrast. */
+const luminance = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+const inkOn = (colour) => (luminance(colour) > 0.185 ? "#0b0e12" : "#ffffff");
+
+export const textOnSigned = (share) => inkOn(signed(share));
+export const textOnWeight = (share) => inkOn(weightTable()[step(share)]);
 
 /* A piece by its probability: the less the model expected it, the more orange. */
 export const surprise = (score) => {
   const doubt = 1 - Math.exp(score === null ? -Infinity : score);
-  return css(TABLES[theme()][1][step(0.5 * doubt)]);
+  return css(TABLES[theme()][1][step(0.46 * doubt)]);
 };
 
 const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export const palette = () => ({
   text: named("--text"), soft: named("--soft"), line: named("--line"), surface: named("--surface"), sunk: named("--sunk"),
-  accent: named("--accent"), warn: named("--warn"), accentSoft: named("--accent-soft"),
+  accent: named("--accent"), accentSoft: named("--accent-soft"), warn: named("--warn"), good: named("--good"), goodSoft: named("--good-soft"),
 });

@@ -1,0 +1,162 @@
+"""One pair on its way through a whole model: what every part of it gives out, in the order in which they run.
+
+    embedding ─ positions ─ [ norm ─ attention ─ + ─ norm ─ feed-forward ─ + ] × layers ─ norm ─ logits
+    embedding ─ states of a recurrent encoder ─ one vector ─ first state ─ context ─ readout ─ logits
+
+Caught by hooks; nothing is computed twice. A part that runs once a position is one stage.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from dragoman.data.batch import Device, collate
+from dragoman.models.base import EncoderDecoder, Memory
+from dragoman.models.rnn import SingleContext
+from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.scores import ScoredAttention
+from dragoman.probe.hooks import standing
+from dragoman.shapes import Float, Tensor
+
+Kind = Literal[
+    "embedding", "positions", "norm", "self_attention", "cross_attention", "scored_attention", "one_vector",
+    "feedforward", "layer", "memory", "bridge", "readout", "out",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one part of the model gives out."""
+
+    module: str
+    kind: Kind
+    given: Float[Tensor, "P D"]
+    """A vector for each position."""
+    before: Float[Tensor, "P E"] | None = None
+    """norm: its input, the sum of a residual connection; attention: its heads side by side; feed-forward: its
+    inner layer before the activation; readout: what is read out, side by side."""
+
+    @property
+    def half(self) -> str:
+        """encoder or decoder."""
+        return "encoder" if self.module.split(".")[0] == "encoder" else "decoder"
+
+
+@dataclass(frozen=True)
+class Walk:
+    stages: tuple[Stage, ...]
+    logits: Float[Tensor, "T V"]
+    """Before the softmax, at each target position."""
+
+
+def walk(
+    model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
+) -> Walk:
+    """A forced pair of ids, neither with `</s>`."""
+    calls: dict[str, list[tuple[Tensor | None, Tensor]]] = {}
+    kinds = _kinds(model)
+    modules = dict(model.named_modules())
+    inner: dict[str, list[Tensor]] = {}
+    hooks = [
+        modules[name].register_forward_hook(partial(_keep, calls, name, kind)) for name, kind in kinds.items()
+    ]
+    for name, kind in kinds.items():
+        part = getattr(modules[name], {"feedforward": "widen"}.get(kind, "out"), None)
+        if kind in ("self_attention", "cross_attention") and isinstance(part, nn.Module):
+            hooks.append(part.register_forward_pre_hook(partial(_keep_input, inner, name)))
+        elif kind == "feedforward" and isinstance(part, nn.Module):
+            hooks.append(part.register_forward_hook(partial(_keep_output, inner, name)))
+    batch = collate([(src_ids, tgt_ids)], device)
+    with torch.no_grad(), standing(hooks):
+        hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
+        logits = model.project(hidden[0]).float().cpu()
+    stages = [
+        _stage(name, _kind_of(name, kinds), found, inner.get(name, [])) for name, found in calls.items()
+    ]
+    return Walk((*stages, Stage("decoder.out", "out", hidden[0].float().cpu())), logits)
+
+
+def _kinds(model: nn.Module) -> dict[str, Kind]:
+    """The parts that are stages, by name."""
+    found: dict[str, Kind] = {}
+    for name, module in model.named_modules():
+        last = name.rpartition(".")[2]
+        kind: Kind | None = None
+        if isinstance(module, TokenEmbedding):
+            kind = "embedding"
+        elif isinstance(module, SelfAttention):
+            kind = "self_attention"
+        elif isinstance(module, CrossAttention):
+            kind = "cross_attention"
+        elif isinstance(module, ScoredAttention):
+            kind = "scored_attention"
+        elif isinstance(module, SingleContext):
+            kind = "one_vector"
+        elif isinstance(module, FeedForward):
+            kind = "feedforward"
+        elif last in ("positions", "bridge", "readout") and isinstance(module, nn.Module):
+            kind = last  # type: ignore[assignment]
+        elif last.endswith("norm") and not isinstance(module, nn.Identity):
+            kind = "norm"
+        elif name.rpartition(".")[0].endswith("layers") and last.isdigit():
+            kind = "layer"
+        elif name == "encoder":
+            kind = "memory"
+        if kind is not None:
+            found[name] = kind
+    return found
+
+
+def _kind_of(name: str, kinds: dict[str, Kind]) -> Kind:
+    if name.endswith(".ended"):
+        return "one_vector"
+    return kinds.get(name, "embedding")
+
+
+def _keep(
+    calls: dict[str, list[tuple[Tensor | None, Tensor]]],
+    name: str,
+    kind: Kind,
+    _module: nn.Module,
+    inputs: tuple[Any, ...],
+    output: Any,
+) -> None:
+    given = output.hidden if isinstance(output, Memory) else output
+    if not isinstance(given, Tensor) or not given.is_floating_point() or not 2 <= given.dim() <= 3:
+        return
+    if kind == "embedding" and name in calls and name.startswith("encoder"):
+        name = name.replace("encoder", "decoder", 1)  # one matrix for both
+    first = inputs[0] if inputs and isinstance(inputs[0], Tensor) and inputs[0].is_floating_point() else None
+    calls.setdefault(name, []).append((first if kind in ("norm", "readout") else None, given))
+    if isinstance(output, Memory) and output.ended is not None:
+        calls.setdefault(f"{name}.ended", []).append((None, output.ended))
+
+
+def _keep_input(
+    inner: dict[str, list[Tensor]], name: str, _module: nn.Module, inputs: tuple[Any, ...]
+) -> None:
+    inner.setdefault(name, []).append(inputs[0])
+
+
+def _keep_output(
+    inner: dict[str, list[Tensor]], name: str, _module: nn.Module, _inputs: tuple[Any, ...], output: Any
+) -> None:
+    if isinstance(output, Tensor):
+        inner.setdefault(name, []).append(output)
+
+
+def _stage(name: str, kind: Kind, calls: list[tuple[Tensor | None, Tensor]], inner: list[Tensor]) -> Stage:
+    before = [first for first, _ in calls if first is not None] or inner
+    return Stage(name, kind, _rows([given for _, given in calls]), _rows(before) if before else None)
+
+
+def _rows(parts: Sequence[Tensor]) -> Float[Tensor, "P D"]:
+    """The positions of all calls, of the one sentence."""
+    rows = [part.reshape(-1, part.size(-1)).float().cpu() for part in parts]
+    return torch.cat(rows)

@@ -1,0 +1,86 @@
+/* Train: from files of this machine to a run that can be looked into. Everything is done by `dragoman` itself, as in a
+   terminal; this page starts it, shows what it says, and asks it to stop. */
+
+import { send } from "./api.js";
+import { card, field } from "./controls.js";
+import { h } from "./dom.js";
+
+const EVERY = 1500; // milliseconds between two looks
+const size = (bytes) => (bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(bytes / 1e3))} kB`);
+
+export function create(root) {
+  const chosen = new Set(), files = h("div", { class: "files", role: "group", "aria-label": "Files" }), where = h("p", { class: "soft" });
+  const name = h("input", { type: "text", value: "model", "aria-label": "Name of the run", maxlength: 80 });
+  const minutes = h("input", { type: "text", inputmode: "decimal", value: "10", "aria-label": "Minutes", size: 6 });
+  const said = h("pre", { class: "said", tabindex: 0, role: "log", "aria-label": "What dragoman says" }), status = h("p", { role: "status" });
+  const filter = h("input", { type: "text", "aria-label": "Show files whose name contains", placeholder: "filter", oninput: () => drawFiles() });
+  const button = (id, text, act) => h("button", { type: "button", id, onclick: () => run(act) }, text);
+  const stop = button("stop", "Stop and save", () => post("stop")), runsBar = h("div", { class: "bar" });
+  root.append(
+    card("1  Files", where, filter, files, h("p", {}, button("report", "What is in them?", async () => tell(await post("report", { files: [...chosen] }))))),
+    card("2  Plan and training", h("div", { class: "bar" }, field("Run", name), field("Minutes", minutes),
+      button("plan", "Show the plan", async () => tell(await post("plan", asked()))), button("start", "Start", () => post("start", asked())), stop), status, said),
+    card("3  Runs", runsBar));
+  let found = [], timer = 0;
+
+  const post = (path, body = {}) => send(`workshop/${path}`, body, undefined, { "X-Studio-Token": sessionStorage.getItem("dragoman-token") ?? "" });
+  const asked = () => ({ files: [...chosen], name: name.value.trim(), minutes: Number(minutes.value) || 10 });
+  const tell = ({ text }) => { said.textContent = text; };
+
+  /* Do something, and say what went wrong if it did. */
+  async function run(act) {
+    status.textContent = "…";
+    try {
+      await act();
+      status.textContent = "";
+      await look();
+    } catch (error) {
+      status.textContent = error.message;
+    }
+  }
+
+  function drawFiles() {
+    files.replaceChildren(...found.filter((file) => file.path.includes(filter.value)).slice(0, 100).map((file) => {
+      const box = h("input", { type: "checkbox", checked: chosen.has(file.path), onchange: () => (box.checked ? chosen.add(file.path) : chosen.delete(file.path)) });
+      return h("label", { class: "field" }, box, h("span", {}, file.path), h("span", { class: "soft" }, size(file.bytes)));
+    }));
+  }
+
+  function drawRuns({ runs, running }) {
+    if (runsBar.dataset.key === `${runs} ${running}`) return;
+    runsBar.dataset.key = `${runs} ${running}`;
+    runsBar.replaceChildren(...(runs.length ? runs.flatMap((each) => [h("b", {}, each),
+      h("button", { type: "button", disabled: running, "aria-label": `resume ${each}`, onclick: () => run(() => post("resume", { name: each })) }, "resume"),
+      h("button", { type: "button", disabled: running, "aria-label": `evaluate ${each} on the chosen files`, onclick: () => run(() => post("evaluate", { name: each, files: [...chosen] })) }, "evaluate on the chosen files"),
+      h("button", { type: "button", "data-open": each, "aria-label": `look into ${each}`, onclick: () => run(async () => {
+        const opened = await post("open", { name: each });
+        location.hash = `#?run=${encodeURIComponent(opened.name)}`;
+        location.reload(); // the frame asks for the runs anew
+      }) }, "look into it")]) : [h("span", { class: "soft" }, "None yet.")]));
+  }
+
+  async function look() {
+    clearTimeout(timer);
+    const state = await post("state");
+    stop.disabled = !state.running;
+    if (state.what) {
+      const end = said.scrollTop + said.clientHeight >= said.scrollHeight - 8;
+      if (state.running || state.text) said.textContent = state.text;
+      if (end) said.scrollTop = said.scrollHeight;
+      status.textContent = `dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`}`;
+    }
+    drawRuns(state);
+    if (state.running) timer = setTimeout(() => look().catch(() => {}), EVERY);
+  }
+
+  async function update() {
+    const told = await post("files");
+    found = told.files;
+    where.textContent = `Files below ${told.roots.join(", ")}${told.more ? "; there are more, give a smaller directory with --data" : ""}. Choose source and target, or a table of pairs.`;
+    drawFiles();
+    await look();
+    return "";
+  }
+
+  return { update, close: () => clearTimeout(timer), picture: () => [] };
+}

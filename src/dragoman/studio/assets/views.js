@@ -1,0 +1,26 @@
+/* The views, and which of them a run has. */
+
+export const VIEWS = { translate: "Translate", read: "Read", attention: "Attention", beam: "Beam", head: "Inside one head", model: "Whole model", compare: "Compare", data: "Data", training: "Training", train: "Train" };
+
+let runs = [], trains = false;
+const NONE = { name: "", reads: true, none: true, attentions: 0, languages: ["", ""], text: "", model: "no run is open", checkpoint: "", checkpoints: [] };
+
+export function know(found, train) {
+  [runs, trains] = [found, train];
+}
+
+export const runOf = (name) => runs.find((run) => run.name === name) ?? runs[0] ?? NONE;
+
+/* A network that only reads has nothing to translate and no search; one that fills gaps writes them. */
+export function viewsOf(run) {
+  return [...ofRun(run), ...(trains ? ["train"] : [])];
+}
+
+function ofRun(run) {
+  if (run.none) return [];
+  if (run.reads) return ["read", ...(run.attentions ? ["attention"] : []), "training"];
+  const writing = ["translate", "attention", "beam", "model", "head", "compare", "data", "training"];
+  const without = (...names) => writing.filter((name) => !names.includes(name));
+  if (run.fills) return ["read", ...without("compare", "data")];
+  return run.generates ? ["translate", "read", ...without("translate", "data")] : writing;
+}

@@ -1,0 +1,174 @@
+"""The runs that were opened, each at its own checkpoint, and others while they are looked at."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman import checkpoint
+from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.noise import MASK
+from dragoman.decode.search.config import BeamSearch
+from dragoman.errors import UserError
+from dragoman.models.describe import describe
+from dragoman.probe.fill import Filler
+from dragoman.probe.heads import head_counts
+from dragoman.probe.reader import Reader
+from dragoman.runs.directory import Run
+from dragoman.studio.corpus import Nearest
+from dragoman.studio.reading import Reading
+from dragoman.studio.subject import Subject
+
+_OTHERS_KEPT = 3  # models of other checkpoints that stay loaded
+_EVERY = 5
+_READABLE = range(5, 15)  # pieces of a sentence that is shown at first
+
+
+class Subjects:
+    def __init__(
+        self, runs: Sequence[Path], which: str = "best", device: str = "auto", text: str = ""
+    ) -> None:
+        self._which, self._device, self._text = which, device, text
+        self.runs: dict[str, Run] = {}
+        self._own: dict[str, Subject | Reading] = {}
+        self.unreadable: dict[str, str] = {}
+        """Runs that could not be opened, and why."""
+        for path in runs:
+            try:
+                self.add(path)
+            except UserError as error:  # the others are opened all the same
+                self.unreadable[self._free_name(path)] = str(error)
+        if self.unreadable and not self.runs:
+            raise UserError(next(iter(self.unreadable.values())))
+        self._nearest: dict[str, Nearest] = {}
+        self._others: OrderedDict[tuple[str, str], Subject | Reading] = OrderedDict()
+
+    def add(self, path: Path) -> str:
+        """Open one more run; the name by which it is asked for. One that is open already is opened anew, at
+        its checkpoint of today."""
+        path = path.resolve()
+        there = next((name for name, run in self.runs.items() if run.directory.resolve() == path), None)
+        name = there or self._free_name(path)
+        run = Run.open(path)
+        self._own[name] = self._open(run, self._chosen(run))
+        self.runs[name] = run
+        return name
+
+    def _free_name(self, path: Path) -> str:
+        name = path.resolve().name
+        while name in self.runs or name in self.unreadable:
+            name += "′"  # two directories of one name
+        return name
+
+    def get(self, name: str, at: str | None = None) -> Subject | Reading:
+        own = self._own.get(name)
+        if own is None:
+            raise UserError(f"run: '{name[:80]}' was not opened; there are {', '.join(self.runs)}")
+        if at is None or at == own.checkpoint:
+            return own
+        if at not in checkpoint.names(own.run.checkpoints):
+            raise UserError(f"checkpoint: '{at[:80]}' is not there any more; choose another")
+        key = (name, at)
+        if key not in self._others:
+            self._others[key] = opened = self._open(own.run, at)
+            if isinstance(opened, Subject) and isinstance(own, Subject):
+                opened.translator.aligner.look = own.translator.aligner.look
+        self._others.move_to_end(key)
+        while len(self._others) > _OTHERS_KEPT:
+            self._others.popitem(last=False)
+        return self._others[key]
+
+    def nearest(self, name: str) -> Nearest:
+        """What finds the training pairs that are most like a sentence; made when it is first asked for."""
+        if name not in self._nearest:
+            self._nearest[name] = Nearest(self.get(name).run)
+        return self._nearest[name]
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [self._described(name, subject) for name, subject in self._own.items()]
+
+    def _described(self, name: str, subject: Subject | Reading) -> dict[str, Any]:
+        config = subject.run.config
+        reads = isinstance(subject, Reading)
+        model = subject.reader.network if isinstance(subject, Reading) else subject.translator.model
+        told = {
+            "name": name,
+            "kind": str(config.model["kind"]),
+            "model": describe(*config.model_config),
+            "parameters": sum(each.numel() for each in model.parameters()),
+            "languages": [config.data.src_lang, config.data.tgt_lang],
+            "reads": reads,
+            "task": None if config.task is None else config.task.kind,
+            "fills": isinstance(subject, Subject) and subject.filler is not None,
+            "generates": isinstance(subject, Subject) and subject.generator is not None,
+            "attentions": len(head_counts(model)),
+            "checkpoint": subject.checkpoint,
+            "checkpoints": list(checkpoint.names(subject.run.checkpoints)),
+            "text": self._text or _example(subject),
+        }
+        if isinstance(subject, Reading):
+            return told
+        search = subject.translator.search
+        return told | {"beam": search.converted(BeamSearch, n_best=1).beam, "alpha": search.alpha}
+
+    def _chosen(self, run: Run) -> str:
+        """Before the first validation there is no best one."""
+        best, last = run.best, run.last
+        if self._which == "best":
+            found = best["name"] if best is not None else last
+        else:
+            found = last if self._which == "last" else self._which
+        if found is None:
+            raise UserError(f"{run.directory}: no checkpoint yet; wait until the run has saved one")
+        return found
+
+    def _open(self, run: Run, at: str) -> Subject | Reading:
+        purpose = run.config.purpose
+        if purpose == "generate":
+            generator = run.generator(at, self._device)
+            return Subject(run, generator.translator, generator, at)
+        if purpose == "read" and run.config.model_config[1].abilities.writes:
+            filler = Filler(run, at, self._device)
+            return Subject(run, filler.translator, None, at, filler)
+        if purpose in ("read", "predict"):
+            return Reading(run, Reader(run, at, self._device), at)
+        translator = run.translator(at, self._device)
+        # Which attention aligns best is found out when a sentence is first shown; some of the pairs do.
+        translator.alignment_examples = lambda: run.validation_examples()[::_EVERY]
+        return Subject(run, translator, None, at)
+
+
+def _example(subject: Subject | Reading) -> str:
+    """A sentence to begin with: of the validation set, and short enough to be taken in at a glance."""
+    if isinstance(subject, Subject) and subject.generator is not None:
+        return "The"
+    if isinstance(subject, Reading) and subject.reader.task is not None:
+        return _labelled_example(subject.run, subject.reader.task.kind)
+    side = int(subject.run.config.data.text)  # text alone is kept where the targets of pairs are
+    tokenizer = subject.run.tokenizers()[side]
+    found = [pair[side] for pair in subject.run.validation_examples() if len(pair[side])]
+    if not found:
+        return ""
+    chosen = next((ids for ids in found if len(ids) in _READABLE), found[0])
+    text = tokenizer.decode([int(piece) for piece in chosen])
+    return _with_a_gap(text) if isinstance(subject, Subject) and subject.filler is not None else text
+
+
+def _with_a_gap(text: str) -> str:
+    words = text.split()
+    words[len(words) // 2] = MASK
+    return " ".join(words)
+
+
+def _labelled_example(run: Run, task: str) -> str:
+    try:
+        corpus = run.corpus()
+    except UserError:  # the data are gone
+        return ""
+    assert isinstance(corpus, PreparedTask)
+    texts = [example.texts for example in corpus.valid]
+    if not texts:
+        return ""
+    mark = " " if task == "tag" else "\t"
+    short = [own for own in texts if len(" ".join(own).split()) in _READABLE]
+    return mark.join((short or texts)[0])

@@ -1,0 +1,71 @@
+"""What the views Translate, Whole model and Data ask for beyond the best translation."""
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from dragoman.evaluate.metrics import sentence_chrf
+from dragoman.studio.subject import Subject
+from dragoman.studio.subjects import Subjects
+from studio.asking import TEXT, ask
+
+
+def test_a_translation_begins_with_a_text(client: TestClient) -> None:
+    found = ask(client, "translate", beam=2, begin="ab")
+    assert found["hypotheses"][0]["text"].startswith("ab") and found["head"]
+    assert ask(client, "translate", beam=2, head=found["head"])["hypotheses"] == found["hypotheses"]
+
+
+def test_a_language_model_draws(client: TestClient, subjects: Subjects) -> None:
+    draw = {"temperature": 0.8, "top_k": 5, "top_p": 0.9, "seed": 3}
+    found = ask(client, "translate", run="gpt", n_best=3, draw=draw)
+    assert len(found["hypotheses"]) == 3
+    assert ask(client, "translate", run="gpt", n_best=3, draw=draw) == found
+    gpt = subjects.get("gpt")
+    assert isinstance(gpt, Subject)
+    own = gpt.search(TEXT, gpt.draws(3, 0.8, 5, 0.9, 3))
+    assert [each["text"] for each in found["hypotheses"]] == [each.text for each in own]
+    assert "greater than 0" in ask(client, "translate", 400, run="gpt", draw={"temperature": 0.0})["error"]
+
+
+def test_the_whole_model_is_walked_through(client: TestClient) -> None:
+    best = ask(client, "translate", beam=1)
+    ids = best["hypotheses"][0]["ids"]
+    found = ask(client, "walk", target=ids, position=1)
+    assert found["written"] == best["pieces"][1]["piece"]
+    assert found["logits"][0]["piece"] == best["pieces"][1]["others"][0]["piece"]
+    kinds = [stage["kind"] for stage in found["stages"]]
+    assert {"embedding", "positions", "self_attention", "cross_attention", "feedforward", "norm"} <= set(
+        kinds
+    )
+    for stage in found["stages"]:
+        assert len(stage["rows"]) == len(stage["given"]) and len(stage["given"][0]) <= 8
+    whole = ask(client, "walk", target=ids, position=1, stage=0)
+    assert len(whole["given"][0]) == whole["width"] == 16
+    assert "99 is not there" in ask(client, "walk", 400, target=ids, position=99)["error"]
+    assert "999 is not there" in ask(client, "walk", 400, target=ids, stage=999)["error"]
+    for run in ("lstm", "gpt", "markov"):
+        own = ask(client, "translate", run=run, beam=1)["hypotheses"][0]["ids"]
+        assert ask(client, "walk", run=run, target=own)["stages"]
+
+
+def test_the_validation_set_is_measured(client: TestClient, subject: Subject) -> None:
+    found = ask(client, "data", count=6, beam=2)
+    assert len(found["rows"]) == 6 <= found["all"]
+    settings = subject.settings(2, 1, 1.0)
+    for row in found["rows"]:
+        own = subject.translator.hypotheses([row["source"]], search=settings)[0][0]
+        assert row["output"] == own.text
+        assert row["chrf"] == pytest.approx(sentence_chrf(own.text, row["reference"]), abs=1e-3)
+        assert row["log_prob"] == pytest.approx(own.log_prob / len(own.token_scores), abs=1e-3)
+    assert "only for runs that translate" in ask(client, "data", 400, run="gpt")["error"]
+
+
+def test_a_training_pair_is_nearest_to_itself(client: TestClient, subject: Subject) -> None:
+    store = subject.run.prepared().train
+    text = subject.tokenizers[0].decode(store.src(3).tolist())
+    (best, *rest) = ask(client, "nearest", text=text)["pairs"]
+    assert best["share"] == pytest.approx(1, abs=1e-3) and sorted(best["source"]) == sorted(text)
+    assert [pair["share"] for pair in rest] == sorted((pair["share"] for pair in rest), reverse=True)
+    assert re.fullmatch(r"a\.\w+:\d+", best["origin"])

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, did_you_mean
+from dragoman.models.abilities import Abilities
 from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.elmo import ElmoConfig
@@ -16,17 +17,12 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
 from dragoman.models.unilm import UnilmConfig
 
-ModelConfig = (
-    TransformerConfig
-    | RnnConfig
-    | ConvS2SConfig
-    | MarkovConfig
-    | GptConfig
-    | BertConfig
-    | UlmfitConfig
-    | ElmoConfig
-    | UnilmConfig
-)
+
+class ModelConfig(Protocol):
+    """A frozen dataclass that says what its model can do."""
+
+    @property
+    def abilities(self) -> Abilities: ...
 
 
 def transformer_tiny() -> TransformerConfig:

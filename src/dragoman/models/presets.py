@@ -1,6 +1,7 @@
 """Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -278,4 +279,16 @@ def chosen_config(section: object, classes: Mapping[str, type], where: str = "mo
     if kind not in classes:
         advice = did_you_mean(kind, classes) or f"; choose one of {', '.join(classes)}"
         raise UserError(f"{where}.kind: '{kind}' is not known here{advice}")
+    check_fields(kind, fields, classes, where)
     return kind, from_dict(classes[kind], {**base, **fields}, where)
+
+
+def check_fields(
+    kind: str, given: Iterable[object], classes: Mapping[str, type], where: str = "model"
+) -> None:
+    """Refuse a field that only other kinds of model have, and name these."""
+    known = {other: [f.name for f in dataclasses.fields(config)] for other, config in classes.items()}
+    for name in given:
+        kinds = [other for other, names in known.items() if name in names]
+        if kinds and kind not in kinds:
+            raise UserError(f"{where}.{name}: unknown field of kind {kind}; it belongs to {', '.join(kinds)}")

@@ -103,6 +103,8 @@ def test_every_choice_is_documented() -> None:
     sections += [("objective.", ObjectiveConfig, page)]
     sections += [("objective.guided_alignment.", AlignmentGuide, page)]
     models = sections_of_models()
+    missing = set(ALL_MODELS) - set(models)
+    assert not missing, f"docs/configuration.md: no section '### `kind: …`' for {missing}"
     sections += [("objective.noise.", NoiseConfig, page), ("task.", TaskConfig, page)]
     sections += [("model.", config, models[kind]) for kind, (config, _) in ALL_MODELS.items()]
     for prefix, config, text in sections:
@@ -110,7 +112,7 @@ def test_every_choice_is_documented() -> None:
             if dataclasses.is_dataclass(hint):
                 continue  # a section of its own
             row = re.search(rf"^\| `{re.escape(prefix + name)}` \|.*$", text, re.MULTILINE)
-            assert row is not None
+            assert row is not None, f"docs/configuration.md: no row for {prefix}{name}"
             for choice in get_args(hint) if get_origin(hint) is Literal else ():
                 assert re.search(rf"\b{choice}\b", row[0]), f"{prefix}{name}: {choice}"
 
@@ -155,7 +157,7 @@ def test_every_name_of_a_registry_is_documented() -> None:
     (objective,) = re.findall(r"^\| `objective\.name` .*$", page, re.MULTILINE)
     assert scored
     for row in scored:
-        assert [name for name in SCORES if not re.search(rf"\b{name}\b", row)] == []
+        assert [name for name in SCORES if not re.search(rf"\b{name}\b", row)] == [], row
     assert [name for name in LEARNING if not re.search(rf"\b{name}\b", objective)] == []
     assert [suffix for suffix in SUFFIXES if f"`{suffix}`" not in documents] == []
 

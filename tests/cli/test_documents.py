@@ -116,6 +116,7 @@ def test_several_documents_go_into_a_directory(run: Path, tmp_path: Path) -> Non
     [
         (["real.docx", "--out", "x.docx"], r"real.docx: Word files are not supported; save it as"),
         (["gide.po", "--out", "x.po"], r"gide.po: there is no such file; did you mean 'guide.po'\?"),
+        (["none.xyz", "--out", "none.de.xyz"], r"none.xyz: there is no such file"),
         (["sub/none.xyz"], r"sub/none.xyz: there is no such file; a text that looks like a file name can be"),
         (["a.en"], r"a.en: not a document .*use  --input a.en"),
         (["guide.po", "other.po", "--out", "x.po"], r"--out x.po: several documents .* into a directory"),

@@ -15,12 +15,15 @@ import pytest
 
 from dragoman.config import to_dict
 from dragoman.data.config import SourceConfig
+from dragoman.data.documents import SUFFIXES
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
 from dragoman.decode.search.config import VARIANTS
+from dragoman.learning import LEARNING
 from dragoman.models import MODELS, READERS
 from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.presets import PRESETS
+from dragoman.nn.scores import SCORES
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig
@@ -100,6 +103,8 @@ def test_every_choice_is_documented() -> None:
     sections += [("objective.", ObjectiveConfig, page)]
     sections += [("objective.guided_alignment.", AlignmentGuide, page)]
     models = sections_of_models()
+    missing = set(ALL_MODELS) - set(models)
+    assert not missing, f"docs/configuration.md: no section '### `kind: …`' for {missing}"
     sections += [("objective.noise.", NoiseConfig, page), ("task.", TaskConfig, page)]
     sections += [("model.", config, models[kind]) for kind, (config, _) in ALL_MODELS.items()]
     for prefix, config, text in sections:
@@ -107,31 +112,54 @@ def test_every_choice_is_documented() -> None:
             if dataclasses.is_dataclass(hint):
                 continue  # a section of its own
             row = re.search(rf"^\| `{re.escape(prefix + name)}` \|.*$", text, re.MULTILINE)
-            assert row is not None
+            assert row is not None, f"docs/configuration.md: no row for {prefix}{name}"
             for choice in get_args(hint) if get_origin(hint) is Literal else ():
                 assert re.search(rf"\b{choice}\b", row[0]), f"{prefix}{name}: {choice}"
 
 
+HEADINGS = {
+    "layers": "num_layers",
+    "width": "model_dim",
+    "heads": "num_heads",
+    "feed-forward": "ff_dim",
+    "places": "max_positions",
+    "kernel": "kernel_width",
+    "between": "hidden_dim",
+    "cells": "hidden_dim",
+    "highway": "num_highway",
+    "weight dropout": "weight_dropout",
+}
+"""Columns of the tables of presets that are not called as their field is."""
+
+
 def test_the_presets_are_documented() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    columns = {
-        "transformer": ("layers", "model_dim", "num_heads", "ff_dim", "dropout"),
-        "rnn": ("cell", "layers", "model_dim", "attention", "dropout"),
-        "convs2s": ("layers", "model_dim", "kernel_width", "attention", "dropout"),
-        "markov": ("order", "skips", "mask", "smoothing"),
-        "gpt": ("num_layers", "model_dim", "num_heads", "ff_dim", "norm", "max_positions"),
-        "ulmfit": ("num_layers", "model_dim", "hidden_dim", "dropout", "weight_dropout"),
-        "elmo": ("num_layers", "model_dim", "hidden_dim", "num_highway", "dropout"),
-        "unilm": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
-        "bert": ("num_layers", "model_dim", "num_heads", "ff_dim", "max_positions"),
-    }
-    for name, (kind, make, _) in PRESETS.items():
-        numbers = to_dict(make())
-        if "layers" in columns[kind]:
+    found: dict[str, dict[str, str]] = {}
+    for table in re.findall(r"^\| preset \|.*(?:\n\|.*)+", text, re.MULTILINE):
+        heading, _, *rows = ([cell.strip(" `") for cell in row[1:-1].split("|")] for row in table.split("\n"))
+        found |= {name: dict(zip(heading[1:], cells, strict=True)) for name, *cells in rows}
+    missing = set(PRESETS) - set(found)
+    assert not missing, f"docs/configuration.md: no table whose first column is 'preset' has {missing}"
+    for name, cells in found.items():
+        numbers = to_dict(PRESETS[name].make())
+        if "num_decoder_layers" in numbers:
             encoder = numbers["num_layers"]
-            numbers["layers"] = f"{encoder} + {numbers['num_decoder_layers'] or encoder}"
-        cells = [str(numbers[column]) for column in columns[kind]]
-        assert f"| `{name}` | {' | '.join(cells)} |" in text
+            numbers["num_layers"] = f"{encoder} + {numbers['num_decoder_layers'] or encoder}"
+        assert cells == {heading: str(numbers[HEADINGS.get(heading, heading)]) for heading in cells}, name
+
+
+def test_every_name_of_a_registry_is_documented() -> None:
+    """Scores, ways of learning and kinds of documents are text in a configuration, or suffixes: their types
+    do not tell them."""
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    documents = (ROOT / "docs" / "documents.md").read_text("utf-8")
+    scored = [row for row in re.findall(r"^\| `model\.attention` .*$", page, re.MULTILINE) if "score" in row]
+    (objective,) = re.findall(r"^\| `objective\.name` .*$", page, re.MULTILINE)
+    assert scored
+    for row in scored:
+        assert [name for name in SCORES if not re.search(rf"\b{name}\b", row)] == [], row
+    assert [name for name in LEARNING if not re.search(rf"\b{name}\b", objective)] == []
+    assert [suffix for suffix in SUFFIXES if f"`{suffix}`" not in documents] == []
 
 
 def test_every_room_is_on_the_map_in_the_order_of_imports() -> None:

@@ -17,6 +17,10 @@ class Reading(Quiet):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
+        (
+            "model.attention=dot",
+            r"model.attention: unknown field of kind transformer; it belongs to rnn, convs2s",
+        ),
         ("model.num_layer=4", r"model.num_layer: unknown field; did you mean 'num_layers'\?"),
         (
             "model.preset=transformer-smal",

@@ -20,14 +20,14 @@ _LINES = (".txt", ".text", ".md", ".markdown")
 
 def documents_among(texts: Sequence[str], output: Path | None) -> list[tuple[Path, Path]]:
     """The documents among the arguments, all of them or none, and where each is to be written."""
-    names = [text for text in texts if _is_file_name(text)]
+    names = [text for text in texts if _is_file_name(text) or _has_suffix_of(text, output)]
     if not names:
         if output is not None:
             _check_text_output(output)
         return []
     documents = [_document(Path(name)) for name in names]
     if len(names) < len(texts):
-        text = next(text for text in texts if not _is_file_name(text))
+        text = next(text for text in texts if text not in names)
         raise UserError(f"{names[0]}: a document and a text ({text!r:.40}) in one command; give one of them")
     outputs = [_output_of(path, output, several=len(documents) > 1) for path in documents]
     if len(set(outputs)) < len(outputs):
@@ -86,6 +86,14 @@ def _is_file_name(text: str) -> bool:
     if suffix in SUFFIXES or suffix in _OFFICE or suffix in _TABLES:
         return True
     return len(suffix) > 1 and suffix[1:].isalnum() and ("/" in text or "\\" in text)
+
+
+def _has_suffix_of(text: str, output: Path | None) -> bool:
+    """Whether `--out` shows that a word is meant as a file: `app.xyz --out app.de.xyz`."""
+    suffix = "" if output is None else output.suffix.lower()
+    if "://" in text or any(map(str.isspace, text)):
+        return False
+    return suffix[1:].isalnum() and text.lower().endswith(suffix)
 
 
 def _document(path: Path) -> Path:

@@ -133,7 +133,8 @@ class Learning:
         raise NotImplementedError
 
     def packs(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002
-        """Whether batches may go without padding."""
+        """Whether the objective takes packed batches (`PackedPairs`) of this model. A subclass with another
+        objective has to say it anew."""
         return False
 
     def one_shape(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002

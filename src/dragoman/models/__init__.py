@@ -36,11 +36,16 @@ READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo]]] = {
 Network = EncoderDecoder | Bert | Elmo
 
 
+def config_classes() -> dict[str, type]:
+    """The config of every kind."""
+    return {kind: config for kind, (config, _) in {**MODELS, **READERS}.items()}
+
+
 def config_class(kind: str) -> type:
-    known = {**MODELS, **READERS}
+    known = config_classes()
     if kind not in known:
         raise UserError(f"model.kind: '{kind}' is not known; models are {', '.join(known)}")
-    return known[kind][0]
+    return known[kind]
 
 
 def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:

@@ -1,4 +1,8 @@
-"""The layers of BERT, GPT, UniLM and ViT: equal heads, learnt positions."""
+"""The stack of Transformer layers that BERT, GPT, UniLM and ViT share, and the fields of its configuration.
+
+Every head has `model_dim / num_heads` dimensions, for keys and values alike. Embeddings and positions are
+added by the models themselves.
+"""
 
 from dataclasses import dataclass
 
@@ -33,7 +37,7 @@ class StackConfig:
 
 
 def stack(config: StackConfig, norm: NormPlace) -> nn.ModuleList:
-    """A list of `EncoderLayer`s."""
+    """`num_layers` Transformer layers, with normalisation before or after each sublayer."""
     return nn.ModuleList(_layer(config, norm) for _ in range(config.num_layers))
 
 

@@ -1,11 +1,13 @@
 """Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, did_you_mean
+from dragoman.models.abilities import Abilities
 from dragoman.models.bert import BertConfig
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.elmo import ElmoConfig
@@ -16,17 +18,12 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
 from dragoman.models.unilm import UnilmConfig
 
-ModelConfig = (
-    TransformerConfig
-    | RnnConfig
-    | ConvS2SConfig
-    | MarkovConfig
-    | GptConfig
-    | BertConfig
-    | UlmfitConfig
-    | ElmoConfig
-    | UnilmConfig
-)
+
+class ModelConfig(Protocol):
+    """A frozen dataclass that says what its model can do."""
+
+    @property
+    def abilities(self) -> Abilities: ...
 
 
 def transformer_tiny() -> TransformerConfig:
@@ -282,4 +279,16 @@ def chosen_config(section: object, classes: Mapping[str, type], where: str = "mo
     if kind not in classes:
         advice = did_you_mean(kind, classes) or f"; choose one of {', '.join(classes)}"
         raise UserError(f"{where}.kind: '{kind}' is not known here{advice}")
+    check_fields(kind, fields, classes, where)
     return kind, from_dict(classes[kind], {**base, **fields}, where)
+
+
+def check_fields(
+    kind: str, given: Iterable[object], classes: Mapping[str, type], where: str = "model"
+) -> None:
+    """Refuse a field that only other kinds of model have, and name these."""
+    known = {other: [f.name for f in dataclasses.fields(config)] for other, config in classes.items()}
+    for name in given:
+        kinds = [other for other, names in known.items() if name in names]
+        if kinds and kind not in kinds:
+            raise UserError(f"{where}.{name}: unknown field of kind {kind}; it belongs to {', '.join(kinds)}")

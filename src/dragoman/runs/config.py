@@ -16,7 +16,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError
-from dragoman.models import MODELS, READERS
+from dragoman.models import config_classes
 from dragoman.models.presets import chosen_config
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
@@ -192,7 +192,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def model_section(section: object) -> tuple[str, Any]:
-    return chosen_config(section, {kind: config for kind, (config, _) in {**MODELS, **READERS}.items()})
+    return chosen_config(section, config_classes())
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman import config
-from dragoman.models import config_class
+from dragoman.models import config_class, config_classes
+from dragoman.models.presets import check_fields
 from dragoman.runs.config import RunConfig, model_section
 from dragoman.runs.device import pick_device
 
@@ -17,5 +18,6 @@ def check_given(plain: Mapping[str, Any]) -> None:
     if "preset" in model or "kind" in model:
         model_section(model)
     else:
+        check_fields("transformer", model, config_classes())
         config.check_given(config_class("transformer"), model, "model")
     pick_device(plain.get("train", {}).get("device", "auto"))

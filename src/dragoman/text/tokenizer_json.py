@@ -1,7 +1,7 @@
-"""Writing tokenizer.json, the file of the library tokenizers.
+"""The content of tokenizer.json, the file format of Hugging Face's library `tokenizers`.
 
-`renumbered` gives a published tokenizer our numbers. `exported_json` writes one of our own tokenizers for
-programs that have only that library.
+`renumbered` maps the ids of a published tokenizer to ours. `exported_json` turns one of our own tokenizers
+into this format, for programs that use only that library.
 """
 
 import json
@@ -26,10 +26,11 @@ _NEW_NAMES = {
 
 
 def renumbered(library: Any, order: Sequence[int], before: Sequence[int] = ()) -> dict[str, Any]:
-    """tokenizer.json with our numbers. `order` may name an old number several times: the last place is the
-    piece itself, those before it are new pieces; but `<s>` is never it where another place is.
+    """tokenizer.json with our ids: id n is what was id `order[n]`.
 
-    Every row of the model gets a name; one without a piece gets one that no text can spell.
+    An old id may occur in `order` several times. The last of these places keeps the piece, the others become
+    new pieces; `<s>` keeps it only if it is the only place. Every row of the model gets a name: a row
+    without a piece gets one that no text can spell. `before` are our ids that go before every text.
     """
     check_library(library)
     model, added = library["model"], library.get("added_tokens") or []

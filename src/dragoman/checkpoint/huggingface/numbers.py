@@ -1,9 +1,10 @@
-"""Which of a published model's pieces are our three control pieces.
+"""The token ids of a published model that become our `<pad>`, `<s>` and `</s>`, and the sizes of its
+vocabularies. Where they are read depends on the family's `controls`:
 
-decoder   Marian, T5, BART   config.json says all of them; a decoder may begin with its padding or its end
-text      GPT-2              the piece that ends a text begins it too, and pads
-pair      BERT               [CLS] and [SEP], as the tokenizer numbers them
-none      GPT                there are none: three new ones, which begin as copies of its unknown piece
+    decoder   Marian, T5, BART   from config.json; the decoder may start with its `<pad>` or its `</s>`
+    text      GPT-2              one token ends a text, begins it and pads
+    pair      BERT               [PAD], [CLS] and [SEP], by their ids in tokenizer.json
+    none      GPT                it has none: three rows are added, copies of its unknown token
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from dragoman.text.tokenizer_json_checks import check_library
 
 @dataclass(frozen=True)
 class Numbers:
-    """Their ids of our control pieces, and the sizes of their vocabularies."""
+    """The published model's ids of `<pad>`, `<s>` and `</s>`, and the sizes of its vocabularies."""
 
     pad: int
     start: int
@@ -39,16 +40,17 @@ class Numbers:
     src_size: int
     tgt_size: int
     silent_bos: bool
-    """`<s>` has no part in the softmax."""
+    """The logit of `<s>` is left out of the softmax."""
     silent_pad: bool = False
+    """The same for `<pad>`."""
     opening: tuple[int, ...] = ()
-    """Their ids of what every text begins with."""
+    """The published ids that every text begins with."""
     apart: bool = False
-    """All three are new, and the piece that they are copies of stays what it is."""
+    """The three ids are copies of another piece, which keeps its own row too."""
 
     def order(self, side: Side) -> list[int]:
-        """Their id for each of ours: the three control pieces first. A decoder that begins with its padding
-        or its end has that number twice."""
+        """The published id for each of our ids, the three control pieces first. An id occurs twice if the
+        decoder starts with `<pad>` or `</s>`."""
         first = [self.pad, self.start, self.eos]
         size = self.src_size if side == "src" else self.tgt_size
         return first + [number for number in range(size) if self.apart or number not in first]

@@ -1,4 +1,4 @@
-"""From a model of ours to a directory that transformers loads, with our numbers of pieces."""
+"""Export a model as a directory that Hugging Face's library `transformers` loads. Token ids stay ours."""
 
 import json
 from pathlib import Path
@@ -117,7 +117,7 @@ def _tokenizer_files(
 
 
 def config_fields(family: Family, config: object, vocab: Vocab) -> dict[str, Any]:
-    """config.json, or a refusal where the family has no such model."""
+    """The content of config.json. Raises `UserError` if the family cannot express this configuration."""
     fields = family.write_config(config) | _control(family, vocab) | {"vocab_size": vocab.src_size}
     if not vocab.shared:
         fields |= {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": vocab.tgt_size}

@@ -1,11 +1,11 @@
-"""Translate so that URLs, placeholders and markup come out as they went in.
+"""Translations that keep URLs, placeholders and markup as they are (`keep_spans`), and word alignments of
+such translations (`aligned`).
 
     text ─ translate ─▶ all spans there? ── yes ─▶ done: `copied`
                               │ no
                               └─▶ cut out ─ translate again ─ put back by attention: `placed`, or `appended`
 
-A model that was trained with markup keeps what it can do; the others are not trusted. A text without spans is
-translated once, as ever.
+So a model that has learnt to copy spans is left to do it. Only texts that lose a span are translated twice.
 """
 
 from bisect import bisect_left, bisect_right
@@ -30,7 +30,8 @@ def keep_spans(
     aligner: Aligner,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """The translations of `texts`, those that lost a span replaced. They are made again by `translate`."""
+    """The translations of `texts`. Where one lost a span, `translate` makes it again without its spans, and
+    they are put back."""
     results = list(results)
     lost: dict[int, Protected] = {}
     for number, text in enumerate(texts):

@@ -13,7 +13,7 @@ from dragoman.cli.file_options import gather_files
 GROUPS = {
     "Train": (
         *("demo", "train", "resume", "pretrain", "finetune", "distill", "back-translate"),
-        *("average", "tune"),
+        *("adapt", "average", "tune"),
     ),
     "Use": ("translate", "generate", "fill", "predict", "embed", "score", "align"),
     "Evaluate": ("evaluate", "compare", "search-report"),

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dragoman import __version__
+from dragoman.cli.adapt import adapt
 from dragoman.cli.align import align
 from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.average import average
@@ -63,7 +64,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
-    *(pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
+    *(adapt, pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
     *(export, verify, serve, corpus, align_corpus, tokenize, lab, doctor),
 ):
     app.command(cls=Command)(command)

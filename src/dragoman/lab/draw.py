@@ -82,7 +82,9 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
             colour = COLOURS[number % len(COLOURS)]
             axes.bar(places, heights, thick * 0.92, color=colour, label=label)
             axes.errorbar(places, heights, spread, fmt="none", ecolor="0.2", elinewidth=1.0, capsize=2.0)
-        axes.set_xticks(range(len(columns)), columns)
+        crowded = sum(map(len, columns)) > 60
+        where = "right" if crowded else "center"
+        axes.set_xticks(range(len(columns)), columns, rotation=45 if crowded else 0, ha=where)
         axes.axhline(0, color="0.2", linewidth=0.8)
         if level is not None:
             axes.axhline(level, color="0.5", linewidth=0.8, linestyle=":")

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.lab import experiments
 from dragoman.lab.book import Lab
+from dragoman.lab.catalogue import all_experiments
 from dragoman.lab.experiment import Experiment
-from dragoman.lab.experiments import all_experiments
 from dragoman.training.display import Quiet
 from lab.verdicts import EXAMPLES
 
@@ -65,6 +65,10 @@ def test_its_rule_can_say_yes_and_no(name: str) -> None:
     rule = all_experiments()[name].rule
     assert rule(yes).said == "holds"
     assert rule(no).said == "does not hold"
+
+
+def test_every_file_is_in_the_catalogue() -> None:
+    assert {path.stem.replace("_", "-") for path in FILES} == set(NAMES)
 
 
 def test_there_are_no_examples_without_an_experiment() -> None:

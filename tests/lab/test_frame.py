@@ -9,9 +9,9 @@ import pytest
 from dragoman.errors import UserError
 from dragoman.lab.bench import Bench, is_finished
 from dragoman.lab.book import Lab
+from dragoman.lab.catalogue import experiment_named
 from dragoman.lab.draw import bars, lines
 from dragoman.lab.experiment import Experiment, Setting, Size, fails, holds, holds_for
-from dragoman.lab.experiments import experiment_named
 from dragoman.lab.looks import final
 from dragoman.lab.page import html_page, table_of
 from dragoman.lab.statistics import half_width, mean, shown, slope, surely_greater

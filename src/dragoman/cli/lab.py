@@ -54,7 +54,7 @@ def lab(
 def run_named(name: str, changes: list[str], quick: bool, out: Path, data: Path | None, device: str) -> None:
     from dragoman.lab.bench import Interrupted
     from dragoman.lab.book import Lab
-    from dragoman.lab.experiments import all_experiments, experiment_named
+    from dragoman.lab.catalogue import all_experiments, experiment_named
 
     chosen = list(all_experiments().values()) if name == "all" else [experiment_named(name)]
     place = Lab(out, quick, changes, data, device)
@@ -114,8 +114,8 @@ def print_report(report: "Report") -> None:
 
 
 def print_list(echo: Callable[[str], None] = typer.echo) -> None:
+    from dragoman.lab.catalogue import all_experiments
     from dragoman.lab.experiment import LECTURES
-    from dragoman.lab.experiments import all_experiments
 
     experiments = list(all_experiments().values())
     width = max(len(experiment.name) for experiment in experiments)

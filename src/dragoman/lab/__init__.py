@@ -1,6 +1,7 @@
 """The lab: claims of lectures on attention, each tested by one command.
 
     experiments/    a file an experiment: claim, configurations, measurement, figure, rule of the verdict
+    catalogue.py    all of them, by name
     experiment.py   what an experiment declares            statistics.py   means, intervals, differences
     tasks.py        data that the lab makes itself         looks.py        what is measured of a run
     bench.py        runs, shared between experiments       draw.py         figures

@@ -23,8 +23,8 @@ import torch
 import dragoman
 from dragoman.files import make_directories, replace_file
 from dragoman.lab.bench import Bench, open_bench
+from dragoman.lab.catalogue import all_experiments
 from dragoman.lab.experiment import LECTURES, Experiment
-from dragoman.lab.experiments import all_experiments
 from dragoman.lab.page import Report, article, html_page, markdown
 from dragoman.lab.statistics import Numbers
 from dragoman.plain import read_json

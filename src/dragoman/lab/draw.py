@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from dragoman.lab.experiment import Pictures
 
+_MOST_TICKS = 10
 _MOST_CELLS = 400
 """A matrix with more of them shows colours alone."""
 
@@ -28,7 +29,7 @@ def lines(
         if log_x:
             names = list(dict.fromkeys(column for cells in numbers.values() for column in cells))
             axes.set_xscale("log", base=2)
-            axes.set_xticks(_as_numbers(names), names)
+            axes.set_xticks(_as_numbers(names), names)  # a new scale has new ticks
             axes.minorticks_off()
         if log_y:
             axes.set_yscale("log")
@@ -57,7 +58,7 @@ def draw_lines(axes: "Axes", numbers: Numbers, x: str, y: str) -> None:
             linewidth=1.4,
             label=label,
         )
-    if scale == list(range(len(names))) and names != [str(place) for place in scale]:
+    if len(names) <= _MOST_TICKS or scale == list(range(len(names))):
         axes.set_xticks(scale, names)
     _dress(axes, x, y)
     if len(numbers) > 1:
@@ -81,7 +82,9 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
             colour = COLOURS[number % len(COLOURS)]
             axes.bar(places, heights, thick * 0.92, color=colour, label=label)
             axes.errorbar(places, heights, spread, fmt="none", ecolor="0.2", elinewidth=1.0, capsize=2.0)
-        axes.set_xticks(range(len(columns)), columns)
+        crowded = sum(map(len, columns)) > 60
+        where = "right" if crowded else "center"
+        axes.set_xticks(range(len(columns)), columns, rotation=45 if crowded else 0, ha=where)
         axes.axhline(0, color="0.2", linewidth=0.8)
         if level is not None:
             axes.axhline(level, color="0.5", linewidth=0.8, linestyle=":")

@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     rule=rule,
     figure=figure,
-    quick=Size(updates=120, seeds=3, pairs=2000, tests=100, longest=12),
+    quick=Size(updates=300, seeds=3, pairs=2000, tests=100, longest=6),
     full=Size(updates=2000, seeds=5, pairs=20_000, tests=100, longest=18, width=128),
     cell="validation loss by update",
     remark="One rate for all: it was not tuned for any of them.",

@@ -58,7 +58,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     rule=rule,
     figure=figure,
-    quick=Size(updates=200, seeds=3, pairs=1000, tests=150, longest=12),
+    quick=Size(updates=300, seeds=3, pairs=1000, tests=150, longest=6),
     full=Size(updates=2000, seeds=5, pairs=4000, tests=500, longest=18, width=128),
     cell="validation loss in nats a word; percent of words at their place",
 )

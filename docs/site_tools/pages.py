@@ -98,8 +98,8 @@ def notebook_as_markdown(notebook: dict, name: str) -> str:
         parts.append(f"```python\n{source}\n```")
         for output in cell["outputs"]:
             data = output.get("data", {})
-            if "image/svg+xml" in data:
-                parts.append(f'<div class="output">{"".join(data["image/svg+xml"])}</div>')
+            if "image/png" in data:
+                parts.append(f"![What the cell has drawn](data:image/png;base64,{data['image/png']})")
             else:
                 printed = "".join(output.get("text", data.get("text/plain", [])))
                 parts.append(f"```text\n{printed.rstrip()}\n```")
@@ -142,30 +142,39 @@ def http_api() -> str:
 
     described = client_of(service_of()).get("/openapi.json").json()
     schemas = described["components"]["schemas"]
-    parts = []
+    parts, shown = [], set()
     for path, operations in described["paths"].items():
         for verb, operation in operations.items():
             parts.append(f"### {verb.upper()} {path}\n\n{operation.get('description', '')}")
-            rows = [
-                (p["name"], _type(p["schema"]), p.get("description", ""))
-                for p in operation.get("parameters", [])
-            ]
-            body = operation.get("requestBody", {}).get("content", {})
-            for content in body.values():
+            rows = [_row(one["name"], one["schema"] | one) for one in operation.get("parameters", [])]
+            for content in operation.get("requestBody", {}).get("content", {}).values():
                 rows += _fields(content["schema"], schemas)
-            parts.append(_table(("field", "type", "meaning"), rows))
-            answer = (
-                operation["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
-            )
+                shown.add(_name(content["schema"]))
+            parts.append(_table(rows))
+            content = operation["responses"]["200"].get("content", {})
+            answer = content.get("application/json", {}).get("schema")
             if answer:
-                parts.append(f"Answer:\n\n{_table(('field', 'type', 'meaning'), _fields(answer, schemas))}")
+                listed = answer.get("type") == "array"
+                shown.add(_name(answer))
+                rows = _fields(answer["items"] if listed else answer, schemas)
+                parts.append(f"Answer{', a list of' if listed else ''}:\n\n{_table(rows)}" if rows else "")
+    for name, schema in schemas.items():
+        if name not in shown and (rows := _fields(schema, schemas)) and not name.startswith("Body_"):
+            parts.append(f"### {name}\n\n{schema.get('description', '')}\n\n{_table(rows)}")
     return "\n\n".join(part for part in parts if part.strip())
 
 
+def _name(schema: dict) -> str:
+    return schema.get("$ref", "").rpartition("/")[2]
+
+
 def _fields(schema: dict, schemas: dict) -> list[tuple[str, str, str]]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    found = schemas.get(name, schema)
-    return [(n, _type(p), p.get("description", "")) for n, p in found.get("properties", {}).items()]
+    found = schemas.get(_name(schema), schema)
+    return [_row(name, field) for name, field in found.get("properties", {}).items()]
+
+
+def _row(name: str, field: dict) -> tuple[str, str, str]:
+    return f"`{name}`", _type(field), field.get("description", "").replace("\n", " ").replace("<", "&lt;")
 
 
 def _type(schema: dict) -> str:
@@ -175,15 +184,14 @@ def _type(schema: dict) -> str:
         return ", ".join(f"`{one}`" for one in schema["enum"])
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    name = schema.get("$ref", "").rpartition("/")[2] or schema.get("type", "any")
+    name = _name(schema) or schema.get("type", "any")
     return f"{name}, default `{json.dumps(schema['default'])}`" if "default" in schema else name
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, str, str]]) -> str:
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    """Without a column of meanings where none is given."""
     if not rows:
         return ""
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [
-        " | ".join([f"`{rows_[0]}`", *(cell.replace("\n", " ") for cell in rows_[1:])]) for rows_ in rows
-    ]
-    return "\n".join(f"| {line} |" for line in lines)
+    width = 3 if any(meaning for _, _, meaning in rows) else 2
+    lines = [("field", "type", "meaning"), ("---", "---", "---"), *rows]
+    return "\n".join("| " + " | ".join(line[:width]) + " |" for line in lines)

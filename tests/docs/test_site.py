@@ -115,7 +115,10 @@ def test_a_notebook_becomes_a_page() -> None:
         {"cell_type": "markdown", "source": ["# Title\n", "Text."]},
         {"cell_type": "code", "source": ["print(1 + 1)"], "outputs": [printed]},
     ]
+    drawn = {"output_type": "display_data", "data": {"image/png": "iVBO"}}
+    cells.append({"cell_type": "code", "source": ["plot()"], "outputs": [drawn]})
     page = notebook_as_markdown({"cells": cells}, "x.ipynb")
+    assert "](data:image/png;base64,iVBO)" in page
     assert page.startswith("# Title\nText.\n\n```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n")
 
 

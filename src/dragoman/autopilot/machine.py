@@ -9,9 +9,9 @@ _CORE_FLOPS = 55e9
 _WIDE_ENOUGH = 256
 _GPU_FLOPS = 150e12
 """What a large card reaches in bfloat16 with a network that fills it."""
-_GPU_UPDATE_SECONDS = 0.008
+_GPU_UPDATE_SECONDS = 0.006
 """An update of a small network takes so long on a card, however few tokens it has."""
-_GPU_LAYER_SECONDS = 0.0007
+_GPU_LAYER_SECONDS = 0.0005
 _GPU_START_SECONDS = 25.0
 """Until kernels are compiled and batches are recorded."""
 

@@ -109,10 +109,17 @@ def notebook_as_markdown(notebook: dict, name: str) -> str:
 
 def generated_parts(text: str) -> str:
     """Put the reference that is made from the code where a page asks for it."""
-    for mark, make in (("<!-- all commands -->", commands), ("<!-- http api -->", http_api)):
-        if mark in text:
-            text = text.replace(mark, make())
+    for name, make in (("commands", commands), ("http api", http_api), ("measurements", measurements)):
+        if f"<!-- all {name} -->" in text:
+            text = text.replace(f"<!-- all {name} -->", make())
     return text
+
+
+def measurements() -> str:
+    """A list of all files of benchmarks/results by their titles."""
+    found = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+    titles = [(path.read_text("utf-8").partition("\n")[0].lstrip("# "), path.name) for path in found]
+    return "\n".join(f"- [{title}](measurements/{name})" for title, name in titles)
 
 
 def commands() -> str:

@@ -65,11 +65,6 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert set(listed) == {name for name in sources() if not name.startswith("measurements/")}
 
 
-def test_every_measurement_is_linked_from_the_overview() -> None:
-    overview = text_of("measurements.md")
-    assert [n for n in sources() if n.startswith("measurements/") and f"({n})" not in overview] == []
-
-
 @pytest.mark.parametrize("name", sorted(sources()))
 def test_links_lead_to_pages_and_anchors_of_the_site(name: str) -> None:
     files = set(sources()) | set(pages_from_repository())

@@ -1,11 +1,10 @@
-"""Translate so that URLs, placeholders and markup come out as they went in.
+"""Translate with protected spans: URLs, placeholders and markup stay unchanged.
 
     text ─ translate ─▶ all spans there? ── yes ─▶ done: `copied`
                               │ no
-                              └─▶ cut out ─ translate again ─ put back by attention: `placed`, or `appended`
+                              └─▶ remove ─ translate again ─ insert by attention: `placed`, or `appended`
 
-A model that was trained with markup keeps what it can do; the others are not trusted. A text without spans is
-translated once, as ever.
+A model that was trained with markup handles it by itself. A text without spans is translated once.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +18,7 @@ from dragoman.text.spans import SpanKind, find
 from dragoman.text.word_boundaries import units, words
 
 Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
-"""Translates the texts of these numbers anew, as they are given now."""
+"""Translates the texts with these indices again, in their new form."""
 
 
 def keep_spans(
@@ -30,7 +29,7 @@ def keep_spans(
     aligner: Aligner,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """The translations of `texts`, those that lost a span replaced. They are made again by `translate`."""
+    """The translations of `texts`; those that lost a span are replaced, using `translate`."""
     results = list(results)
     lost: dict[int, Protected] = {}
     for number, text in enumerate(texts):
@@ -84,10 +83,10 @@ def aligned(
 
 
 def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner) -> Task:
-    """What to align for a hypothesis: the words of its text, by what the model read and wrote.
+    """The alignment task of a hypothesis: the words of its text, by the tokens that the model read and wrote.
 
-    If spans were put into the text, the model is asked about the words without them, and the spans that stand
-    by themselves are linked to each other.
+    If spans were inserted into the text, the words are aligned without them, and spans that are words of
+    their own are linked to each other.
     """
     if hypothesis.protection not in ("placed", "appended"):
         return aligner.task(aligner.src_tokenizer.encode(source), hypothesis.tokens)
@@ -95,7 +94,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], al
     wrote = aligner.tgt_tokenizer.decode(hypothesis.tokens)
     src_words = words_without_spans(source, protected.text, kinds)
     tgt_words = words_without_spans(hypothesis.text, wrote, kinds)
-    if src_words is None or tgt_words is None:  # spans that the model made up were taken out of its text
+    if src_words is None or tgt_words is None:  # spans that the model invented were removed from its text
         src_ids = aligner.src_tokenizer.encode(source)
         return aligner.task(src_ids, aligner.tgt_tokenizer.encode(hypothesis.text))
     known = tuple(_same_spans(source, hypothesis.text, kinds))
@@ -104,7 +103,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], al
 
 
 def _same_spans(source: str, target: str, kinds: Collection[SpanKind]) -> Iterator[tuple[int, int]]:
-    """The words of the same spans on both sides; tags are no words."""
+    """The words of the same spans on both sides; tags are not words."""
     in_target: dict[str, list[range]] = {}
     for span, covered in _spans_in_words(target, kinds):
         in_target.setdefault(span, []).append(covered)

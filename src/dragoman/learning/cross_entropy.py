@@ -1,4 +1,4 @@
-"""Cross-entropy of a decoder: plain, of two passes (R-Drop), or with penalties."""
+"""What a decoder should have said: cross-entropy, of two passes (R-Drop), or with penalties."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +21,10 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 def decode_own_words(
     model: EncoderDecoder, batch: PairBatch, given: Bool[Tensor, "B T"]
 ) -> Float[Tensor, "B T D"]:
-    """Position by position over the length of the reference: where `given`, the decoder is fed the reference
-    token, elsewhere its own best token of the position before. It always starts with `<s>`."""
+    """Position by position over the length of the data: where `given`, the decoder is fed the data's word,
+    elsewhere the one it found best at the position before. It begins with `<s>` in any case."""
     state = model.start(model.encode(batch.src_ids, batch.src_mask))
-    given = given | ~batch.tgt_mask  # nothing is predicted for padding
+    given = given | ~batch.tgt_mask  # padding is not worth a word
     hidden: list[Tensor] = []
     for t in range(batch.tgt_in.size(1)):
         last = batch.tgt_in[:, t]
@@ -36,7 +36,7 @@ def decode_own_words(
 
 
 def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tensor, "N"]:
-    """The token that greedy search would choose: neither padding nor `<s>`."""
+    """As a greedy search would choose: neither padding nor a second beginning."""
     logits = model.project(hidden.detach()).detach()
     logits[:, model.vocab.pad_id] = -torch.inf
     logits[:, model.vocab.bos_id] = -torch.inf
@@ -46,7 +46,7 @@ def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tens
 class CrossEntropy(Objective):
     """J = Σ_t −log p(y_t | y_<t, x), optionally with label smoothing (Vaswani et al. 2017, section 5.4).
 
-    With less than full teacher forcing, y_<t is partly the model's own output.
+    With less than full teacher forcing, y_<t is in part what the model itself said at those positions.
     """
 
     def __init__(self, label_smoothing: float = 0.0, forcing: TeacherForcing = ALWAYS) -> None:
@@ -63,7 +63,7 @@ class CrossEntropy(Objective):
     def _passed(
         self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int
     ) -> tuple[Float[Tensor, "R D"], Int[Tensor, "R"]]:
-        """The decoder's outputs and the targets."""
+        """What the decoder gave, and what it should have said there."""
         if isinstance(batch, PackedPairs):
             return model.packed(batch)[0], batch.tgt_out[0]
         share = self.forcing.share(update)
@@ -77,9 +77,9 @@ class CrossEntropy(Objective):
 
 
 class RDrop(Objective):
-    """Cross-entropy of two passes with different dropout, and their divergence (`nn/r_drop.py`).
+    """Cross-entropy of two passes with different dropout, and how far they are apart (`nn/r_drop.py`).
 
-    Two passes, not one over a doubled batch: some dropout masks are shared within a pass.
+    Two passes, not one over a doubled batch: some dropout is held for a whole pass.
     """
 
     def __init__(self, weight: float, label_smoothing: float = 0.0) -> None:
@@ -107,12 +107,12 @@ class RDrop(Objective):
 
 
 class Penalised(Objective):
-    """Cross-entropy, and penalties on the output of the last layer (Merity et al. 2018, section 4.3):
+    """Cross-entropy, and penalties on what the last layer gives (Merity et al. 2018, section 4.3):
 
         J + Σ_t α · mean (m ⊙ h_t)² + β · mean (h_t − h_{t−1})²
 
-    α keeps activations small (AR), β makes them change slowly (TAR); m is the mask of the last dropout. Both
-    sums are over the target tokens.
+    α keeps activations small (AR), β lets them change slowly (TAR); m is the mask of the last dropout. Both
+    sums go over the pieces that are asked for.
     """
 
     def __init__(self, activation: float, temporal: float, label_smoothing: float = 0.0) -> None:
@@ -138,7 +138,7 @@ class Penalised(Objective):
 
 
 def decoder_objective(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
-    """The loss of a decoder: cross-entropy, with the additions of the configuration."""
+    """What a decoder learns by: cross-entropy, with what the configuration adds to it."""
     forcing, guide = config.forcing(), config.guided_alignment
     if forcing.samples and not model.abilities.step_gradients:
         raise UserError(
@@ -165,7 +165,7 @@ def _penalised(config: ObjectiveConfig, model: EncoderDecoder) -> Penalised:
 def loss_of_hidden(
     model: EncoderDecoder, hidden: Float[Tensor, "B T D"], batch: PairBatch, smoothing: float
 ) -> Loss:
-    """The cross-entropy of a decoder's outputs."""
+    """The cross-entropy of what a decoder gave."""
     (rows,), target = _rows([hidden], batch)
     return _loss_of_rows(model, rows, target, smoothing, batch.num_tokens)
 
@@ -189,10 +189,10 @@ def _loss_of_rows(
 def _rows(
     passes: Sequence[Float[Tensor, "B T D"]], batch: PairBatch
 ) -> tuple[list[Tensor], Int[Tensor, "R"]]:
-    """The decoder's outputs and the targets, position by position."""
+    """What the decoder gave and what it should have said, position by position."""
     hidden = [each.flatten(0, 1) for each in passes]  # B·T D
     target = batch.tgt_out.flatten()
-    if target.device.type == "cpu":  # on a GPU, selecting the rows without padding would synchronise
+    if target.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait
         rows = batch.tgt_mask.flatten().nonzero()[:, 0]
         hidden, target = [each[rows] for each in hidden], target[rows]
     return hidden, target

@@ -1,4 +1,4 @@
-"""Translation: training on pairs of source and target."""
+"""Learning to translate from pairs, source and target."""
 
 from dataclasses import replace
 
@@ -81,8 +81,7 @@ class Translate(Learning):
 
 
 class Pairs:
-    """The pairs of a store. `dropout` is BPE-dropout; `max_length` then limits the resulting length of a
-    side."""
+    """The pairs of a store. `dropout` is that of BPE; `max_length` then bounds what it makes of a side."""
 
     def __init__(
         self,

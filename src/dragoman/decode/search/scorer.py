@@ -1,17 +1,17 @@
-"""Next-token log-probabilities for a search, from one model or an ensemble.
+"""What a search asks: how probable is every piece as the next one? One model answers, or several together.
 
-An ensemble averages the models' probabilities at every position. Its models may be of different families;
-they share the vocabulary, since probabilities are averaged token by token.
+An ensemble is the mean of the models' probabilities at every position. Its models may be of any family; they
+share the vocabulary, since the mean is taken piece by piece.
 
-With a shortlist only the tokens that the sources can become are scored:
+With a shortlist only the pieces that the sources can become are scored:
 
-    source ─ shortlist ─▶ tokens of each sentence ─ union ─▶ rows of the projection, once per batch
+    source ─ shortlist ─▶ pieces of each sentence ─ union ─▶ rows of the projection, taken once a batch
                                   │                                │
-                                  └──── masks the others ──────────┴─▶ softmax ─▶ search
+                                  └──── leaves out the others ─────┴─▶ softmax ─▶ search
 
-Tokens of other sentences of the batch are masked before the softmax, so that the batch has no influence: log
-p of a sentence is normalised over its own list, as in CTranslate2. The search uses indices of the union;
-`<pad>`, `<s>` and `</s>` keep their ids.
+What another sentence of the batch brought with it is left out before the softmax, so that the batch changes
+nothing: log p of a sentence is over its own list, as in CTranslate2. The search counts in places of the
+union; `<pad>`, `<s>` and `</s>` keep their numbers.
 """
 
 import math
@@ -45,14 +45,14 @@ def log_probs(logits: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
 
 @dataclass(frozen=True)
 class JointState:
-    """The states of several models, reordered together, and their cross-attention if it is recorded."""
+    """The states of several models, moved together, and the attention they have paid where it is watched."""
 
     states: tuple[State, ...]
     seen: Float[Tensor, "N S"] | None = None
-    """For each row and source position, the sum of attention over the target positions so far."""
+    """For each row and source position the sum over the target positions so far."""
     beams: int = 1
     closed: Bool[Tensor, "A C"] | None = None
-    """For each sentence the tokens that are not in its shortlist, if there is one."""
+    """For each sentence the pieces that its shortlist leaves out, where there is one."""
 
     def expand(self, k: int) -> Self:
         states = tuple(state.expand(k) for state in self.states)
@@ -71,7 +71,7 @@ class JointState:
 
 
 class Scorer:
-    """log p(y_t | y_<t, x) over the vocabulary, one position at a time."""
+    """log p(y_t | y_<t, x) over the vocabulary, position by position."""
 
     def __init__(self, models: Sequence[EncoderDecoder]) -> None:
         if not models:
@@ -79,7 +79,7 @@ class Scorer:
         self.models = tuple(models)
         self.vocab = models[0].vocab
         self.shortlist: Callable[[], Shortlist] | None = None
-        """Source of the shortlist for `search.shortlist`."""
+        """Where `search.shortlist` takes it from."""
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")
@@ -91,13 +91,13 @@ class Scorer:
 
     @cached_property
     def rooms(self) -> "Rooms":
-        """The continuous batches for search on a GPU."""
+        """Where a GPU searches."""
         from dragoman.decode.gpu.continuous import Rooms
 
         return Rooms()
 
     def among(self, jobs: Sequence[Job]) -> "ListedScorer":
-        """The same models, restricted to the tokens that these jobs can become."""
+        """The same models, asked only for the pieces that these jobs can become."""
         if self.shortlist is None:
             raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
         return ListedScorer(self, self.shortlist(), jobs)
@@ -105,13 +105,13 @@ class Scorer:
     def start(
         self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
     ) -> JointState:
-        """The state before the first position. `watched`: it accumulates the cross-attention."""
+        """Before the first position. `watched`: the state gathers the attention to the source."""
         states = tuple(model.start(model.encode(src_ids, src_mask)) for model in self.models)
         seen = torch.zeros(src_ids.shape, device=src_ids.device) if watched else None
         return JointState(states, seen)
 
     def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N V"], JointState]:
-        """One more position for every row. The caller may overwrite the scores."""
+        """One further position for every row. The scores are the caller's to write into."""
         scores: list[Tensor] = []
         states: list[State] = []
         seen = state.seen
@@ -133,14 +133,14 @@ class Scorer:
         hidden: Float[Tensor, "N D"],
         state: JointState,  # noqa: ARG002
     ) -> Float[Tensor, "N V"]:
-        """The output of one of the models; the caller may overwrite it."""
+        """What one of the models says; the numbers are its caller's."""
         return self.models[number].project(hidden)
 
     def forced(
         self, batch: PairBatch, watched: bool = False
     ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B"] | None]:
-        """The log-probability of every given token, all positions at once; equal to repeated `step`. And, if
-        `watched`, the coverage of the source."""
+        """The log-probability of every given piece, all positions at once: what `step` after `step` says. And
+        if `watched`, how well the source is covered."""
         hidden: list[Tensor] = []
         seen = torch.zeros(batch.src_ids.shape, device=batch.src_ids.device) if watched else None
         for model in self.models:
@@ -152,7 +152,7 @@ class Scorer:
                 weights = attention.last_layer(seen.size(1)) * batch.tgt_mask[:, :, None]  # B T S
                 seen = seen + weights.sum(dim=1) / len(self.models)
         rows: list[Tensor] = []
-        for row, target in enumerate(batch.tgt_out):  # row by row: logits of shape B T V would be large
+        for row, target in enumerate(batch.tgt_out):  # row by row: B T V logits at once would be large
             scores = mean_of([log_probs(m.project(h[row])) for m, h in zip(self.models, hidden, strict=True)])
             rows.append(scores.gather(1, target[:, None])[:, 0])
         return torch.stack(rows), None if seen is None else covered(seen, batch.src_mask)
@@ -189,15 +189,15 @@ class ListedScorer(Scorer):
         return by_sentence.masked_fill_(state.closed[:, None], -torch.inf).view_as(logits)
 
     def _allowed(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
-        """The tokens that each sentence may become; `</s>` of the source counts too, as in learning."""
+        """What each sentence may become; `</s>` of the source is a piece too, as when it was learnt."""
         return self.pieces_of.allowed(sources, self.models[0].vocab.tgt_size)
 
     def named(self, tokens: Iterable[int]) -> tuple[int, ...]:
-        """Convert indices of the union to token ids."""
+        """Places of the union as pieces of the vocabulary."""
         return tuple(self.ids[token] for token in tokens)
 
     def in_vocabulary(self, final: Ended | tuple[int, ...]) -> Ended | tuple[int, ...]:
-        """The output of a stream, in token ids."""
+        """What a stream gives, in pieces of the vocabulary."""
         return self.restore([[final]])[0][0] if isinstance(final, Ended) else self.named(final)
 
     def restore(self, found: Sequence[Sequence[Ended]]) -> list[list[Ended]]:
@@ -205,7 +205,7 @@ class ListedScorer(Scorer):
 
 
 def mean_of(scores: Sequence[Float[Tensor, "*B V"]]) -> Float[Tensor, "*B V"]:
-    """Log of the mean of the probabilities."""
+    """The log of the mean of the probabilities."""
     if len(scores) == 1:
         return scores[0]
     return torch.stack(tuple(scores)).logsumexp(dim=0) - math.log(len(scores))

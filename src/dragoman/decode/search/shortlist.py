@@ -1,13 +1,13 @@
-"""Lexical shortlists: the target tokens that a source token can become. Only those are scored.
+"""Which target pieces can a source piece become? The output layer then scores those alone.
 
 Translation probabilities by IBM model 1 (Brown et al. 1993, section 4.1), a few steps of EM on the training
-pairs; `</s>` of the source is the empty word:
+pairs, `</s>` of the source being the empty word:
 
-    c(t|s) = Σ over pairs and positions  p(t|s) / Σ_s' p(t|s'),    p(t|s) = c(t|s) / Σ_t' c(t'|s)
+    c(t|s) = Σ over pairs and places  p(t|s) / Σ_s' p(t|s'),    p(t|s) = c(t|s) / Σ_t' c(t'|s)
 
-A source token gets its most probable target tokens and, in a joint vocabulary, itself. The most frequent
-target tokens are always included. Work and memory are bounded by the number of links, which are taken from
-pairs spread evenly over the corpus.
+A source piece gets its most probable target pieces and, in a joint vocabulary, itself. The most frequent
+target pieces are always there. Work and memory are bounded by the number of links, which are taken from pairs
+that lie evenly over the corpus.
 """
 
 import hashlib
@@ -42,23 +42,23 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True)
 class Shortlist:
-    """Target ids: those of every sentence, and those by source id."""
+    """Target ids: of every sentence, and by source id."""
 
     always: tuple[int, ...]
     by_source: dict[int, tuple[int, ...]]
     _arrays: dict[int, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lines(self) -> str:
-        """CTranslate2's `vmap.txt`: a source token, a tab, target tokens; first those of every sentence."""
+        """CTranslate2's `vmap.txt`: a source piece, a tab, target pieces; first those of every sentence."""
         rows = [("", self.always), *sorted((str(source), found) for source, found in self.by_source.items())]
         return "".join(f"{source}\t{' '.join(map(str, found))}\n" for source, found in rows)
 
     def of(self, source: Iterable[int]) -> set[int]:
-        """The target tokens that a sentence may become."""
+        """What a sentence may become."""
         return set(self.always).union(*(self.by_source.get(piece, ()) for piece in source))
 
     def allowed(self, sources: Sequence[Iterable[int]], tgt_size: int) -> np.ndarray:
-        """The same for many sentences: a Boolean row each, over the target vocabulary."""
+        """The same for many sentences: a row of truth values each, over the target vocabulary."""
         found = np.zeros((len(sources), tgt_size), dtype=bool)
         found[:, self.always] = True
         for row, source in zip(found, sources, strict=True):
@@ -72,7 +72,7 @@ class Shortlist:
         return self._arrays[piece]
 
     def file(self, fingerprint: str) -> bytes:
-        """`shortlist.txt` of a run: the fingerprint of its data, a hash, and the lines."""
+        """`shortlist.txt` of a run: the fingerprint of the data it is from, a hash, and the lines."""
         body = self.lines().encode("ascii")
         return f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}\n".encode("ascii") + body
 
@@ -98,7 +98,7 @@ def learn_shortlist(
     frequent: int = 1000,
     max_links: int = MAX_LINKS,
 ) -> Shortlist:
-    """At most `per_piece` targets of each source token, and the `frequent` most frequent ones."""
+    """`per_piece` targets of each source piece at most, and the `frequent` most frequent ones."""
     src_size, tgt_size = sizes
     chosen = _chosen(pairs, max_links)
     targets = [np.zeros(0, np.int64), *(pairs.tgt(index) for index in chosen)]
@@ -114,7 +114,7 @@ def learn_shortlist(
 
 
 def _chosen(pairs: Pairs, max_links: int) -> Sequence[int]:
-    """Evenly spaced pairs with about `max_links` links in total."""
+    """Pairs at even distances that have about `max_links` links together."""
     links = 0
     for start in range(0, len(pairs), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -124,7 +124,7 @@ def _chosen(pairs: Pairs, max_links: int) -> Sequence[int]:
 
 
 def _model_1(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted keys s · V + t of all tokens that co-occur, and p(t|s) of each."""
+    """Sorted keys s · V + t of all pieces that occur together, and p(t|s) of each."""
     links, places = _links(pairs, chosen, tgt_size)
     keys, link_keys = np.unique(links, return_inverse=True)
     del links
@@ -139,7 +139,7 @@ def _model_1(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.nda
 
 
 def _links(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The key of each link between a source and a target position, and the index of the target position."""
+    """The key of each link between a source and a target place, and the number of the target place."""
     keys: list[np.ndarray] = []
     places: list[np.ndarray] = []
     place = 0
@@ -157,7 +157,7 @@ def _links(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarr
 def _best(
     keys: np.ndarray, probabilities: np.ndarray, tgt_size: int, per_piece: int
 ) -> dict[int, tuple[int, ...]]:
-    """The most probable targets of each source token, best first."""
+    """The most probable targets of each source piece, best first."""
     sources, targets = np.divmod(keys, tgt_size)
     order = np.lexsort((targets, -probabilities, sources))
     sources, targets, probabilities = sources[order], targets[order], probabilities[order]

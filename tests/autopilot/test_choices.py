@@ -274,3 +274,19 @@ def test_text_is_planned_too(name: str) -> None:
         found = choose(profile, machine, learning=LEARNING[name])
         data = {"train": [{"files": ["a.txt"], "format": "text"}]}
         assert resolve({**found.sections, "data": data, "objective": {"name": name}}).train.metric == "loss"
+
+
+def test_few_inflected_words_get_invented_pairs() -> None:
+    def chosen(pairs: list[tuple[str, str]], **given: Any) -> int:
+        found = choose(
+            profile_of(pairs), Machine(cores=2), minutes=5.0, learning=LEARNING["translate"], given=given
+        )
+        return found.sections["objective"].get("invented", 0)
+
+    words = [f"{a}{b}{c}m" for a in "bcdfghjklmnpqrst" for b in ("ar", "el", "ino", "us") for c in "bdgtkplr"]
+    inflected = [(f"V;PST;{n % 3 + 1};SG {word}", f"{word}ed") for n, word in enumerate(words)]
+    assert chosen(inflected[:100]) == 10
+    assert chosen(inflected) == 10
+    assert chosen(inflected, tokenizer={"joint": False}) == 0
+    assert chosen(sounds(400)) == 0  # nothing is copied
+    assert chosen([(a, a[::-1]) for a in words]) == 0

@@ -99,6 +99,10 @@ class _Choosing:
         )
         if r_drop.value:
             self._because("regularisation", r_drop.reason)
+        invented = training.invented(profile, kind, tokenizer["joint"])
+        if invented.value:
+            self._because("invented pairs", invented.reason)
+        objective = {"r_drop": r_drop.value, "invented": invented.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
         validation = self._told("validation", training.validation(profile, machine, updates))
         if limits.value:
@@ -106,7 +110,7 @@ class _Choosing:
         sections: dict[str, dict[str, Any]] = {
             "tokenizer": tokenizer,
             "model": self._model(size, dropped, longest),
-            "objective": {"label_smoothing": 0.1, **({"r_drop": r_drop.value} if r_drop.value else {})},
+            "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
             "schedule": {"name": self._schedule(), "warmup": _warmup(updates)},
             "train": {
@@ -125,7 +129,7 @@ class _Choosing:
         if clean:
             sections["data"] = {"clean": clean}
         measured = pace.value.update_seconds if minutes is not None else None
-        return Chosen(sections, self.reasons, cleaned.shown, measured)
+        return Chosen(sections, self.reasons, cleaned.shown, measured, updates, epochs / (1 + invented.value))
 
     def _schedule(self) -> str:
         """The rate falls to 0 at the end, where that is known beforehand and comes after the warm-up."""

@@ -92,6 +92,8 @@ BASE = _transformer("transformer-base", 6, 512, 2048, rate=1e-3, tokens=25_000, 
 BIG = _transformer("transformer-big", 6, 1024, 4096, rate=5e-4, tokens=25_000, memory=1_500_000)
 _OF_SENTENCES = (MINI, TINY, MID, SMALL, BASE, BIG)
 _OF_WORDS = (MINI, TINY, MID, WORDS)
+LADDERS = {False: _OF_SENTENCES, True: _OF_WORDS}
+"""From small to large; True for words that are spelt."""
 _FEWEST_UPDATES = 2500
 """On a CPU, models above TINY are chosen where there is time for so many updates of the smallest batch."""
 _LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
@@ -108,7 +110,7 @@ def is_spelt(profile: Profile) -> bool:
 def model_size(
     profile: Profile, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> Choice[Size]:
-    ladder = _OF_WORDS if is_spelt(profile) else _OF_SENTENCES
+    ladder = LADDERS[is_spelt(profile)]
     rung = _by_pairs(profile, machine, ladder)
     reason = f"for {profile.pairs:,} pairs"
     while rung > 0 and (

@@ -32,6 +32,9 @@ _R_DROP_UPDATES = 2000
 """Of two passes each."""
 _R_DROP_RATE = 2.0
 """With R-Drop the learning rate is so many times higher."""
+_MUCH_COPIED = 0.5
+"""Mean share of the target that is one run of characters of the source."""
+_FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 5000, 10_000, 10
 _LOWEST_SCALE = 0.7
 """Of the learning rate, however small a batch is."""
 _FEW_FOR_POSITIONS = 20_000
@@ -146,12 +149,22 @@ def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[
     return Choice(0.0, "no R-Drop")
 
 
+def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
+    """Pairs to invent for every real one: of few inflected words, whose stems are copied."""
+    copied = profile.stem >= _MUCH_COPIED and is_spelt(profile) and joint and kind in ("char", "word")
+    if not copied or profile.pairs > _FEW_WORDS:
+        return Choice(0, "no invented pairs")
+    times = max(1, min(_MOST_INVENTED, _REAL_AND_INVENTED // max(1, profile.pairs)))
+    why = f"{profile.pairs:,} pairs are few, and {percent(profile.stem)} of a target is copied on average"
+    return Choice(times, f"{times} for each real pair, with made-up stems: {why}")
+
+
 def positions(profile: Profile) -> Choice[str]:
     """How the model knows where a piece stands."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
-        why = "distances are learnt from fewer pairs than places (an export to Marian does not have them)"
+        why = "better with few pairs (models of Hugging Face's Marian do not have them)"
         return Choice("rotary", why)
-    return Choice("sinusoidal", "as in the paper")
+    return Choice("sinusoidal", "the usual ones")
 
 
 def metric(profile: Profile) -> Choice[str]:

@@ -30,10 +30,11 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer whose scores depend on queries and keys alone."""
+    """Whether a model can use slots: a Transformer that does not copy and scores queries and keys alone."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
+        and not model.abilities.copies
         and isinstance(decoder.relations, NoRelation | Rotary)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )

@@ -84,6 +84,7 @@ class TransformerConfig:
     scale_output: bool = False  # what is projected, by 1/√D, as the first T5 has it
     output_bias: bool = False
     silent_bos: bool = False  # <s> takes no part in the softmax
+    copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
         check_sizes(
@@ -129,7 +130,8 @@ class TransformerConfig:
         """Batches can be packed where nothing but attention looks at other positions. Packed gradients of
         Shaw's vectors differ by a thousandth on a GPU, so these are padded."""
         packs = self.decoder_self == "attention" and self.positions != "shaw"
-        return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
+        max_length = self.max_positions if self.positions == "learned" else None
+        return Abilities(packs=packs, copies=self.copy, max_length=max_length)
 
     @property
     def decoder_layers(self) -> int:

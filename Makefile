@@ -25,6 +25,7 @@ matrix: setup
 # The documentation as a site in site/: open site/index.html. Broken links and anchors are errors.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 check: setup
 	$(BIN)/ruff check .

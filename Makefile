@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-anywhere test-everywhere matrix check setup browser locales clean
+.PHONY: demo test docs test-anywhere test-everywhere matrix check setup browser locales clean
 
 demo: $(VENV)/.demo
 	$(BIN)/dragoman demo
@@ -21,6 +21,11 @@ test-everywhere: setup browser locales
 
 matrix: setup
 	$(BIN)/python benchmarks/matrix.py
+
+# The documentation as a site in site/: open site/index.html. Broken links and anchors are errors.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 check: setup
 	$(BIN)/ruff check .

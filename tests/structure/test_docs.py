@@ -35,7 +35,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "SECURITY.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 
@@ -190,14 +191,21 @@ def test_names_that_the_pages_import_exist(page: Path) -> None:
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
-def test_the_readme_names_every_command() -> None:
+def test_the_page_of_commands_names_every_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "--help"], capture_output=True, text=True, check=True
     )
     commands = re.findall(r"^  ([a-z-]+) {2,}\S", done.stdout.split("Train:")[1], re.MULTILINE)
-    readme = (ROOT / "README.md").read_text("utf-8")
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     assert len(commands) >= 8
-    assert [name for name in commands if f"| `dragoman {name}" not in readme] == []
+    assert [name for name in commands if f"| `dragoman {name}" not in page] == []
+
+
+def test_the_readme_is_short() -> None:
+    """A picture and some output first, then links; everything else is on pages of its own."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(readme.split()) <= 450
+    assert 0 < readme.index("![") < readme.index("$ dragoman ") < readme.index("## For whom")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,13 +1,13 @@
-"""Checkpoints that survive what happens to them: save, verify, load, average.
+"""Checkpoints: save, verify, load, average.
 
     root/0001000/
         model.safetensors  optim.safetensors  ema.safetensors      tensors by parameter name
         state.json                                                 everything else
         manifest.json                                              size and SHA-256 of each file above
 
-A checkpoint is written into a temporary directory, which gets its name when all of it is on the disk: at any
-moment a name stands for a whole checkpoint or for none. Reading checks every hash, because safetensors loads
-a file with a flipped bit without a word. There is no pickle.
+A checkpoint is written to a temporary directory, which is renamed when all of it is on disk: at any moment a
+checkpoint is complete or absent. Reading checks every hash, because safetensors loads a file with a flipped
+bit without an error. There is no pickle.
 """
 
 import errno
@@ -55,7 +55,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that has been verified. Tensors are read when they are asked for."""
+    """A verified checkpoint. Tensors are read when they are needed."""
 
     path: Path
     parts: tuple[str, ...]
@@ -80,9 +80,9 @@ class Checkpoint:
 def save(
     root: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]
 ) -> Path:
-    """Write the checkpoint `root/name`; afterwards it is on the disk, whatever happens next.
+    """Write the checkpoint `root/name` durably.
 
-    Raises a UserError, and leaves everything else in `root` as it was, if a tensor holds NaN or Inf or if
+    Raises a UserError, and leaves everything else in `root` unchanged, if a tensor contains NaN or Inf or if
     the disk is full. A checkpoint of the same name is replaced.
     """
     refuse_non_finite(tensors)
@@ -112,12 +112,12 @@ def _contents(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Content]
 
 
 def space_needed(tensors: Mapping[str, Mapping[str, Tensor]]) -> int:
-    """Bytes of disk that a checkpoint of these tensors takes, but for its state."""
+    """Disk space of a checkpoint of these tensors, without its state."""
     return space_for(_contents(tensors).values())
 
 
 def space_used(root: Path) -> int:
-    """Bytes of disk that the checkpoints take."""
+    """Disk space of the checkpoints."""
     return sum(file.stat().st_size for name in names(root) for file in (root / name).iterdir())
 
 
@@ -177,7 +177,7 @@ def load(path: Path) -> Checkpoint:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What state.json of a checkpoint says; not verified."""
+    """The content of state.json of a checkpoint, not verified."""
     try:
         state = read_json(path / STATE, _LARGEST_STATE, _MOST_STATE_VALUES)
     except OSError as error:
@@ -190,7 +190,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def names(root: Path) -> list[str]:
-    """The checkpoints of training, oldest first: their names are the numbers of their updates."""
+    """The checkpoints of training, oldest first: their names are their update numbers."""
     if not root.is_dir():
         return []
     return sorted((entry.name for entry in root.iterdir() if re.fullmatch(r"\d+", entry.name)), key=int)
@@ -201,15 +201,15 @@ def name_of(update: int) -> str:
 
 
 def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
-    """The newest checkpoint that verifies. Newer ones that are damaged are named in a warning; one that
-    cannot be read is an error, since it may be the newest."""
+    """The newest intact checkpoint. Newer damaged ones are named in a warning; one that cannot be read is an
+    error, since it may be intact."""
     warn = warn or logging.getLogger("dragoman").warning
     damaged = []
     for name in reversed(names(root)):
         try:
             found = load(root / name)
         except Damaged as error:
-            if name not in names(root):  # a training that goes on has removed it: there are newer ones now
+            if name not in names(root):  # running training has removed it: there are newer ones now
                 return newest(root, warn)
             damaged.append(str(error))
             continue
@@ -222,7 +222,7 @@ def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
 
 
 def set_aside(path: Path) -> None:
-    """Take a damaged checkpoint out of the row; it stays to be looked at, under another name."""
+    """Rename a damaged checkpoint, so that it is no longer used; it is kept for inspection."""
     aside = path.with_name(f"{path.name}.damaged")
     if aside.exists():
         discard(aside)
@@ -230,7 +230,7 @@ def set_aside(path: Path) -> None:
 
 
 def clean(root: Path) -> None:
-    """Remove what saves and removals that were cut short have left. Only for who has locked the run."""
+    """Remove leftovers of interrupted saves and removals. The caller must hold the lock of the run."""
     remove_all_unfinished(root)
     for entry in root.iterdir():
         if entry.name.startswith(_EARLIER):
@@ -246,7 +246,7 @@ def prune(root: Path, keep: int, protect: Collection[str]) -> None:
 
 
 def average(paths: Sequence[Path], part: str = "model") -> Tensors:
-    """The mean of the weights of several checkpoints, added up in float64."""
+    """The average of the weights of several checkpoints, computed in float64."""
     if not paths:
         raise UserError("average: no checkpoint was named")
     total: Tensors = {}
@@ -256,7 +256,7 @@ def average(paths: Sequence[Path], part: str = "model") -> Tensors:
         refuse_other_names(path, tensors, first)
         for name, tensor in tensors.items():
             wide = tensor.double() if tensor.is_floating_point() else tensor
-            if name not in total or not tensor.is_floating_point():  # counters are taken from the last one
+            if name not in total or not tensor.is_floating_point():  # integer counters come from the last one
                 total[name] = wide
             else:
                 total[name] += wide
@@ -267,15 +267,15 @@ def average(paths: Sequence[Path], part: str = "model") -> Tensors:
 
 
 def told_best(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Name, metric and value of what was the best when a checkpoint was written: so a lost best.json is
-    noticed."""
+    """Name, metric and value of the best checkpoint at the time a checkpoint was written, so that a lost
+    best.json is noticed."""
     progress = state.get("progress")
     own = progress.get("best") if isinstance(progress, Mapping) else None
     return own if isinstance(own, Mapping) else None
 
 
 def refuse_lost_best(file: Path, last: Checkpoint) -> None:
-    """Where `file` is missing the last checkpoint stands for the best, unless another one was better."""
+    """If `file` is missing, the last checkpoint counts as the best, unless another one was better."""
     root = last.path.parent
     told = {(told_best(last.state) or {}).get("name")}
     for mean in (path for path in root.iterdir() if not path.name.isdecimal() and path.is_dir()):
@@ -299,7 +299,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def refuse_other_names(source: object, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Tensors belong together by name and shape; a missing or an extra one is never passed over."""
+    """Tensors must match by name and shape; a missing or an extra one is an error."""
     missing = [name for name in expected if name not in found]
     extra = [name for name in found if name not in expected]
     for problem, which in (("lacks", missing), ("has an unknown", extra)):

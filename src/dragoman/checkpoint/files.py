@@ -1,4 +1,4 @@
-"""The safetensors layout as one stream of bytes, and the disk space that a checkpoint takes."""
+"""The safetensors layout as a stream of bytes, and the disk space of a checkpoint."""
 
 import errno
 import json
@@ -15,7 +15,7 @@ from dragoman.errors import UserError
 from dragoman.files import final_name
 
 _BLOCK = 4096
-"""File systems give space in blocks; each file may leave most of its last one unused."""
+"""File systems allocate blocks; each file may leave most of its last block unused."""
 
 _DTYPES = {
     torch.float64: "F64",
@@ -32,7 +32,7 @@ _DTYPES = {
 
 
 class Content(NamedTuple):
-    """What will be in a file: its exact size is known before a byte of it is written."""
+    """The content of a file; its exact size is known before it is written."""
 
     size: int
     chunks: Iterable[bytes | memoryview]
@@ -45,8 +45,8 @@ def from_bytes(data: bytes) -> Content:
 def from_tensors(tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> Content:
     """The safetensors layout: length of the header, the header as JSON, the tensors one after the other.
 
-    Written here rather than by the library so that size and hash are known without a second pass, and no
-    second copy of the weights is held in memory. `about` are words that other readers look for.
+    Written here and not by the library, so that size and hash are known without a second pass, and no second
+    copy of the weights is held in memory. `about` is metadata that other readers expect.
     """
     header: dict[str, object] = {} if about is None else {"__metadata__": dict(about)}
     offset = 0
@@ -73,7 +73,7 @@ def _tensor_chunks(header: bytes, tensors: Mapping[str, Tensor]) -> Iterator[byt
 
 
 def space_for(contents: Iterable[Content]) -> int:
-    """Bytes of disk that these files will take, with the manifest and the directory beside them."""
+    """Disk space of these files, including the manifest and the directory."""
     sizes = [content.size for content in contents]
     return sum(math.ceil(size / _BLOCK) * _BLOCK for size in sizes) + 2 * _BLOCK
 

@@ -1,6 +1,6 @@
-"""The list of a directory's files with their sizes and SHA-256: what checkpoints and exports are verified by.
+"""Manifests: lists of files with sizes and SHA-256, for verifying checkpoints and exports.
 
-The list seals itself, so that a flipped bit in it is told from a flipped bit in a file that it names.
+A manifest contains its own hash, so that damage to it can be distinguished from damage to a file.
 """
 
 import json
@@ -19,10 +19,10 @@ _DEEPEST = 4
 
 
 class Damaged(UserError):
-    """A file or checkpoint is not what was once written, so an older checkpoint may take its place.
+    """A file or checkpoint is damaged, so an older checkpoint may be used instead.
 
-    One that cannot be read just now (no permission, a disk or a server that fails) is a plain UserError: it
-    may be whole, and nothing is put in its place.
+    One that cannot be read at the moment (no permission, a failing disk or server) is a plain UserError: it
+    may be intact, and is not replaced.
     """
 
 
@@ -34,7 +34,7 @@ def serialise(files: Mapping[str, Written]) -> bytes:
 
 
 def read_listing(path: Path) -> dict[str, Written]:
-    """The list in a file. One that cannot be read is the OSError of the system."""
+    """The list in a file. Raises OSError if it cannot be read."""
     damaged = Damaged(f"{path}: damaged: this is not a manifest")
     try:
         raw = read_regular(path, _LARGEST_FILE)
@@ -51,7 +51,7 @@ def read_listing(path: Path) -> dict[str, Written]:
 
 
 def _is_sound(name: str, entry: Written) -> bool:
-    """A file below the directory, and a size and a hash that can be."""
+    """Check that an entry is a path below the directory with a valid size and hash."""
     path = PurePosixPath(name)
     inside = str(path) == name and not path.is_absolute() and ".." not in path.parts and "\0" not in name
     size: Any = entry.size
@@ -59,7 +59,7 @@ def _is_sound(name: str, entry: Written) -> bool:
 
 
 def changes(directory: Path, files: Mapping[str, Written]) -> Iterator[str]:
-    """A sentence for every file that is not what the list says."""
+    """One sentence for every file that does not match the list."""
     for name, listed in files.items():
         path = directory / name
         try:

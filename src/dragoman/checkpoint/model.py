@@ -1,8 +1,8 @@
-"""From a run directory to a model that can translate; the training data is not needed.
+"""Load the model of a run directory; the training data are not needed.
 
 run/best.json             name of the best checkpoint
 run/tokenizer.json        or tokenizer.src.json and tokenizer.tgt.json
-run/checkpoints/NAME/     weights; its state.json says which model and which tokenizers belong to them
+run/checkpoints/NAME/     weights; its state.json describes the model and its tokenizers
 """
 
 import json
@@ -30,7 +30,7 @@ CHECKPOINTS = "checkpoints"
 BEST = "best.json"
 _BEST_LIMIT = 1 << 20
 LORA = "lora"
-"""In what is said of a model: its pairs of thin matrices, where it has them."""
+"""Key of the LoRA settings in the description of a model."""
 _NETWORK, _HEAD = "network", "head"
 """The two parts of a `TaskNetwork`."""
 _JOINT, _SRC, _TGT = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -42,7 +42,7 @@ class LoadedNetwork:
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     name: str
-    """Of the checkpoint that the weights are from."""
+    """Name of the checkpoint of the weights."""
     state: dict[str, Any]
 
 
@@ -52,9 +52,9 @@ class LoadedModel(LoadedNetwork):
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Weights and buffers by name; a tied weight stands once, under the first of its names.
+    """Weights and buffers by name; a tied weight is listed once, under the first of its names.
 
-    The constructor of a model ties its weights, so loading the one name fills them all.
+    The constructor of a model ties its weights, so loading one name sets them all.
     """
     unique: dict[int, str] = {}
     entries = model.state_dict(keep_vars=True)
@@ -66,7 +66,7 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -> None:
     """Copy weights into a model in place; names and shapes must be exactly the model's.
 
-    Only tables of counts take the sizes that they find: they are as long as what was counted.
+    Only tables of counts take the sizes of the file.
     """
     make_room(model, tensors)
     expected = model_tensors(model)
@@ -80,7 +80,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -
 def describe(
     kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Tokenizer, head: HeadConfig | None = None
 ) -> dict[str, Any]:
-    """What a checkpoint says of its model: enough to build it again, and to refuse another tokenizer."""
+    """The description of a model in a checkpoint: enough to rebuild it, and to refuse another tokenizer."""
     described = {
         "kind": kind,
         "config": to_dict(config),
@@ -93,8 +93,8 @@ def describe(
 def renamed_weights(
     tensors: Mapping[str, Tensor], described: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> dict[str, Tensor]:
-    """The weights of a network under the names that they have with a head and without. Those of a head go
-    along where the head is the same."""
+    """The weights of a network under the names that they have with and without a head. Head weights are kept
+    if the head is the same."""
     parts = _parted(tensors, described)
     if _HEAD not in wanted:
         return parts[_NETWORK]
@@ -105,7 +105,7 @@ def renamed_weights(
 
 
 def _parted(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> dict[str, dict[str, Tensor]]:
-    """Those of the network and those of its head, each under the names that they have there."""
+    """The weights of the network and of its head, each under its own names."""
     parts: dict[str, dict[str, Tensor]] = {_HEAD: {}, _NETWORK: {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".") if _HEAD in described else (_NETWORK, ".", name)
@@ -116,7 +116,7 @@ def _parted(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> dict
 
 
 def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two descriptions mean one model; an older one does not name the options that came later."""
+    """Whether two descriptions are of the same model; old ones lack newer options."""
     return _completed(described) == _completed(other)
 
 
@@ -150,7 +150,7 @@ def vocab_of(src: Tokenizer, tgt: Tokenizer) -> Vocab:
 
 
 def tokenizer_files(run: Path) -> list[Path]:
-    """One file where both sides share a vocabulary, else the source's and the target's."""
+    """One file if both sides share a vocabulary, otherwise one for source and one for target."""
     joint = run / _JOINT
     return [joint] if joint.exists() else [run / _SRC, run / _TGT]
 
@@ -206,7 +206,7 @@ def write_best(run: Path, best: Mapping[str, Any]) -> None:
 
 
 def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedModel:
-    """The model of a run, ready to translate. `which` is best, last, or the name of a checkpoint."""
+    """The model of a run, ready to translate. `which` is `best`, `last`, or the name of a checkpoint."""
     loaded = load_network(run, device, which)
     if isinstance(loaded.model, TaskNetwork):
         raise UserError(
@@ -220,7 +220,7 @@ def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best
 
 
 def load_network(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedNetwork:
-    """The same of any run, also of one whose model only reads."""
+    """The same for any run, including encoders such as BERT."""
     found = find_checkpoint(run, which)
     src, tgt = load_tokenizers(run)
     try:
@@ -233,7 +233,7 @@ def load_network(run: Path, device: torch.device | str = "cpu", which: str = "be
 
 
 def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
-    """The best, the last, or that of a name."""
+    """The best checkpoint, the last, or the one with this name."""
     root = run / CHECKPOINTS
     if not root.is_dir():
         raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
@@ -242,7 +242,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         found = checkpoint.load(root / Path(best["name"]).name)
         _refuse_other_best(run, best, found)
         return found
-    if which in ("best", "last"):  # nothing has been validated yet: the last one is the best there is
+    if which in ("best", "last"):  # not validated yet: use the last one
         last = checkpoint.newest(root)
         if which == "best":
             checkpoint.refuse_lost_best(run / BEST, last)
@@ -256,7 +256,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
 
 
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:
-    """A checkpoint that was the best says so itself, so a flipped bit in best.json cannot choose another."""
+    """A best checkpoint also records this itself, so a flipped bit in best.json cannot choose another."""
     own = checkpoint.told_best(found.state)
     if own is None or any(own.get(key) != value for key, value in best.items()):
         raise UserError(f"{run / BEST}: damaged: {found.name} is not the best checkpoint that it tells of")
@@ -265,10 +265,10 @@ def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Che
 def build_with(
     described: Mapping[str, Any], tensors: Mapping[str, Tensor], source: object, folded: bool = False
 ) -> Network | TaskNetwork:
-    """The model that is described, with the weights of a file.
+    """Build the described model with the weights of a file.
 
-    A description can tell of any sizes. So they are held against the weights before memory is taken for a
-    model: it is built on the device "meta" first, where tensors have shapes and no numbers.
+    A description may contain any sizes. So they are checked against the weights before memory is allocated:
+    the model is built on the device "meta" first, where tensors have shapes but no data.
     """
     shapes = {name: torch.empty_like(tensor, device="meta") for name, tensor in tensors.items()}
     lora = _lora_of(described)
@@ -290,8 +290,8 @@ def build_with(
 
 
 def build_described(described: Mapping[str, Any], folded: bool = False) -> Network | TaskNetwork:
-    """With the pairs that it is trained with (`nn/lora.py`), or with them folded into their matrices. Its
-    sizes are believed: what a stranger may have described is built by `build_with`."""
+    """Build a model with its LoRA matrices (`nn/lora.py`), or with them merged. Sizes are trusted; use
+    `build_with` for untrusted descriptions."""
     return _assembled(_network_of(described), described, folded)
 
 
@@ -310,13 +310,13 @@ def _assembled(network: Network, described: Mapping[str, Any], folded: bool) -> 
 
 
 def loaded_weights(found: checkpoint.Checkpoint, device: torch.device | str = "cpu") -> dict[str, Tensor]:
-    """The weights of a checkpoint that are used; pairs are folded into their matrices."""
+    """The weights of a checkpoint for inference, with LoRA matrices merged."""
     tensors = found.read(str(found.state["weights"]), device)
     lora = _lora_of(found.state["model"])
     return dict(tensors) if lora is None else folded_tensors(tensors, lora.rank, lora.alpha)
 
 
 def own_pairs(model: nn.Module) -> dict[str, Tensor]:
-    """The pairs of a model as they are: what a run begins with has none."""
+    """The LoRA matrices of a model by name. The model that a run starts from has none."""
     own = model_tensors(model)
     return {name: own[name] for name in pair_names(model)}

@@ -1,8 +1,8 @@
-"""Safetensors files from anywhere: the header is held to limits and to the file before a tensor is made.
+"""Safetensors files from untrusted sources: the header is checked before a tensor is created.
 
 8 bytes   length of the header
-header    JSON: for each tensor its type, its shape, and where its bytes lie in the rest
-rest      the bytes of the tensors, one after the other
+header    JSON: type, shape and byte range of each tensor
+rest      the bytes of the tensors, concatenated
 """
 
 import os
@@ -28,7 +28,7 @@ _WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2
 
 
 def load_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor]:
-    """All tensors of a file by name. A file that cannot be read is the OSError of the system."""
+    """All tensors of a file by name. Raises OSError if it cannot be read."""
     check_header(path)
     try:
         return load_file(path, device=str(device))
@@ -37,7 +37,7 @@ def load_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Te
 
 
 def check_header(path: Path) -> None:
-    """Refuse a file whose header is not that of the bytes behind it."""
+    """Refuse a file whose header does not match its content."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
@@ -59,7 +59,7 @@ def check_header(path: Path) -> None:
 
 
 def _check_entries(header: dict[str, Any], size: int) -> None:
-    """The tensors fill the rest of the file, without a gap and without sharing a byte."""
+    """The tensors must fill the rest of the file, without gaps and overlaps."""
     if len(header) > MOST_TENSORS:
         raise UserError(f"its header names more than {MOST_TENSORS:,} tensors")
     spans = sorted((_span(name, entry), name) for name, entry in header.items())

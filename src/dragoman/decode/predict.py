@@ -1,4 +1,4 @@
-"""A fine-tuned network at work: examples in, what it says about them out."""
+"""Inference with a fine-tuned network: examples in, predictions out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,26 +17,26 @@ from dragoman.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
 _LONGEST_ANSWER = 30
-"""Pieces."""
+"""In tokens."""
 
 
 @dataclass(frozen=True)
 class Prediction:
     value: str | float | int | tuple[str, ...]
-    """classify, pair: a label; similarity: a score; choice: a number from 0; tag: a label for every word;
-    span: the answer, empty where there is none."""
+    """classify, pair: a label; similarity: a score; choice: an index from 0; tag: a label for every word;
+    span: the answer, empty if there is none."""
     probabilities: dict[str, float] = field(default_factory=dict)
-    """Of every label, or of every choice by its number."""
+    """Of every label, or of every choice by its index."""
     confidence: float | None = None
-    """The probability of what is said; of tags the mean. Scores have none."""
+    """Probability of the prediction; for tags the mean. None for scores."""
     start: int | None = None
-    """span: characters of the context, the end not among them; None where there is no answer."""
+    """span: character offsets in the context, the end exclusive; None if there is no answer."""
     end: int | None = None
 
 
 @dataclass
 class _Span:
-    """The best answer so far of all parts of a context."""
+    """The best answer so far over all parts of a context."""
 
     probability: float = -1.0
     start: int | None = None
@@ -44,7 +44,7 @@ class _Span:
 
 
 class Predictor:
-    """The network of a run with all it takes to ask it."""
+    """The network of a run with its tokenizer and task."""
 
     def __init__(
         self, model: TaskNetwork, tokenizer: Tokenizer, task: TaskConfig, device: torch.device
@@ -52,7 +52,7 @@ class Predictor:
         self.model, self.tokenizer, self.task, self.device = model, tokenizer, task, device
 
     def predict(self, examples: Sequence[Example], batch_tokens: int = BATCH_TOKENS) -> list[Prediction]:
-        """In the order of the examples."""
+        """Predictions, in the order of the examples."""
         labelled = Labelled(examples, self.task, self.tokenizer)
         answers = Answers(examples, self.task)
         lengths = [item.length for item in labelled.items]
@@ -64,7 +64,7 @@ class Predictor:
 
 
 class Answers:
-    """Puts what a head says about items together to what it says about examples."""
+    """Combines the outputs for items (parts of long texts) into predictions for examples."""
 
     def __init__(self, examples: Sequence[Example], task: TaskConfig) -> None:
         self.examples, self.task = examples, task
@@ -112,13 +112,13 @@ class Answers:
                 self._tags[item.example, word] = next(heard)
 
     def _tagged(self, number: int, example: Example) -> Prediction:
-        """A word that has no pieces says nothing; it is taken as the first label, which is O for entities."""
+        """A word without tokens gets the first label, which is O for entities."""
         heard = [self._tags.get((number, word), (0, 0.0)) for word in range(len(example.texts))]
         mean = sum(probability for _, probability in heard) / len(heard)
         return Prediction(tuple(self.task.labels[label] for label, _ in heard), confidence=mean)
 
     def _hear_span(self, item: Item, row: np.ndarray) -> None:
-        """Of all first and last pieces in their order, not too far apart, the two that are most probable."""
+        """The most probable first and last token of an answer, in order and not too far apart."""
         span = self._spans[item.example]
         nothing = float(row[0, NOWHERE] * row[1, NOWHERE])
         if self.task.no_answer and nothing > span.probability:

@@ -1,1 +1,1 @@
-"""How good it is: metrics with their uncertainty, comparisons, search errors, and pictures of them."""
+"""Evaluation: metrics with confidence intervals, comparisons, search errors, and figures."""

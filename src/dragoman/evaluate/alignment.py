@@ -1,10 +1,10 @@
 """Alignment error rate (Och & Ney 2003, equations 9 to 11).
 
-People mark links as sure (S) or possible (P, the sure ones among them). For links A that a machine found,
+Manual links are sure (S) or possible (P, including the sure ones). For the links A of a system,
 
     precision = |A ∩ P| / |A|     recall = |A ∩ S| / |S|     AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
-summed over all sentences. Files have a line a pair: `0-0 1-2 3p4`, source and target word, `-` for sure and
+summed over all sentences. Files have a line per pair: `0-0 1-2 3p4`, source and target word, `-` for sure and
 `p` for possible.
 """
 
@@ -23,7 +23,7 @@ Links = Iterable[tuple[int, int]]
 class GoldLinks:
     sure: frozenset[tuple[int, int]]
     possible: frozenset[tuple[int, int]]
-    """The sure ones among them."""
+    """The sure links among them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AlignmentScores:
 
 
 def read_gold(path: Path, first: int = 0) -> list[GoldLinks]:
-    """The links of every line; `first` is the number of the first word, 0 or 1."""
+    """The links of every line; `first` is the index of the first word, 0 or 1."""
     return [_read_line(line, first, f"{path}:{number}") for number, line in enumerate(read_lines(path), 1)]
 
 
@@ -55,7 +55,7 @@ def _read_line(line: str, first: int, where: str) -> GoldLinks:
 
 
 def score_alignments(found: Sequence[Links], gold: Sequence[GoldLinks]) -> AlignmentScores:
-    """Over all sentences together. Nothing found and nothing sure is no error."""
+    """Over all sentences together. No links found and no sure links is no error."""
     if len(found) != len(gold):
         raise UserError(f"gold: {len(gold)} lines for {len(found)} pairs; they have to be parallel")
     links = in_sure = in_possible = sure = 0

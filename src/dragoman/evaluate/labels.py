@@ -1,11 +1,11 @@
-"""How good predictions about text are: labels, scores, entities and answers. All are shares of 1.
+"""Metrics for labels, scores, entities and answers. All values are between 0 and 1.
 
-accuracy        right / all
+accuracy        correct / all
 F1              2·TP / (2·TP + FP + FN): of one label, of all together (micro), their mean (macro)
 matthews        the correlation of two tables of labels (Gorodkin 2004); for two labels that of Matthews 1975
-pearson         of numbers;  spearman: of their ranks, equals sharing theirs
-entity F1       whole entities: kind, first and last word have to be right (Tjong Kim Sang & De Meulder 2003)
-exact, F1       of answers, best of those that count as right, after SQuAD's rules (Rajpurkar et al. 2016)
+pearson         correlation of numbers;  spearman: of their ranks, ties sharing theirs
+entity F1       whole entities: type, first and last word must be right (Tjong Kim Sang & De Meulder 2003)
+exact, F1       of answers, best over all reference answers, by SQuAD's rules (Rajpurkar et al. 2016)
 """
 
 import math
@@ -24,21 +24,21 @@ def accuracy(found: Sequence[object], expected: Sequence[object]) -> float:
 
 
 def f1_of(label: str, found: Sequence[str], expected: Sequence[str]) -> float:
-    """Of one label against all others; 0 where it neither occurs nor is found."""
+    """F1 of one label against all others; 0 if it neither occurs nor is predicted."""
     right = sum(f == e == label for f, e in zip(found, expected, strict=True))
     both = sum(f == label for f in found) + sum(e == label for e in expected)
     return 2 * right / both if both else 0.0
 
 
 def macro_f1(found: Sequence[str], expected: Sequence[str], labels: Sequence[str]) -> float:
-    """The mean over the labels that occur or are found."""
+    """The mean over the labels that occur or are predicted."""
     present = {*found, *expected}
     scores = [f1_of(label, found, expected) for label in labels if label in present]
     return sum(scores) / len(scores) if scores else 0.0
 
 
 def micro_f1(found: Sequence[str], expected: Sequence[str], labels: Sequence[str]) -> float:
-    """All decisions for the given labels together. With all labels there are, it is the accuracy."""
+    """All decisions for the given labels together. For all labels it equals the accuracy."""
     wanted = frozenset(labels)
     right = sum(f == e and e in wanted for f, e in zip(found, expected, strict=True))
     both = sum(f in wanted for f in found) + sum(e in wanted for e in expected)
@@ -46,7 +46,7 @@ def micro_f1(found: Sequence[str], expected: Sequence[str], labels: Sequence[str
 
 
 def matthews(found: Sequence[str], expected: Sequence[str]) -> float:
-    """(c·s − Σ pₖtₖ) / √((s² − Σ pₖ²)(s² − Σ tₖ²)); 0 where one of the sides never changes."""
+    """(c·s − Σ pₖtₖ) / √((s² − Σ pₖ²)(s² − Σ tₖ²)); 0 if one side is constant."""
     said, given = Counter(found), Counter(expected)
     size, right = len(expected), sum(f == e for f, e in zip(found, expected, strict=True))
     joint = sum(said[label] * given[label] for label in given)
@@ -66,7 +66,7 @@ def spearman(found: Sequence[float], expected: Sequence[float]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Places in line; those of equals are their mean."""
+    """Ranks; ties get their mean."""
     _, which, counts = np.unique(
         np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
     )
@@ -75,8 +75,8 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def entities(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """Kind, first and last word of the entities in B-, I- and O tags. An I- that nothing leads up to begins
-    one, as in conlleval."""
+    """Type, first and last word of the entities in B-, I- and O tags. An I- without a preceding B- starts an
+    entity, as in conlleval."""
     found: set[tuple[str, int, int]] = set()
     kind, first = None, 0
     for place, tag in enumerate((*tags, "O")):
@@ -109,12 +109,12 @@ def answer_words(text: str) -> list[str]:
 
 
 def exact_answer(found: str, answers: Sequence[str]) -> float:
-    """1 where it is one of the answers; without any, nothing is the answer."""
+    """1 if it is one of the answers; without answers, the empty text is right."""
     return float(any(answer_words(found) == answer_words(answer) for answer in answers or ("",)))
 
 
 def answer_f1(found: str, answers: Sequence[str]) -> float:
-    """How many words it shares with the answer that it is nearest to."""
+    """Word F1 with the most similar answer."""
     return max(_word_f1(answer_words(found), answer_words(answer)) for answer in answers or ("",))
 
 

@@ -1,8 +1,8 @@
-"""Runs side by side, sentence length by sentence length.
+"""Compare runs by source length.
 
-A model that must press a sentence into one vector gets worse as sentences grow; one with attention need not
-(Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6). To see it, the test set is cut into buckets by
-the length of the source, the same for every run, and each bucket is scored as a test set of its own.
+A model that encodes a sentence in one vector gets worse with length; one with attention need not (Bahdanau et
+al. 2015, figure 2; Luong et al. 2015, figure 6). The test set is divided into buckets by source length, the
+same for every run, and each bucket is scored as a test set of its own.
 """
 
 from collections import Counter
@@ -20,9 +20,9 @@ from dragoman.evaluate.metrics import Metric, check_counts, make_scorers, measur
 Unit = Literal["words", "characters"]
 MetricName = Literal["bleu", "chrf"]
 MIN_SENTENCES = 30
-"""In a bucket whose edges are chosen from the data: the BLEU of fewer says little."""
+"""Smallest bucket if the edges are chosen from the data: BLEU of fewer sentences is unreliable."""
 _MOST_BUCKETS = 7
-"""As many as a picture the width of a column can show."""
+"""As many as a figure of one column can show."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Bucket:
     """The sentences whose source has more than `above` and at most `upto` words."""
 
     above: int | None
-    """None: there is no lower limit."""
+    """None: no lower limit."""
     upto: int | None
-    """None: there is no upper limit."""
+    """None: no upper limit."""
     places: tuple[int, ...]
-    """Of its sentences in the test set."""
+    """Indices of its sentences in the test set."""
 
     @property
     def label(self) -> str:
@@ -50,9 +50,10 @@ class RunScores:
     label: str
     overall: dict[MetricName, Metric]
     p_value: float | None
-    """Of the difference to the first run on the whole test set; None for the first, or without bootstrap."""
+    """p-value of the difference to the first run on the whole test set; None for the first, or without
+    bootstrap."""
     by_length: list[Metric]
-    """One for each bucket."""
+    """Scores of each bucket."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Comparison:
     runs: list[RunScores]
 
     def rows(self) -> list[list[str]]:
-        """A header and one row for each score: the figures behind a picture, at full precision."""
+        """A header and one row for each score: the data of the plot, at full precision."""
         header = ["run", f"source_{self.unit}", "sentences", "metric", "value"]
         rows = [[*header, "interval_low", "interval_high", "p_value", "signature"]]
         for run in self.runs:
@@ -77,15 +78,15 @@ class Comparison:
 
 
 def source_lengths(sources: Sequence[str], unit: Unit) -> list[int]:
-    """Words are what white space parts. Characters are for languages that are written without it."""
+    """Words are separated by white space. Characters are for languages without spaces."""
     return [len(source.split()) if unit == "words" else len(source) for source in sources]
 
 
 def make_buckets(
     lengths: Sequence[int], edges: Sequence[int] | None = None, min_sentences: int = MIN_SENTENCES
 ) -> list[Bucket]:
-    """Cut at the given edges, each the greatest length of its bucket, or at edges chosen from the lengths.
-    What is longer than the last edge is a bucket too. A bucket that no sentence falls into is left out."""
+    """Divide at the given edges (the maximum length of each bucket), or at edges chosen from the lengths.
+    Longer sentences than the last edge are a bucket too. Empty buckets are left out."""
     if not lengths:
         raise UserError("there is no sentence to evaluate")
     if edges is None:
@@ -104,7 +105,7 @@ def make_buckets(
 
 def choose_edges(lengths: Sequence[int], min_sentences: int = MIN_SENTENCES) -> list[int]:
     """Multiples of the smallest of 1, 2, 3, 5, 10, 20, 30, 50, … that makes at most seven buckets. A bucket
-    with fewer than `min_sentences` is joined to the next, the last one to the one before."""
+    with fewer than `min_sentences` is merged with the next, the last one with the previous."""
     round_steps = (step * 10**power for power in count() for step in (1, 2, 3, 5))
     found = (_edges_of_step(lengths, step, min_sentences) for step in round_steps)
     return next(edges for edges in found if len(edges) < _MOST_BUCKETS)
@@ -118,7 +119,7 @@ def _edges_of_step(lengths: Sequence[int], step: int, min_sentences: int) -> lis
         if waiting >= max(1, min_sentences):
             edges.append(edge)
             waiting = 0
-    return [edge for edge in edges[:-1] if edge > 0]  # the last bucket has no edge above, and takes the rest
+    return [edge for edge in edges[:-1] if edge > 0]  # the last bucket has no upper edge
 
 
 def compare(
@@ -132,7 +133,7 @@ def compare(
     lowercase: bool = False,
     bootstrap: int = 0,
 ) -> Comparison:
-    """Score the translations of every run, by label, on the whole test set and on each bucket."""
+    """Score the translations of every run on the whole test set and on each bucket."""
     for texts in hypotheses.values():
         check_counts(texts, references)
     scorers = make_scorers(tokenize, lowercase)
@@ -175,7 +176,7 @@ def paired_bootstrap(
 ) -> float:
     """sacreBLEU's paired bootstrap (Koehn 2004): the p-value of the difference on a whole test set."""
     if list(baseline) == list(other):
-        return 1.0  # sacreBLEU would call a difference of nothing a sure one
+        return 1.0  # sacreBLEU would report a zero difference as significant
     scorer = make_scorers(tokenize, lowercase)[metric]
     systems: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("other", list(other))]
     _, scores = PairedTest(systems, {metric: scorer}, [list(references)], "bs", n_samples=samples)()
@@ -184,7 +185,7 @@ def paired_bootstrap(
 
 
 def interval(metric: Metric) -> tuple[float, float] | None:
-    """The 95% bootstrap interval; None where no bootstrap was asked for."""
+    """The 95% bootstrap interval; None without bootstrap."""
     if metric.mean is None or metric.half_width is None:
         return None
     return metric.mean - metric.half_width, metric.mean + metric.half_width

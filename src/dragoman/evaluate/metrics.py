@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER by sacreBLEU, each with its signature and, on request, a bootstrap interval."""
+"""BLEU, chrF and TER by sacreBLEU, each with its signature and an optional bootstrap interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from sacrebleu.metrics.ter import TER
 from dragoman.errors import UserError
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
-"""BLEU's tokenizers that sacreBLEU brings along without further packages."""
+"""BLEU tokenizers of sacreBLEU that need no other packages."""
 
 
 class _Chrf(CHRF):
-    """Its scores are 0.0 where nothing at all agrees and NumPy's else, and a mean of both is refused."""
+    """sacreBLEU returns a Python 0.0 if nothing matches and NumPy floats otherwise; their mean would fail."""
 
     def _compute_score_from_stats(self, stats: list[int]) -> CHRFScore:
         found = super()._compute_score_from_stats(stats)
@@ -30,9 +30,9 @@ class Metric:
     name: str
     value: float
     half_width: float | None
-    """Of the 95% bootstrap interval around its mean (Koehn 2004); None where no bootstrap was asked for."""
+    """Half width of the 95% bootstrap interval around its mean (Koehn 2004); None without bootstrap."""
     mean: float | None
-    """Of the bootstrap samples."""
+    """Mean of the bootstrap samples."""
     higher_is_better: bool
     signature: str
 
@@ -59,7 +59,7 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, Scorer]:
-    """sacreBLEU's own objects by our short names."""
+    """sacreBLEU's metric objects by our short names."""
     if tokenize not in TOKENIZERS:
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
     return {
@@ -83,7 +83,7 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Share of sentences that are right to the letter, in percent."""
+    """Percentage of exact matches."""
     right = sum(ours == theirs for ours, theirs in zip(hypotheses, references, strict=True))
     return 100 * right / len(references)
 
@@ -91,7 +91,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def measure(
     scorer: Scorer, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int = 0
 ) -> Metric:
-    """One metric over the sentences given, with the interval of `bootstrap` resamplings."""
+    """One metric over the given sentences, with the interval of `bootstrap` samples."""
     found = scorer.corpus_score(list(hypotheses), [list(references)], n_bootstrap=max(1, bootstrap))
     mean, half_width = (float(found._mean), float(found._ci)) if bootstrap > 1 else (None, None)
     higher_is_better = not isinstance(scorer, TER)  # TER counts edits

@@ -1,4 +1,4 @@
-"""Kinds of mistakes among translations: told from the texts alone, each by a rule that a person can check."""
+"""Kinds of errors in translations, found from the texts alone, each by a simple rule."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from statistics import fmean
 from dragoman.evaluate.metrics import check_counts, sentence_chrf
 
 SHORT, LONG = 0.5, 2.0
-"""Lengths against the reference's, in characters."""
+"""Length ratios to the reference, in characters."""
 _LEAST_CHARACTERS = 4
-"""Of a difference in length that is told."""
+"""Smallest difference in length that is reported."""
 _REPEATS, _LONGEST_BLOCK = 3, 6
 _GROUPS = 3
 
@@ -19,21 +19,21 @@ class Kind:
     name: str
     rule: str
     places: tuple[int, ...]
-    """Of the sentences that have it."""
+    """Indices of the sentences that have it."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The translations of like sources."""
+    """The translations of similar sources."""
 
     name: str
     sentences: int
     score: float
-    """Mean of the sentences: share that is right to the letter, or chrF, both in percent."""
+    """Mean over the sentences: exact matches or chrF, in percent."""
 
 
 def find_kinds(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> list[Kind]:
-    """Kinds of mistakes, those that occur. A translation may have several of them."""
+    """The kinds of errors that occur. A translation may have several."""
     check_counts(outputs, references)
     rules: list[tuple[str, str, Callable[[str, str, str], bool]]] = [
         ("empty", "nothing is said, where the reference says something", _is_empty),
@@ -74,7 +74,7 @@ def _is_long(_: str, reference: str, output: str) -> bool:
 
 
 def _has_loop(words: Sequence[str]) -> bool:
-    """Whether a block of up to six words comes three times in a row."""
+    """Whether a block of up to six words occurs three times in a row."""
     for size in range(1, _LONGEST_BLOCK + 1):
         equal = 0
         for place in range(size, len(words)):
@@ -85,7 +85,7 @@ def _has_loop(words: Sequence[str]) -> bool:
 
 
 def sentence_scores(references: Sequence[str], outputs: Sequence[str], exact: bool) -> list[float]:
-    """Of each translation from 0 to 100: right to the letter or not, or its chrF."""
+    """Score of each translation from 0 to 100: exact match, or chrF."""
     pairs = zip(outputs, references, strict=True)
     if exact:
         return [100.0 * (output == reference) for output, reference in pairs]
@@ -93,8 +93,8 @@ def sentence_scores(references: Sequence[str], outputs: Sequence[str], exact: bo
 
 
 def by_length(sources: Sequence[str], scores: Sequence[float]) -> list[Slice]:
-    """Three groups of about as many sentences, by the length of the source: in words, or in characters where
-    most sources are one word."""
+    """Three groups of about equal size, by source length: in words, or in characters if most sources are one
+    word."""
     lengths = [len(source.split()) for source in sources]
     unit = "words"
     if sorted(lengths)[len(lengths) // 2] < 2:
@@ -111,8 +111,8 @@ def by_length(sources: Sequence[str], scores: Sequence[float]) -> list[Slice]:
 
 
 def by_known_words(sources: Sequence[str], scores: Sequence[float], known: Collection[str]) -> list[Slice]:
-    """With a word in the source that the training data (or what was looked at of them) do not have, and
-    without. Nothing where nearly all sentences are of one of the two sorts."""
+    """Sentences with and without a source word that is not in the training data (or in the sample of them).
+    Nothing if nearly all sentences are of one sort."""
     new = [any(word not in known for word in source.split()) for source in sources]
     if not 0.02 <= fmean(new) <= 0.9:
         return []

@@ -1,7 +1,7 @@
-"""The picture of a comparison by length. matplotlib is imported when a picture is drawn, not before.
+"""The plot of a comparison by length. matplotlib is imported only when a plot is drawn.
 
-Figures are made without pyplot, so nothing here keeps state or needs a screen. The same comparison gives
-the same bytes: no date, no random ids, and none of the user's own matplotlib settings.
+Figures are made without pyplot, so nothing keeps state or needs a display. The same comparison gives the same
+bytes: no date, no random ids, no user settings of matplotlib.
 """
 
 import io
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
-"""Okabe and Ito (2008): told apart by colour-blind readers too. Their yellow is too pale for lines."""
+"""The colour-blind-safe palette of Okabe and Ito (2008), without yellow, which is too pale for lines."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
 _SETTINGS = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine has it
     "font.size": 9,
-    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
+    "svg.fonttype": "none",  # text stays text: searchable and accessible
     "svg.hashsalt": "dragoman",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -38,7 +38,7 @@ _METADATA = {
 
 @contextmanager
 def canvas() -> "Iterator[type[Figure]]":
-    """What makes a figure, and our settings while it is drawn and saved."""
+    """The Figure class, with our settings active while it is drawn and saved."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -63,12 +63,12 @@ def save(figure: "Figure", endings: Sequence[str] = ("png", "svg")) -> dict[str,
 
 
 def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
-    """Scores over buckets of length, a line for each run, as the bytes of a PNG and of an SVG file."""
+    """Scores over length buckets, one line per run, as the bytes of a PNG and an SVG file."""
     with canvas() as figure_of:
         labels = [run.label for run in comparison.runs]
         columns = max(1, min(len(labels), 78 // (max(map(len, labels)) + 8)))
         width = max(5.6, min(14.0, 0.95 * len(comparison.buckets) + 1.2))
-        height = 3.7 + 0.19 * -(-len(labels) // columns)  # inches; the legend takes nothing from the axes
+        height = 3.7 + 0.19 * -(-len(labels) // columns)  # inches; the legend is outside the axes
         figure = figure_of(figsize=(width, height), dpi=200, layout="constrained")
         axes = figure.add_subplot()
         lines = [_draw_run(axes, run, number, len(labels)) for number, run in enumerate(comparison.runs)]
@@ -78,7 +78,8 @@ def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
 
 
 def _draw_run(axes: "Axes", run: RunScores, number: int, count: int) -> "Line2D":
-    """A line with markers, and its intervals as bars. Runs stand a little apart, so no bar hides another."""
+    """A line with markers, and its intervals as bars. Runs are slightly shifted, so that no bar hides
+    another."""
     spread = min(0.5, 0.12 * (count - 1))
     shift = spread * (number / (count - 1) - 0.5) if count > 1 else 0.0
     places = [place + shift for place in range(len(run.by_length))]
@@ -111,7 +112,7 @@ def _label_axes(axes: "Axes", comparison: Comparison) -> None:
     axes.set_xlabel(f"length of the source in {comparison.unit}\n(n: number of sentences{bars})")
     axes.set_ylabel(f"{example.name} (0 to 100)")
     lowest, highest = axes.get_ylim()
-    if lowest < highest / 3:  # near enough to show falls at their true size; there are no negative scores
+    if lowest < highest / 3:  # close enough to show differences; there are no negative scores
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -119,7 +120,7 @@ def _label_axes(axes: "Axes", comparison: Comparison) -> None:
 
 
 def _add_legend(figure: "Figure", lines: list["Line2D"], labels: list[str], columns: int) -> None:
-    """Above the axes, where no data are. Labels are set afterwards: a legend drops a leading underscore's."""
+    """Above the axes. Labels are set afterwards, because a legend drops those with a leading underscore."""
     legend = figure.legend(
         lines, [""] * len(lines), loc="outside upper center", ncols=columns, frameon=False, handlelength=3.2
     )

@@ -1,4 +1,4 @@
-"""The picture of search errors and model errors. matplotlib is imported when a picture is drawn."""
+"""The plot of search errors and model errors. matplotlib is imported only when a plot is drawn."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw_search_errors(found: SearchErrors) -> dict[str, bytes]:
-    """How often each beam misses the optimum, and what the optimum is worth, as a PNG and an SVG file."""
+    """How often each beam misses the optimum, and the quality of the optimum, as a PNG and an SVG file."""
     overall = found.overall()
     if not overall:
         raise UserError("no optimum was proven, so there is nothing to draw; raise max_nodes")
@@ -34,7 +34,7 @@ def _draw_misses(axes: "Axes", found: SearchErrors) -> None:
     """All sentences in black; the lengths, short to long, in colours."""
     for number, rows in enumerate(found.by_length()):
         label = f"{rows[0].bucket} pieces (n = {rows[0].sentences})"
-        dash = DASHES[(number + 1) % len(DASHES)]  # told apart without colours too; solid is for all
+        dash = DASHES[(number + 1) % len(DASHES)]  # distinguishable without colours; solid is for all
         colour, marker = _LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)]
         _line(axes, rows, [row.missed for row in rows], label, f"{marker}{dash}", colour)
     rows = found.overall()
@@ -43,7 +43,7 @@ def _draw_misses(axes: "Axes", found: SearchErrors) -> None:
 
 
 def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
-    """All sentences, so all in black; a line for what is the same for every beam."""
+    """All sentences, in black; a horizontal line for what does not depend on the beam."""
     _line(axes, rows, [row.worse for row in rows], "worse than the beam's by chrF", "v-")
     _line(axes, rows, [row.better for row in rows], "better than the beam's by chrF", "^--")
     axes.axhline(100 * rows[0].empty, label="empty", color="0.45", linestyle=":", linewidth=2.0)
@@ -53,7 +53,7 @@ def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
 def _line(
     axes: "Axes", rows: list[Row], shares: list[float], label: str, style: str, colour: str = "0.1"
 ) -> None:
-    """`style` is a marker and a dash as matplotlib writes them. Black is for what all sentences say."""
+    """`style` is a marker and a dash as matplotlib writes them. Black is for all sentences."""
     of_all = colour == "0.1"
     axes.plot(
         [row.beam for row in rows],
@@ -80,7 +80,7 @@ def _label(axes: "Axes", beams: tuple[int, ...]) -> None:
     axes.set_ylim(0, max(5.0, axes.get_ylim()[1]))
     axes.grid(axis="y", color="0.88", linewidth=0.6)
     axes.set_axisbelow(True)
-    # Below, where it hides nothing however the lines run.
+    # Below the axes, where it hides no line.
     axes.legend(
         frameon=False, fontsize=8, handlelength=3.2, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
     )

@@ -1,9 +1,9 @@
-"""Who is to blame for a bad translation: the search, or the model?
+"""Search errors and model errors.
 
-A *search error* is a sentence for which the beam returns something less probable than the best there is. A
-*model error* is one whose most probable translation is worse than what the beam returns: a better search
-would harm it (Stahlberg & Byrne 2019). Both need the true optimum, so each sentence is searched
-exhaustively; those for which that is not proven within the budget are counted apart.
+A *search error* is a sentence for which the beam returns a lower-scoring translation than the optimum. A
+*model error* is one whose optimum is worse than what the beam returns: a better search would make it worse
+(Stahlberg & Byrne 2019). Both need the true optimum, so each sentence is searched exhaustively; sentences
+without a proof within the budget are counted separately.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from dragoman.evaluate.lengths import Bucket, make_buckets
 from dragoman.evaluate.metrics import sentence_chrf
 
 TOLERANCE = 1e-6
-"""Scores that differ by less are equal: another batch rounds in another way."""
+"""Scores that differ by less are equal: rounding depends on the batch."""
 MIN_SENTENCES = 20
-"""In a bucket of lengths."""
+"""Smallest number of sentences in a length bucket."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What one beam returns for one sentence, held against the optimum."""
+    """The result of one beam for one sentence, compared with the optimum."""
 
     missed: bool
     gap: float
-    """How much better the optimum's score is; 0 where the beam found it."""
+    """How much higher the score of the optimum is; 0 if the beam found it."""
     chrf: float
 
 
@@ -45,7 +45,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Row:
-    """Of one beam and one bucket of lengths. Shares are of the proven sentences, from 0 to 1."""
+    """Summary for one beam and one length bucket. Shares are of the proven sentences, from 0 to 1."""
 
     bucket: str
     beam: int
@@ -53,10 +53,10 @@ class Row:
     unproven: int
     missed: float
     gap: float
-    """Mean over the missed ones."""
+    """Mean over the sentences that miss the optimum."""
     empty: float
     worse: float
-    """The optimum has a lower chrF than what the beam returns."""
+    """Share of sentences whose optimum has a lower chrF than the beam's result."""
     better: float
     chrf: float
     optimum_chrf: float
@@ -66,10 +66,10 @@ class Row:
 class SearchErrors:
     beams: tuple[int, ...]
     search: ExhaustiveSearch
-    """The exhaustive one."""
+    """The exhaustive search."""
     sentences: list[Sentence]
     buckets: list[Bucket]
-    """By pieces of the source."""
+    """By source length in tokens."""
 
     @property
     def unproven(self) -> int:
@@ -81,16 +81,16 @@ class SearchErrors:
         return f"ranked by log p / length^{alpha:g}" if alpha else "ranked by log p, not normalised"
 
     def overall(self) -> list[Row]:
-        """One row a beam."""
+        """One row per beam."""
         everything = Bucket(None, None, tuple(range(len(self.sentences))))
         return self.of(everything)
 
     def by_length(self) -> list[list[Row]]:
-        """The same for each bucket of lengths, where there is more than one."""
+        """The same for each length bucket, if there is more than one."""
         return [rows for bucket in self.buckets if (rows := self.of(bucket))] if len(self.buckets) > 1 else []
 
     def of(self, bucket: Bucket) -> list[Row]:
-        """One row a beam; none where nothing is proven."""
+        """One row per beam; none if nothing is proven."""
         chosen = [self.sentences[place] for place in bucket.places]
         proven = [sentence for sentence in chosen if sentence.proven]
         if not proven:
@@ -120,7 +120,7 @@ class SearchErrors:
         return rows
 
     def table(self) -> list[list[str]]:
-        """A header and one row for each beam and bucket: the figures behind a picture, at full precision."""
+        """A header and one row for each beam and bucket: the data of the plot, at full precision."""
         header = ["source_pieces", "beam", "sentences", "unproven", "missed", "mean_gap", "optimum_empty"]
         rows = [[*header, "optimum_worse", "optimum_better", "chrf", "optimum_chrf"]]
         for row in chain(self.overall(), *self.by_length()):
@@ -131,7 +131,7 @@ class SearchErrors:
 
 
 def evenly(count: int, wanted: int) -> list[int]:
-    """Places of `wanted` of `count` things at equal distances, always the same ones."""
+    """Indices of `wanted` of `count` items, evenly spaced and always the same."""
     return list(range(count)) if wanted >= count else [place * count // wanted for place in range(wanted)]
 
 
@@ -145,12 +145,13 @@ def search_errors(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> SearchErrors:
-    """Search every sentence with every beam and exhaustively. `search` says how, its `max_nodes` how long."""
+    """Search every sentence with every beam and exhaustively. `search` has the settings, with `max_nodes` as
+    the budget."""
     if not sources or not all(source.strip() for source in sources):
         raise UserError("there is no sentence to search" if not sources else "a blank source has no search")
     widths = tuple(sorted(set(beams)))
     exact = (search or translator.search).converted(ExhaustiveSearch, beam=widths[-1], n_best=1)
-    plain = exact.converted(BeamSearch, loop_guard=False)  # the beams as they are
+    plain = exact.converted(BeamSearch, loop_guard=False)  # the beam itself
     total = len(sources) * (len(widths) + 1)
 
     def best(settings: SearchConfig, part: int, tokens: int) -> list[Hypothesis]:
@@ -162,7 +163,7 @@ def search_errors(
         return [hypotheses[0] for hypotheses in found]
 
     by_beam = [best(replace(plain, beam=beam), part, batch_tokens) for part, beam in enumerate(widths)]
-    optima = best(exact, len(widths), 1)  # one by one: so progress shows
+    optima = best(exact, len(widths), 1)  # one by one, for progress
     lengths = [len(ids) for ids in translator.src_tokenizer.encode_batch(sources)]
     sentences = [
         _judge(*each) for each in zip(lengths, references, optima, zip(*by_beam, strict=True), strict=True)

@@ -1,4 +1,4 @@
-"""A translator on a test set: what it says, how good that is, and whether the test is a fair one."""
+"""Evaluate a translator on a test set: translations, scores, and overlap with the training data."""
 
 import time
 from collections import Counter
@@ -17,17 +17,17 @@ BOOTSTRAP = 1000
 class Evaluation:
     metrics: list[Metric]
     exact: float
-    """Percent of sentences that are right to the letter."""
+    """Percentage of exact matches."""
     hypotheses: list[str]
     seconds: float
     search: SearchConfig
     cut_off: int
-    """Translations that were ended by the length limit."""
+    """Translations that were cut at the length limit."""
     loops: int
-    """Translations that went in circles and were made anew."""
+    """Translations that were stuck in a loop and were redone."""
 
     def report(self) -> dict[str, Any]:
-        """All but the text, as JSON can hold it."""
+        """Everything but the texts, JSON-compatible."""
         return {
             "sentences": len(self.hypotheses),
             "metrics": [asdict(metric) for metric in self.metrics],
@@ -50,7 +50,7 @@ def evaluate(
     bootstrap: int = BOOTSTRAP,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Translate the sources and hold the results against the references."""
+    """Translate the sources and score the results against the references."""
     began = time.monotonic()
     settings = search or translator.search
     found = translator.hypotheses(sources, search=settings, batch_tokens=batch_tokens, progress=progress)

@@ -1,13 +1,13 @@
-"""Which beam and which length penalty a model wants, found on its validation set.
+"""Choose beam size and length penalty on the validation set.
 
     decode once per beam ─▶ pool ─▶ rank by α = 0.0 ─▶ translations
                                └──▶ rank by α = 0.2 ─▶ …
 
-Live hypotheses compete by Σ log p alone; α ranks what has ended. It also lets a search stop early, but only
-where nothing that is still to come could be first. So the first of a pool by `SearchConfig.rank` is what a
-search with that α finds, if the pool has everything that ends until `beam` hypotheses have (`stop: complete`)
-or until the greatest length (`limit`, and `bound`, which is as exact). Where one search does not serve every
-α (`can_rerank`), every pair of beam and α is searched.
+Live hypotheses are ranked by Σ log p alone; α ranks ended ones. It also lets a search stop early, but only if
+no later hypothesis could be first. So the first of a pool by `SearchConfig.rank` is what a search with that α
+finds, if the pool has everything that ends until `beam` hypotheses have ended (`stop: complete`) or until the
+maximum length (`limit`, and `bound`, which is equally exact). If one search does not serve every α
+(`can_rerank`), every pair of beam and α is searched.
 """
 
 from collections.abc import Sequence
@@ -32,15 +32,15 @@ from dragoman.evaluate.search_errors import evenly
 
 
 def can_rerank(search: BeamSearch) -> bool:
-    """Whether one search serves every α: groups of beams wait for each other in another way."""
+    """Whether one search serves every α; it does not for groups of beams."""
     return search.groups == 1
 
 
 def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[list[Ended]]:
-    """For every sentence all hypotheses that end, in the order in which they do."""
-    greedy = search.beam == 1 and not search.watched  # such a search stops at the first end
+    """For every sentence all hypotheses that end, in order."""
+    greedy = search.beam == 1 and not search.watched  # such a search stops at the first `</s>`
     stop = "complete" if search.stop == "complete" or greedy else "limit"
-    # n_best = beam: no rank ends the search before as many have ended.
+    # n_best = beam: the search cannot stop before that many have ended.
     config = replace(search, n_best=search.beam, stop=stop, record=False)
     with torch.inference_mode():
         beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device), config)
@@ -55,7 +55,7 @@ def translate_by(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> list[list[str]]:
-    """What `translator.translate` says with each of the searches, which differ in α alone."""
+    """The output of `translator.translate` for each of the searches, which differ only in α."""
     first = searches[0]
     assert can_rerank(first) and all(replace(other, alpha=first.alpha) == first for other in searches)
     jobs = translator.jobs(texts, [FREE] * len(texts), [never] * len(texts))
@@ -68,7 +68,7 @@ def translate_by(
         pools = pool_of(translator.scorer, [jobs[index] for index in batch], first)
         for index, pool in zip(batch, pools, strict=True):
             for number, search in enumerate(searches):
-                best = max(pool, key=lambda ended: ended.score(search))  # the first of equals, as a beam
+                best = max(pool, key=lambda ended: ended.score(search))  # the first among equals
                 found[number][index] = translator.tgt_tokenizer.decode(best.tokens[:-1])
                 if search.loop_guard and loops(best, jobs[index].source):
                     looping[number].add(index)
@@ -86,7 +86,7 @@ def _make_anew(
     looping: Sequence[set[int]],
     found: list[list[str]],
 ) -> None:
-    """What goes in circles is searched in full: the guard then does what it always does."""
+    """Sentences stuck in a loop are searched normally, so that the loop guard applies."""
     for search, places, own in zip(searches, looping, found, strict=True):
         chosen = sorted(places)
         if chosen:
@@ -100,11 +100,11 @@ _SCORES = {"bleu": bleu, "chrf": chrf, "exact": exact_match}
 
 
 class OutOfTime(Exception):
-    """Raised by a caller's `progress` to stop: what has been searched by then counts."""
+    """Raised by a caller's `progress` to stop; the searches finished by then are used."""
 
 
 def validation_pairs(prepared: Prepared, sentences: int | None = None) -> tuple[list[str], list[str]]:
-    """Sources and references of the validation set, or so many of them from all over it."""
+    """Sources and references of the validation set, or this many of them, evenly spaced."""
     store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
     places = evenly(len(store), sentences or len(store))
     sources = [src.decode(store.src(place).tolist()) for place in places]
@@ -138,9 +138,9 @@ def tune(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> Tuned:
-    """The best pair of beam and α; of equals the narrower beam, then the α that is nearest to the one of
-    `search`. What else that says stays as it is. `progress` is also called before each beam. Where it raises
-    OutOfTime, the beams that were done by then are compared; before the first one is done it is passed on."""
+    """The best pair of beam and α; among equals the smaller beam, then the α nearest to that of `search`. Its
+    other settings stay. `progress` is also called before each beam. If it raises OutOfTime, the beams
+    finished by then are compared; before the first one is finished, the exception is passed on."""
     start = search or translator.search
     check_counts(sources, references)
     if not isinstance(start, BeamSearch):

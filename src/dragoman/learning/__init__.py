@@ -1,4 +1,4 @@
-"""Every way of learning by its name. A new one is its own file and a line here."""
+"""All training objectives by name. To add one: its own file and a line here."""
 
 from dragoman.errors import UserError, did_you_mean
 from dragoman.learning.base import Learning
@@ -27,7 +27,7 @@ LEARNING: dict[str, Learning] = {
 
 
 def named(name: object) -> Learning:
-    """The way of learning that a configuration names."""
+    """The training objective of a configuration."""
     if not isinstance(name, str) or name not in LEARNING:
         advice = did_you_mean(name, LEARNING) if isinstance(name, str) else ""
         raise UserError(f"objective.name: expected one of {', '.join(LEARNING)}, found {name!r}{advice}")

@@ -1,4 +1,4 @@
-"""Ways of learning in which a model answers for pieces of a text that are hidden from it.
+"""Objectives in which a model predicts masked or hidden tokens of a text.
 
 masked           BERT, Devlin et al. 2019
 bidirectional    ELMo, Peters et al. 2018
@@ -27,16 +27,16 @@ _WITHOUT_EFFECT = {
     "activation_penalty": 0.0,
     "temporal_penalty": 0.0,
 }
-"""Fields that mean nothing where a model answers for hidden pieces, and their neutral values."""
+"""Fields without a meaning for these objectives, and their neutral values."""
 
 
 class HiddenPieces(FromText):
     def fits(self, abilities: Abilities) -> bool:
-        """Whether a model can learn in this way."""
+        """Whether a model supports this objective."""
         raise NotImplementedError
 
     def answer(self, model: Any, batch: TextBatch) -> Answers:
-        """What the model says for the hidden pieces."""
+        """The model's outputs for the hidden tokens."""
         raise NotImplementedError
 
     def check_model(self, config: RunConfig, abilities: Abilities) -> None:
@@ -62,10 +62,10 @@ class HiddenPieces(FromText):
 
 
 class AnsweredPieces(Objective):
-    """−log p of the pieces that are asked for.
+    """−log p of the tokens to predict.
 
     bidirectional   −Σ_k log p(t_k | t_1 … t_{k−1}) + log p(t_k | t_{k+1} … t_N)   Peters et al. 2018, 3.1
-    unilm           −Σ_k log p(t_k | all that its mask shows of the others)        Dong et al. 2019, 2.3
+    unilm           −Σ_k log p(t_k | the tokens visible under its mask)            Dong et al. 2019, 2.3
     """
 
     def __init__(self, learning: HiddenPieces) -> None:

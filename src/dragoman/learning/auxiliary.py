@@ -1,10 +1,10 @@
-"""A language model's loss beside a task's (Radford et al. 2018, equation 5):
+"""An auxiliary language-model loss for a task (Radford et al. 2018, equation 5):
 
     L₃ = L_task + λ · L_LM
 
-L_LM is the mean over the pieces that are read after the first, each said from those before it. It is added
-to the mean of the task, as in the authors' own program: the sums of their equation would weigh long texts
-more.
+L_LM is the mean over the input tokens after the first, each predicted from those before it. It is added to
+the mean loss of the task, as in the authors' own code: the sums of their equation would give long texts more
+weight.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from dragoman.shapes import Bool, Int, Tensor
 
 
 class WithLanguageModel(Objective):
-    """Any objective, and the language model of a network that reads from left to right."""
+    """Any objective, plus the language-model loss of a left-to-right network."""
 
     def __init__(self, task: Objective, weight: float, model: nn.Module) -> None:
         self.task, self.weight = task, weight
@@ -36,8 +36,8 @@ class WithLanguageModel(Objective):
 
 
 def language_model(network: Any, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> tuple[Tensor, int]:
-    """−Σ log p(u_t | u_<t) over all pieces but the first of a row, and how many they are. `<s>` is read, and
-    never asked for, as in all text."""
+    """−Σ log p(u_t | u_<t) over all tokens but the first of a row, and their number. `<s>` is an input but
+    never predicted."""
     hidden = network.read(ids, mask, ids.new_zeros(ids.shape))
     asked = mask[:, 1:] & (ids[:, 1:] != network.vocab.bos_id)
     logits = network.project(hidden[:, :-1][asked])  # N V
@@ -50,5 +50,5 @@ def _network(model: Any) -> Any:
 
 
 def _text(batch: Any) -> tuple[Tensor, Tensor]:
-    """What is read: the source of pairs, or the text of a task."""
+    """The input: the source of pairs, or the text of a task."""
     return (batch.src_ids, batch.src_mask) if hasattr(batch, "src_ids") else (batch.ids, batch.mask)

@@ -1,10 +1,10 @@
-"""What a way of learning is: everything in which one differs from another.
+"""The interface of a training objective: everything that differs between objectives.
 
     pairs, text or labels ─ examples ─▶ batches ─ objective ─▶ loss
                           └ validator ─▶ metrics
 
-Each way is a class in a file of its own, and a line in `LEARNING`. Training, planning and the commands ask it
-and never its name.
+Each objective is a class in its own file, and a line in `LEARNING`. Training, planning and the commands use
+its methods, never its name.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ TRACKS = 10
 
 
 class Examples(Protocol):
-    """Numbered examples with their lengths. A batch is a pure function of their numbers and of the epoch."""
+    """Indexed examples with their lengths. A batch is a pure function of the indices and the epoch."""
 
     @property
     def src_lengths(self) -> np.ndarray: ...
@@ -52,11 +52,11 @@ class Validator:
 
     @property
     def frequency_loss(self) -> float | None:
-        """The loss of a model that knows how frequent pieces are, and nothing else; None for labels."""
+        """The loss of predicting token frequencies alone; None for labels."""
         return None
 
     def run(self, model: Any, autocast: torch.autocast) -> "Validation":
-        """Leaves the model in training mode, as it was."""
+        """Validate; the model stays in training mode."""
         raise NotImplementedError
 
     def estimated_seconds(
@@ -65,71 +65,71 @@ class Validator:
         autocast: torch.autocast,  # noqa: ARG002
         now: Callable[[], float],  # noqa: ARG002
     ) -> float | None:
-        """About how long `run` takes once the model has learnt something, by timing a small part of it; None
-        where only running it would tell."""
+        """Estimate how long `run` takes for a trained model, by timing a small part of it; None if it cannot
+        be estimated."""
         return None
 
 
 class Learning:
-    """One way of learning. The defaults are those of most."""
+    """One training objective. The defaults suit most of them."""
 
     name: str
     learns_from: Literal["pairs", "text", "labels"]
     purpose: Purpose
     """What the trained model is used for."""
     next_step: str | None = None
-    """What to type after training, before the name of the run."""
+    """The command to suggest after training, without the name of the run."""
     label_smoothing: float = 0.0
-    """Where nothing is said."""
+    """Default of `objective.label_smoothing`."""
     unit: str = "tok"
-    """What the loss is a mean over, as the status line writes it."""
+    """The unit of the loss in the status line."""
     has_perplexity: bool = True
     packed_lengths: int = 32
-    """So many different lengths a packed batch may have: each is recorded once on a GPU."""
+    """Number of different lengths of packed batches: each is captured once on a GPU."""
     reads_source: bool = True
-    """The source holds what is read; False where it is one piece and the target holds the text."""
+    """Whether the source holds the input; False if it is one token and the target holds the text."""
 
     def run_name(self, config: RunConfig) -> str:  # noqa: ARG002
-        """Of its directory, where nobody chooses one."""
+        """Default name of the run directory."""
         return self.name
 
     def preset(self, gpu: bool) -> str | None:  # noqa: ARG002
-        """The model where none is chosen; None: by the size of the corpus."""
+        """The default model; None: chosen by the size of the corpus."""
         return None
 
     def settle(self, config: RunConfig, abilities: Abilities) -> RunConfig:  # noqa: ARG002
-        """Fill in what follows from the model."""
+        """Fill in settings that follow from the model."""
         return config
 
     def check(self, config: RunConfig, abilities: Abilities) -> None:
-        """Refuse what does not go together with this way of learning."""
+        """Refuse settings that cannot be combined with this objective."""
         raise NotImplementedError
 
     def specials(self, config: RunConfig) -> tuple[str, ...]:  # noqa: ARG002
-        """Control pieces that it writes into text."""
+        """Control tokens that it inserts into text."""
         return ()
 
     def head(self, config: RunConfig) -> HeadConfig | None:  # noqa: ARG002
-        """What the network gets on top of it."""
+        """The head that is added to the network."""
         return None
 
     def examples(self, config: RunConfig, prepared: Any) -> Examples:
-        """What is learnt from."""
+        """The training examples."""
         raise NotImplementedError
 
     def plain_examples(self, config: RunConfig, prepared: Any, store: PairStore) -> Examples:
-        """Examples of a store of the run without BPE-dropout or links: to look at, not to learn from."""
+        """Examples of a store of the run without BPE-dropout or alignments, for inspection."""
         raise NotImplementedError
 
     def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:
-        """What is minimised."""
+        """The loss function."""
         raise NotImplementedError
 
     def validator(
         self, config: RunConfig, prepared: Any, device: torch.device, tracks: int = TRACKS
     ) -> Validator:
-        """What measures models on the validation set. `tracks`: in how many parts a text is read at once
-        where a state goes on from block to block; each part begins without a state."""
+        """The validator. `tracks`: the number of streams in which a text is read in parallel if the state is
+        carried from block to block; each stream starts without a state."""
         raise NotImplementedError
 
     def packs(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002
@@ -142,18 +142,18 @@ class Learning:
         return False
 
     def notes(self, examples: Examples) -> list[str]:  # noqa: ARG002
-        """What a person should know of the training data."""
+        """Notes on the training data for the user."""
         return []
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
-        """Lines of the plan that only this way has, before the sizes of the data."""
+        """Lines of the plan that only this objective has, before the sizes of the data."""
         raise NotImplementedError
 
 
 def may_pack(
     learning: Learning, config: RunConfig, model: Network | TaskNetwork, device: torch.device
 ) -> bool:
-    """Whether batches are packed: on a GPU, where model and objective can."""
+    """Whether batches are packed: on a GPU, if model and objective support it."""
     wanted = config.train.pack
     able = is_plain(config) and learning.packs(config, model)
     if wanted and not able:

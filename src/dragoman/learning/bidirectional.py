@@ -1,7 +1,7 @@
 """Blocks of text for a language model in both directions (Peters et al. 2018, section 3.1).
 
-x a b c y        what is read: a block, with the piece before it and the one behind it
-  a b c          what has to be said, once from the left and once from the right
+x a b c y        input: a block, with the token before it and the one after it
+  a b c          targets, predicted once from the left and once from the right
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ class Bidirectional(HiddenPieces):
         return BothWaysText(self.blocks(config, store))
 
     def answer(self, model: Any, batch: TextBatch) -> Answers:
-        """From the place before what is asked for, and from the one behind it."""
+        """Outputs at the position before each target, and at the one after it."""
         ahead, back = (layers[-1].flatten(0, 1) for layers in model.both_ways(batch.ids, batch.mask))
         return Answers(torch.cat([ahead[batch.asked - 1], back[batch.asked + 1]]), batch.targets.repeat(2))
 
@@ -63,5 +63,5 @@ class BothWaysText:
 
 
 def _asked(row: np.ndarray) -> np.ndarray:
-    """All but both ends, and `<s>`: that a line begins where another has ended is no news."""
+    """All but both ends and `<s>`, which always follows `</s>`."""
     return 1 + np.flatnonzero(row[1:-1] != BOS_ID)

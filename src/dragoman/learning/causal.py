@@ -1,7 +1,7 @@
-"""Causal language models: every piece of a text from those before it.
+"""Causal language models: predict every token of a text from those before it.
 
 GPT (Radford et al. 2018), and ULMFiT (Howard & Ruder 2018) as Merity et al. 2018 train their AWD-LSTM: with
-penalties on what its last layer gives, and with a state that goes on from block to block.
+penalties on the output of its last layer, and with a state that is carried from block to block.
 """
 
 from collections.abc import Mapping
@@ -87,16 +87,16 @@ def _check_carry(config: RunConfig, abilities: Abilities) -> None:
 
 
 class Stream:
-    """Blocks of text for a causal language model: the source is the one piece before a block.
+    """Blocks of text for a causal language model: the source is the one token before a block.
 
-    `carried`: batches are those of `data/sampler.py`, and begin anew where the first block is among them.
+    `carried`: batches come from `data/sampler.py`; the state is reset if they contain the first block.
     """
 
     def __init__(self, blocks: Blocks, carried: bool = False) -> None:
         self.carried = carried
         self.blocks, self.corpora, self.origin = blocks, blocks.corpora, blocks.origin
-        self.src_lengths = np.zeros(len(blocks), dtype=np.int32)  # its one piece stands for the </s>
-        self.tgt_lengths = blocks.lengths - 1  # as a pair's, without the one piece that ends it
+        self.src_lengths = np.zeros(len(blocks), dtype=np.int32)  # its one token counts as the </s>
+        self.tgt_lengths = blocks.lengths - 1  # as for a pair, without its </s>
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -104,7 +104,7 @@ class Stream:
     def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:  # noqa: ARG002
         ids, mask = pad([self.blocks[number] for number in numbers.tolist()])
         tgt_out = ids[:, 2:]
-        asked = mask[:, 2:] & (tgt_out != BOS_ID)  # that a line begins where another has ended is no news
+        asked = mask[:, 2:] & (tgt_out != BOS_ID)  # <s> always follows </s>
         return PairBatch(
             src_ids=ids[:, :1].contiguous(),
             src_mask=torch.ones(len(ids), 1, dtype=torch.bool),
@@ -117,8 +117,8 @@ class Stream:
 
 
 class CarriedState:
-    """Where the rows of the last batch have ended. Text goes through it batch by batch, in order; gradients
-    do not go back into the batch before (truncated back-propagation through time)."""
+    """The recurrent state at the end of the last batch. Text is read batch by batch, in order; gradients stop
+    at the border (truncated back-propagation through time)."""
 
     def __init__(self) -> None:
         self.pasts: tuple[RecurrentState, ...] | None = None
@@ -126,8 +126,8 @@ class CarriedState:
     def read(
         self, model: EncoderDecoder, batch: PairBatch
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-        """What the last layer gives, and what dropout leaves of it. The source of a block that goes on is the
-        last piece that was read, so it is passed over."""
+        """The output of the last layer, before and after dropout. The source of a continued block is the last
+        token that was read, so it is skipped."""
         decoder: Any = model.decoder
         memory = model.encode(batch.src_ids, batch.src_mask)
         whole, left, pasts = decoder.carry(batch.tgt_in, memory, self.pasts if batch.goes_on else None)
@@ -135,7 +135,7 @@ class CarriedState:
         return whole, left
 
     def tensors(self) -> dict[str, Tensor]:
-        """By name, for a checkpoint; none before the first batch."""
+        """The state by name, for a checkpoint; empty before the first batch."""
         return {
             f"{number}.{name}": tensor
             for number, past in enumerate(self.pasts or ())
@@ -152,7 +152,8 @@ class CarriedState:
 
 
 class CarriedCausal(Objective):
-    """The same objective with a state that goes on from block to block (Merity et al. 2018, section 4.1)."""
+    """The same objective with a state that is carried from block to block (Merity et al. 2018, section
+    4.1)."""
 
     def __init__(self, activation: float, temporal: float, label_smoothing: float = 0.0) -> None:
         self.carried = self.state = CarriedState()

@@ -1,4 +1,4 @@
-"""A text is damaged and has to be said whole (BART, Lewis et al. 2020)."""
+"""Reconstruct a text from a corrupted copy (BART, Lewis et al. 2020)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The loss of a model that knows how frequent pieces are, and nothing else."""
+"""The loss of a model that only knows token frequencies."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ _AT_ONCE = 1_000
 
 
 def frequency_loss(train: Examples, valid: Examples, vocab_size: int) -> float:
-    """The loss of knowing nothing but how frequent pieces are, in nats a piece:
+    """The loss of predicting token frequencies alone, in nats per token:
 
-        −1/n Σ_i log p(y_i),   y of the validation set, p the shares of pieces in the training data
+        −1/n Σ_i log p(y_i),   y of the validation set, p the token frequencies of the training data
 
-    Every network learns these shares first. A deep one with too high a learning rate, too short a warm-up or
-    much dropout may stay there: its loss is this one, finite, smooth and never better. Of long data, examples
-    at equal distances are taken; no piece is thought impossible.
+    Every network learns these frequencies first. A deep one with too high a learning rate, too short a warm-
+    up or too much dropout may get stuck there: its loss stays at this value. For long data, evenly spaced
+    examples are used; frequencies are smoothed.
     """
     counts = np.ones(vocab_size)
     for ids in _asked(train):

@@ -1,4 +1,4 @@
-"""Guided alignment: one head of an attention learns to look where a word alignment says."""
+"""Guided alignment: one attention head is trained to follow a word alignment."""
 
 import torch
 
@@ -11,14 +11,14 @@ from dragoman.shapes import Float, Tensor
 
 
 class GuidedAlignment(Objective):
-    """Another objective, and beside it one head that is told where to look (Garg et al. 2019, equation 3):
+    """Another objective, plus the alignment loss of one head (Garg et al. 2019, equation 3):
 
         J + weight · Σ_t Σ_s −G_ts log A_ts
 
-    A are the weights of the head. G says which source pieces a target piece belongs to, each row being spread
-    evenly over them; pieces that belong to none say nothing. The row of A for a piece is that of the step
-    that reads it, where the head knows which word it is to align (Chen et al. 2020), or of the one before,
-    which predicts it. All other attentions keep their fused kernels.
+    A are the attention weights of the head. G has the source tokens of each target token, each row spread
+    evenly over them; tokens without links are ignored. The row of A for a token is that of the step that
+    reads it, where the word is known (Chen et al. 2020), or of the step before, which predicts it. All other
+    attentions keep their fused kernels.
     """
 
     def __init__(self, objective: Objective, guide: AlignmentGuide, model: EncoderDecoder) -> None:
@@ -30,13 +30,13 @@ class GuidedAlignment(Objective):
         seen: list[Tensor] = []
         with open_tap(lambda _, weights: seen.append(weights[:, self.guide.head]), only=self.attention):
             loss = self.objective(model, batch, update)
-        weights = torch.cat(seen, dim=1)  # B T S; a decoder that goes step by step has looked T times
+        weights = torch.cat(seen, dim=1)  # B T S; a decoder that runs step by step has T records
         extra = alignment_loss(weights, batch.links, self.guide.step == "read")
         return Loss(loss.total + self.guide.weight * extra, loss.nll, loss.count)
 
 
 def alignment_loss(weights: Float[Tensor, "B T S"], links: PieceLinks, when_read: bool) -> Float[Tensor, ""]:
-    """Σ −G log A over all links; in a batch without any, 0."""
+    """Σ −G log A over all links; 0 for a batch without links."""
     chosen = weights[links.rows, links.tgt + when_read, links.src]
     chosen = chosen.to(torch.promote_types(chosen.dtype, torch.float32))
     return -(links.weights * chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()).sum()

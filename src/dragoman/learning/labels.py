@@ -1,4 +1,4 @@
-"""What is said about an input as a whole or about its words: labels and scores, not pieces of text."""
+"""Losses for labels and scores of whole inputs or of words."""
 
 import torch.nn.functional as F
 
@@ -10,9 +10,9 @@ from dragoman.shapes import Float, Tensor
 
 
 class TaskLoss(Objective):
-    """Fine-tuning: Σ −log p(label) over examples, over words, or over both ends of an answer, of which each
-    counts for half; for scores Σ (found − given)², both between 0 and 1. The count is that of examples, or of
-    words."""
+    """Fine-tuning: Σ −log p(label) over examples, over words, or over both ends of an answer, each with
+    weight one half; for scores Σ (predicted − target)², both between 0 and 1. The count is the number of
+    examples, or of words."""
 
     uses_every_weight = False
 
@@ -32,7 +32,7 @@ def task_loss(scores: Tensor, batch: TaskBatch, label_smoothing: float) -> Float
         return (scores - batch.targets.to(scores.dtype)).square().sum()
     share = 1.0 if batch.allowed is None else 0.5
     if batch.allowed is not None or batch.choices is not None:
-        label_smoothing = 0.0  # what cannot be has no share of it
+        label_smoothing = 0.0  # impossible labels have no share
     targets = batch.targets.flatten()
     rows = scores.flatten(0, 1) if scores.dim() == 3 else scores
     return share * F.cross_entropy(rows, targets, reduction="sum", label_smoothing=label_smoothing)

@@ -1,7 +1,7 @@
-"""What every objective gives: a sum over what was asked for, and how much that was.
+"""The result of an objective: a sum over target tokens, and their number.
 
 Losses are sums over target tokens; the training loop divides once per update by the tokens of the whole
-update, so that accumulation and several processes give what one large batch gives.
+update, so that gradient accumulation and several processes equal one large batch.
 """
 
 from collections.abc import Mapping
@@ -23,24 +23,24 @@ class Loss:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says for the pieces of a text that it is asked for."""
+    """A model's outputs for the tokens to predict."""
 
     hidden: Float[Tensor, "A D"]
-    """To be projected."""
+    """Hidden vectors before the output projection."""
     targets: Int[Tensor, "A"]
     follows: Float[Tensor, "B 2"] | None = None
     """Scores that the second text follows the first, and that it does not."""
 
 
 class Carried(Protocol):
-    """What an objective keeps from one batch to the next; a checkpoint holds it."""
+    """State that an objective carries from batch to batch; it is part of the checkpoint."""
 
     def tensors(self) -> dict[str, Tensor]: ...
     def load(self, tensors: Mapping[str, Tensor]) -> None: ...
 
 
 class Objective:
-    """A function of a model and a batch of the kinds that belong to it."""
+    """A function of a model and a batch of the matching kind."""
 
     uses_every_weight: bool = True
     """Whether every parameter gets a gradient in every batch."""

@@ -1,11 +1,11 @@
-"""Two texts and pieces to be guessed, as BERT learns (Devlin et al. 2019, section 3.1).
+"""Masked language modelling and next-sentence prediction (BERT, Devlin et al. 2019, section 3.1).
 
     <s> a a a </s> b b </s>      segment 0 up to the first </s>, then 1
-        a <mask> a     b x       what is read
-          a              b       what has to be said
+        a <mask> a     b x       input
+          a              b       targets
 
-The first text is the beginning of a block; the second is the rest of it, or as often a part of another block.
-All of it is drawn anew in every epoch, as a pure function of (seed, epoch, number of the block).
+The first text is the beginning of a block; the second is its rest or, equally often, a part of another block.
+Masks are drawn again in every epoch, as a pure function of (seed, epoch, index of the block).
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _BEGIN, _END = np.array([BOS_ID]), np.array([EOS_ID])
 class Masked(HiddenPieces):
     name = "masked"
     next_step = "fine-tune it with:  dragoman finetune"
-    packed_lengths = 64  # packed texts are all but full, so they have few of these
+    packed_lengths = 64  # packed texts are almost full, so they have few different lengths
 
     def preset(self, gpu: bool) -> str:  # noqa: ARG002
         return "bert-tiny"
@@ -47,7 +47,7 @@ class Masked(HiddenPieces):
         return abilities.predicts_masked
 
     def marks(self, config: RunConfig, abilities: Abilities) -> int | None:
-        """One text has one end less."""
+        """One text has one `</s>` less."""
         marks = abilities.block_marks
         return marks if marks is None or config.objective.next_sentence else marks - 1
 
@@ -76,9 +76,9 @@ class Masked(HiddenPieces):
 
 
 class MaskedLanguageModel(Objective):
-    """−log p of the pieces that are hidden, and where there are two texts, of whether the second follows.
+    """−log p of the masked tokens, and, for two texts, of whether the second follows.
 
-    J = mean over pieces + mean over rows (Devlin et al. 2019, appendix A.2), as a sum over the pieces.
+    J = mean over tokens + mean over rows (Devlin et al. 2019, appendix A.2), as a sum over the tokens.
     """
 
     def __call__(self, model: Any, batch: TextBatch | PackedText, update: int = 0) -> Loss:  # noqa: ARG002
@@ -93,9 +93,9 @@ class MaskedLanguageModel(Objective):
         total, nll = projected_cross_entropy(asked, weight, bias, batch.targets, pad_id, 0.0)
         scores = model.follows(firsts)
         if other is None:
-            total = total + 0 * scores.sum()  # processes that add gradients up need one for every weight
+            total = total + 0 * scores.sum()  # distributed training needs a gradient for every weight
         else:
-            count = (batch.targets != pad_id).sum()  # where it is: what is recorded has no other numbers
+            count = (batch.targets != pad_id).sum()  # in place: a CUDA graph has fixed addresses
             total = total + count * F.cross_entropy(scores, other, ignore_index=NO_TEXT)
         return Loss(total, nll, batch.num_tokens)
 
@@ -111,7 +111,7 @@ class _Row:
 
 class MaskedText:
     def __init__(self, blocks: Blocks, noise: NoiseConfig, pieces: Pieces, seed: int, pairs: bool) -> None:
-        """`pairs`: two texts, of which the second may not follow; else the block is one."""
+        """`pairs`: two texts, of which the second may not follow; otherwise the block is one text."""
         self.blocks, self.noise, self.pieces, self.seed, self.pairs = blocks, noise, pieces, seed, pairs
         self.corpora, self.origin = blocks.corpora, blocks.origin
         self.src_lengths = blocks.lengths + 2  # a sampler counts one mark itself
@@ -138,7 +138,7 @@ class MaskedText:
     def _row(self, number: int, dice: Dice) -> _Row:
         first, second, follows = self._texts(number, dice)
         words = np.concatenate([first, second])
-        if not len(words):  # a block of nothing but marks: the mark is what it asks for
+        if not len(words):  # a block of marks only: predict the mark
             return _Row(
                 np.array([BOS_ID, EOS_ID]), np.zeros(2, np.int64), np.array([1]), np.array([EOS_ID]), True
             )
@@ -158,7 +158,7 @@ class MaskedText:
         asked = np.flatnonzero(chosen)
         segments = np.zeros(len(ids), dtype=np.int64)
         segments[cut + 2 :] = 1
-        return _Row(ids, segments, asked + 1 + (asked >= cut), words[asked], follows)  # behind <s> and </s>
+        return _Row(ids, segments, asked + 1 + (asked >= cut), words[asked], follows)  # after <s> and </s>
 
     def _texts(self, number: int, dice: Dice) -> tuple[np.ndarray, np.ndarray, bool]:
         lines = self.blocks.sentences(number)
@@ -175,5 +175,5 @@ class MaskedText:
         begin = dice.one_below(len(others))
         if sum(map(len, others[begin:])) < len(second):
             begin = 0
-        # As long as what it stands for: else its length would tell that it does not belong here.
+        # As long as the text it replaces: otherwise its length would reveal that it does not follow.
         return first, np.concatenate(others[begin:])[: len(second)], False

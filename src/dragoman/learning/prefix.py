@@ -1,9 +1,9 @@
-"""Blocks of text whose beginning is given: prefix language models (Liu et al. 2018; Raffel et al. 2020).
+"""Prefix language models: continue the beginning of a block (Liu et al. 2018; Raffel et al. 2020).
 
     </s> <s> a b </s>  <s> c d e </s>
-    └─ source ──────┘  └─ target ───┘      cut where a line begins, or anywhere where none does
+    └─ source ──────┘  └─ target ───┘      split where a line begins, or anywhere if none does
 
-Where the cut is, is drawn anew in every epoch, as a pure function of (seed, epoch, number of the block).
+The split is drawn again in every epoch, as a pure function of (seed, epoch, index of the block).
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ class Prefix(FromText):
 
 
 def cut_of(ids: np.ndarray, dice: Dice) -> int:
-    """How many pieces of a block are given: at least the first, and not the last two."""
+    """Number of tokens in the source: at least the first, and not the last two."""
     lines = 1 + np.flatnonzero(ids[1:-1] == BOS_ID)
     return int(lines[dice.one_below(len(lines))]) if len(lines) else 1 + dice.one_below(len(ids) - 2)
 
@@ -38,7 +38,7 @@ class PrefixedText:
     def __init__(self, blocks: Blocks, seed: int) -> None:
         self.blocks, self.seed = blocks, seed
         self.corpora, self.origin = blocks.corpora, blocks.origin
-        self.src_lengths = blocks.lengths - 1  # with its last piece in the place of the </s> of a pair
+        self.src_lengths = blocks.lengths - 1  # its last token takes the place of the </s> of a pair
         self.tgt_lengths = blocks.lengths - 1
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class PrefixedText:
         src_ids, src_mask = pad([row[:cut] for row, cut in zip(rows, cuts, strict=True)])
         ids, mask = pad([row[cut:] for row, cut in zip(rows, cuts, strict=True)])
         tgt_out = ids[:, 1:]
-        asked = mask[:, 1:] & (tgt_out != BOS_ID)  # that a line begins where another has ended is no news
+        asked = mask[:, 1:] & (tgt_out != BOS_ID)  # <s> always follows </s>
         return PairBatch(
             src_ids=src_ids,
             src_mask=src_mask,

@@ -1,5 +1,5 @@
-"""From what a person wrote to a whole configuration: defaults, presets and derived numbers filled in, and all
-that does not go together refused."""
+"""Resolve a configuration: fill in defaults, presets and derived values, and refuse contradictory
+settings."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,16 @@ from dragoman.runs.config import ENDS, RunConfig, model_section
 from dragoman.runs.optim import ENDING, paper_rate
 
 _BUDGETED = {"validations": 15, "patience": 4, "tune_search": True, "report": True}
-"""Fields of `train` where the clock ends the run and nothing else is said."""
+"""Defaults of `train` for runs with a time budget."""
 _BY_UPDATES = ("max_updates", "max_epochs", "validate_every", "save_every", "patience")
-"""Fields of `train` that somebody chose for another length of training."""
+"""Fields of `train` that a time budget replaces."""
 
 
 def resolve(
     data: Mapping[str, Any], overrides: Sequence[str] = (), minutes: float | None = None
 ) -> RunConfig:
-    """Plain data, as YAML holds it, with overrides: every default, preset and derived number filled in.
-    `minutes` is a budget: what `data` says about the length of training, and `overrides` do not, gives way to
-    it."""
+    """Resolve plain YAML data with overrides: fill in every default, preset and derived value. `minutes` is a
+    time budget: it replaces the length of training in `data`, but not in `overrides`."""
     plain = apply_overrides(data, overrides)
     if minutes is not None:
         plain = _limited(plain, overrides, minutes)
@@ -45,7 +44,7 @@ def resolve(
 
 
 def _chosen(plain: Mapping[str, Any]) -> Learning:
-    """The way of learning: a task is learnt from its labels, all else from pairs unless it says otherwise."""
+    """The training objective: `task` for tasks, otherwise `translate` unless it is set."""
     objective = plain.get("objective", {})
     has_task = plain.get("task") is not None
     usual = "task" if has_task else "translate"
@@ -64,7 +63,7 @@ def _objective(section: object, learning: Learning) -> object:
 
 
 def _with_specials(config: RunConfig, learning: Learning) -> RunConfig:
-    """With the control pieces in the tokenizer that the objective writes into text."""
+    """With the control tokens of the objective added to the tokenizer."""
     own = config.tokenizer.specials
     more = tuple(piece for piece in learning.specials(config) if piece not in own)
     return dataclasses.replace(
@@ -73,12 +72,12 @@ def _with_specials(config: RunConfig, learning: Learning) -> RunConfig:
 
 
 def _limited(plain: dict[str, Any], overrides: Sequence[str], minutes: float) -> dict[str, Any]:
-    """With a budget in place of other ends, and with a schedule that ends with it. A number of updates among
-    the overrides stays: then the schedule is a function of updates, and the budget only a limit."""
+    """With a time budget instead of other stopping criteria, and a schedule that ends with it. A number of
+    updates in the overrides stays: then the schedule depends on updates, and the budget is only a limit."""
     said = {assignment.split("=", 1)[0] for assignment in overrides}
     train, schedule = plain.get("train", {}), plain.get("schedule", {})
     if not isinstance(train, Mapping) or not isinstance(schedule, Mapping):
-        return plain  # from_dict says what is wrong
+        return plain  # from_dict reports the error
     if "train.max_updates" in said:
         return {**plain, "train": {**train, "max_minutes": minutes}}
     kept = {
@@ -91,8 +90,7 @@ def _limited(plain: dict[str, Any], overrides: Sequence[str], minutes: float) ->
 
 
 def _budgeted(plain: dict[str, Any], learning: Learning) -> dict[str, Any]:
-    """Where minutes alone end a run and its schedule: the clock brings the rate down, and what is counted in
-    updates elsewhere follows the clock too."""
+    """If only a time budget ends a run: the learning rate, validations and checkpoints follow the clock."""
     train, schedule = plain["train"], plain.get("schedule", {})
     if not isinstance(train, Mapping) or not isinstance(schedule, Mapping):
         return plain
@@ -111,7 +109,7 @@ def _budgeted(plain: dict[str, Any], learning: Learning) -> dict[str, Any]:
 
 
 def _with_schedule(config: RunConfig, model: Any) -> RunConfig:
-    """With the highest learning rate, and with the update at which the schedule ends."""
+    """With the peak learning rate, and with the last update of the schedule."""
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
         own = schedule.name == "inverse_sqrt" or config.budgeted
@@ -129,7 +127,7 @@ def _with_schedule(config: RunConfig, model: Any) -> RunConfig:
 
 
 def _with_an_end(train: object) -> object:
-    """Counting ends by itself, after one pass over the data; nobody has to say so."""
+    """Counting models stop by themselves, after one pass over the data."""
     if not isinstance(train, Mapping) or any(train.get(name) is not None for name in ENDS):
         return train
     return {**train, "max_epochs": 1}

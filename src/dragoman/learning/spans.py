@@ -1,4 +1,4 @@
-"""Spans of a text are left out and have to be said (T5, Raffel et al. 2020)."""
+"""Predict the spans that were removed from a text (T5, Raffel et al. 2020)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: a network learns from labelled examples to say something about text."""
+"""Fine-tuning: training on labelled examples for a task."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "span": ("f1", "exact_match", "loss"),
     "choice": ("accuracy", "loss"),
 }
-"""What a task is judged by; the first where nobody says."""
+"""The metrics of each task; the first is the default."""
 _RATE, _RATE_FROM_SCRATCH = 5e-5, 5e-4
 _EPOCHS, _EPOCHS_FROM_SCRATCH = 4, 10
 _EXAMPLES_AT_ONCE = 32
@@ -47,8 +47,7 @@ class Task(Learning):
         return _task(config).kind
 
     def settle(self, config: RunConfig, abilities: Abilities) -> RunConfig:
-        """A model that reads a pair from left to right reads both orders where none of the texts is the
-        first."""
+        """A left-to-right model reads both orders of a pair if the texts have no order."""
         task = _task(config)
         if task.both_orders is not None:
             return config
@@ -149,7 +148,7 @@ def _check_length(task: TaskConfig, abilities: Abilities) -> None:
 
 
 def found_in(examples: Sequence[Example], task: TaskConfig) -> dict[str, Any]:
-    """Fields of the task that its training examples tell."""
+    """Fields of the task that follow from its training examples."""
     if task.kind in LABELLED and not task.labels:
         return {"labels": list(labels_of(examples, task))}
     if task.kind == "similarity" and not task.scores:
@@ -165,8 +164,8 @@ def found_in(examples: Sequence[Example], task: TaskConfig) -> dict[str, Any]:
 def choose_for_task(
     examples: Sequence[Example], task: TaskConfig, max_updates: int | None, begun: bool
 ) -> dict[str, Any]:
-    """The sections of a configuration that are not given. From a pre-trained network a few epochs at a low
-    rate (Devlin et al. 2019, appendix A.3), from scratch more at a higher one."""
+    """Defaults of missing sections. A pre-trained network: few epochs with a low learning rate (Devlin et al.
+    2019, appendix A.3); from scratch: more epochs with a higher one."""
     pieces = sum(len(text) for example in examples for text in example.texts) // 4
     mean = min(task.max_length, max(8, pieces // len(examples) + 3))
     a_batch = max(1, min(_EXAMPLES_AT_ONCE, len(examples) // 8))

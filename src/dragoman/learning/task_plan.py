@@ -1,4 +1,4 @@
-"""The plan of a fine-tuning: what its examples say about the task, and what is chosen for it."""
+"""The plan of fine-tuning: labels found in the examples, and chosen settings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +23,8 @@ def completed_task(
     missing: Sequence[str],
     brings_model: bool,
 ) -> dict[str, Any]:
-    """A configuration with its labels, and with the sections that are missing. `plain` has what is said on
-    the command line as well."""
+    """A configuration with its labels and with missing sections filled in. `plain` includes the settings of
+    the command line."""
     task = from_dict(TaskConfig, plain["task"], "task")
     examples = [example for source in data.train for example in read_examples(source, task)]
     if not examples:

@@ -1,4 +1,4 @@
-"""What a fine-tuned network is worth on the validation set: its loss, and the metrics of its task."""
+"""Validation of a fine-tuned network: its loss, and the metrics of its task."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +43,7 @@ class TaskValidator(Validator):
 
     @torch.inference_mode()
     def run(self, model: Any, autocast: torch.autocast) -> Validation:
-        """Leaves the model in training mode, as it was."""
+        """Validate; the model stays in training mode."""
         model.eval()
         examples = self.labelled.examples
         answers, total, count = Answers(examples, self.task), 0.0, 0
@@ -66,7 +66,7 @@ class TaskValidator(Validator):
 def task_metrics(
     found: Sequence[Prediction], examples: Sequence[Example], task: TaskConfig
 ) -> dict[str, float]:
-    """Of predictions for examples whose targets are known."""
+    """Metrics of predictions for examples with known targets."""
     said, given = [prediction.value for prediction in found], [example.target for example in examples]
     if task.kind == "similarity":
         scores = [[float(value) for value in side if isinstance(value, float)] for side in (said, given)]
@@ -84,7 +84,7 @@ def task_metrics(
 
 
 def _of_labels(said: Sequence[str], given: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
-    """F1, where there are two labels, is that of the second."""
+    """With two labels, F1 is that of the second."""
     metrics = {"accuracy": accuracy(said, given)}
     if len(labels) == 2:
         metrics["f1"] = f1_of(labels[1], said, given)
@@ -92,7 +92,7 @@ def _of_labels(said: Sequence[str], given: Sequence[str], labels: Sequence[str])
 
 
 def _of_tags(said: Sequence[list[str]], given: Sequence[list[str]], task: TaskConfig) -> dict[str, float]:
-    """F1 is that of entities; of other tags it is the mean over them."""
+    """F1 of entities; for other tags the mean over tags."""
     flat = [[tag for tags in side for tag in tags] for side in (said, given)]
     scores = entity_scores(said, given) if task.bio else {"f1": macro_f1(flat[0], flat[1], task.labels)}
     return scores | {"accuracy": accuracy(flat[0], flat[1])}

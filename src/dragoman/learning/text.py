@@ -1,4 +1,4 @@
-"""What all ways of learning from text in one language have in common."""
+"""Common parts of all objectives for text in one language."""
 
 from collections.abc import Callable, Sequence
 
@@ -51,19 +51,19 @@ class FromText(Learning):
             _check_block(config, marks, abilities.max_length)
 
     def check_model(self, config: RunConfig, abilities: Abilities) -> None:
-        """Refuse models that cannot learn in this way."""
+        """Refuse models that do not support this objective."""
         if not abilities.writes:
             raise other_model(config)
 
     def marks(self, config: RunConfig, abilities: Abilities) -> int | None:  # noqa: ARG002
-        """Positions that a block takes beside its pieces."""
+        """Positions of a block besides its tokens."""
         return abilities.block_marks
 
     def blocks(self, config: RunConfig, store: PairStore) -> Blocks:
         return Blocks(store, config.objective.block)
 
     def text_examples(self, config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> Examples:
-        """The blocks of a store as this way of learning reads them."""
+        """The blocks of a store as examples of this objective."""
         raise NotImplementedError
 
     def examples(self, config: RunConfig, prepared: Prepared) -> Examples:
@@ -96,17 +96,17 @@ def other_model(config: RunConfig) -> UserError:
 
 
 Noise = Callable[[Sequence[np.ndarray], Dice], tuple[np.ndarray, np.ndarray]]
-"""From the lines of a block to a source and a target."""
+"""Turns the lines of a block into source and target."""
 
 
 class Noised:
-    """Blocks as pairs: what is left of them, and what has to be said. Lines have no marks between them."""
+    """Blocks as pairs: the corrupted text, and the target. Lines are concatenated without marks."""
 
     def __init__(self, blocks: Blocks, noise: Noise, seed: int) -> None:
         self.blocks, self.noise, self.seed = blocks, noise, seed
         self.corpora, self.origin = blocks.corpora, blocks.origin
         self.src_lengths = blocks.lengths
-        self.tgt_lengths = blocks.lengths + 2  # the sentinels of a text of one piece
+        self.tgt_lengths = blocks.lengths + 2  # the sentinels of a text of one token
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -120,7 +120,7 @@ class Noised:
 
 
 class FromNoise(FromText):
-    """Ways of learning in which an encoder-decoder repairs text: T5 and BART."""
+    """Objectives in which an encoder-decoder reconstructs text: T5 and BART."""
 
     next_step = "fine-tune it with:  dragoman finetune"
 
@@ -135,7 +135,7 @@ class FromNoise(FromText):
 
 
 def maskable_pieces(tokenizer: Tokenizer, whole_words: bool, mask_id: int) -> Pieces:
-    """What masking has to know of a vocabulary."""
+    """The properties of a vocabulary that masking needs."""
     starts = None
     if whole_words and isinstance(tokenizer, PublishedTokenizer):
         starts = np.array([tokenizer.bytes_of(number).startswith(b" ") for number in range(tokenizer.size)])
@@ -146,7 +146,7 @@ def maskable_pieces(tokenizer: Tokenizer, whole_words: bool, mask_id: int) -> Pi
 
 
 def special_id(tokenizer: Tokenizer, piece: str) -> int:
-    """The id of a control piece."""
+    """The id of a control token."""
     if not isinstance(tokenizer, PublishedTokenizer):
         return tokenizer.config.first_pieces.index(piece)
     found = tokenizer.special(piece, *({"[MASK]"} if piece == MASK else ()))

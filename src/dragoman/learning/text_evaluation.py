@@ -1,4 +1,4 @@
-"""What a language model is worth on text that it has not seen."""
+"""Evaluation of a language model on other text."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from dragoman.runs.directory import Run
 def text_metrics(
     run: Run, files: Sequence[str], which: str = "best", device: str = "auto"
 ) -> dict[str, float]:
-    """As validation has them, in float32. Where the state goes on, the text is read as one."""
+    """The metrics of validation, in float32. With a carried state, the text is read as one stream."""
     learning = learning_of(run.config)
     if learning.learns_from != "text":
         raise UserError(

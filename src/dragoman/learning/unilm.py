@@ -1,10 +1,10 @@
-"""Blanks in text that is read in one of three ways, as UniLM learns (Dong et al. 2019, section 2.3).
+"""UniLM: masked tokens under one of three attention masks (Dong et al. 2019, section 2.3).
 
-    both sides, left to right, or the beginning as a source and the rest as a target
+    bidirectional, left to right, or the beginning as a source and the rest as a target
 
-A block is read as a whole, with its marks; the way is told by segments (`models/unilm.py`). Of the pieces a
-share is asked for, ends of lines among them, since a model that writes has to know where to end; `<s>` never.
-All of it is drawn anew in every epoch, as a pure function of (seed, epoch, number of the block).
+A block is read as a whole, with its marks; segments encode the mask (`models/unilm.py`). A share of the
+tokens is predicted, including line ends, since a model that generates must know where to end; `<s>` never.
+Everything is drawn again in every epoch, as a pure function of (seed, epoch, index of the block).
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Unilm(HiddenPieces):
         return SegmentedText(blocks, noise, pieces, config.seed, shares)
 
     def answer(self, model: Any, batch: TextBatch) -> Answers:
-        """What belongs in the blanks, under the masks that the segments stand for."""
+        """Predictions for the blanks, under the masks that the segments encode."""
         decoder = model.decoder
         hidden = decoder.read_text(batch.ids, batch.mask, batch.segments)
         return Answers(decoder.to_say(hidden.flatten(0, 1)[batch.asked]), batch.targets)
@@ -56,7 +56,7 @@ class SegmentedText:
     def __init__(
         self, blocks: Blocks, noise: NoiseConfig, pieces: Pieces, seed: int, shares: Sequence[float]
     ) -> None:
-        """`shares`: how often a block is read in each of the ways, in their order above."""
+        """`shares`: relative frequency of each mask, in the order above."""
         self.blocks, self.noise, self.pieces, self.seed = blocks, noise, pieces, seed
         self._ends = np.cumsum(shares)[: _WAYS - 1] / np.sum(shares)
         self.corpora, self.origin = blocks.corpora, blocks.origin
@@ -87,12 +87,12 @@ class SegmentedText:
         )
 
     def _row(self, ids: np.ndarray, dice: Dice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is read, the segments, and the places that are asked for."""
+        """Input, segments, and the positions to predict."""
         way = int(np.searchsorted(self._ends, dice.uniform(1)[0], side="right"))
         segments = np.full(len(ids), way)
         if way == _WAYS - 1:
             segments[cut_of(ids, dice) :] += 1
-        places = 2 + np.flatnonzero(ids[2:] != BOS_ID)  # the first two may be asked for in the block before
+        places = 2 + np.flatnonzero(ids[2:] != BOS_ID)  # the first two may be predicted in the previous block
         starts = self.pieces.word_starts
         read, chosen = mask_pieces(
             ids[places],

@@ -1,12 +1,11 @@
-"""What a model is worth on the validation set: by its loss, and by what it really translates.
+"""Validation of a model: its loss, and its translations.
 
-loss          of every pair, or of every block of text, the decoder fed with the data
-forced_loss   the same for the sentences that are translated too
-free_loss     of those sentences again, the decoder fed with its own words
+loss          of every pair, or of every block of text, with teacher forcing forced_loss   the same for the
+sentences that are also translated free_loss     of those sentences, with the decoder fed with its own output
 
-A decoder that has only ever seen right words may not know how to go on after a wrong one: exposure bias
-(Ranzato et al. 2016). Free running less forced is a measure of it, and one from above: a good translation
-with one word more has all later words at other positions than the data, and they count as wrong.
+A decoder that has only seen reference tokens may not recover from its own errors: exposure bias (Ranzato et
+al. 2016). free_loss − forced_loss is an upper bound of it: one extra word in a good translation shifts all
+later words, and they count as errors.
 """
 
 import copy
@@ -37,10 +36,10 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.records import Sample
 
 _LEARNT = 0.3
-"""Nats below the loss of frequencies alone, from which on a model has learnt something of its task."""
+"""A model has learned something if its loss is this many nats below that of token frequencies."""
 _FEW_MORE = 5
 _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
-"""By which the time of a validation is estimated."""
+"""Batches and sentences for estimating the time of a validation."""
 
 
 _LOGITS_AT_ONCE = 1 << 24
@@ -54,13 +53,12 @@ class Validation:
 
 @dataclass(frozen=True)
 class TextSize:
-    """Of a text that a language model has been through: what its loss can be divided by, whatever its pieces
-    are."""
+    """Sizes of a text, for losses that do not depend on the tokenizer."""
 
     words: int
-    """Its ends of lines counted, as for the Penn Treebank."""
+    """Words, including line ends, as for the Penn Treebank."""
     bytes: int
-    """In UTF-8, its ends of lines counted."""
+    """Bytes in UTF-8, including line ends."""
 
     def rates(self, nll: float) -> dict[str, float]:
         per_word = nll / self.words
@@ -69,7 +67,7 @@ class TextSize:
 
 
 def text_size(prepared: Prepared) -> TextSize | None:
-    """Of the validation set; None where there is none."""
+    """Size of the validation set; None if there is none."""
     store, tokenizer = prepared.valid, prepared.tgt_tokenizer
     words = size = 0
     for number in range(len(store)):
@@ -80,13 +78,13 @@ def text_size(prepared: Prepared) -> TextSize | None:
 
 
 class Carried(Protocol):
-    """A state that goes on from batch to batch."""
+    """A state that is carried from batch to batch."""
 
     def read(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, Tensor]: ...
 
 
 class SequenceValidator(Validator):
-    """The validation set of a run on pairs or text, in batches of like lengths."""
+    """The validation set of a run on pairs or text, in batches of similar lengths."""
 
     def __init__(
         self, learning: Learning, config: RunConfig, prepared: Prepared, device: torch.device
@@ -103,7 +101,7 @@ class SequenceValidator(Validator):
 
     @property
     def frequency_loss(self) -> float:
-        """Computed when it is first asked for."""
+        """Computed when it is first needed."""
         if self._frequency_loss is None:
             trained_on = self.learning.plain_examples(self.run_config, self.prepared, self.prepared.train)
             vocab_size = self.prepared.tgt_tokenizer.size
@@ -111,7 +109,7 @@ class SequenceValidator(Validator):
         return self._frequency_loss
 
     def _some_batches(self) -> tuple[list[list[int]], float]:
-        """A few batches from all over, and how many times as many examples all of them have."""
+        """A few batches from all over, and the ratio of all examples to theirs."""
         step = -(-len(self._batches) // _TIMED_BATCHES)
         some = [list(batch) for batch in self._batches[step // 2 :: step]]
         return some, len(self) / sum(map(len, some))
@@ -122,10 +120,10 @@ class SequenceValidator(Validator):
 
 
 class DecoderValidator(SequenceValidator):
-    """Of a model that writes: its loss under teacher forcing and, where it `translates`, what it writes.
+    """For a model with a decoder: its loss under teacher forcing and, if it `translates`, its translations.
 
-    `carried` makes a state that goes on from block to block, with the text in so many `tracks`; `sized`: the
-    loss is also given by words and bytes of the text.
+    `carried` makes a state that is carried from block to block, with the text in that many `tracks`; `sized`:
+    the loss is also given per word and byte of the text.
     """
 
     def __init__(
@@ -149,12 +147,12 @@ class DecoderValidator(SequenceValidator):
         self._choose(
             [int(i) for i in np.linspace(0, len(prepared.valid) - 1, count).round()] if count else []
         )
-        # An untrained model goes in circles all the time: that is to be seen, not to be mended at some cost.
+        # An untrained model is often stuck in loops: show that, and do not spend time on the loop guard.
         limits = {name: getattr(config.search, name) for name in ("max_ratio", "max_extra", "max_length")}
         self._search = BeamSearch(beam=self.config.validate_beam, loop_guard=False, **limits)
 
     def _choose(self, chosen: list[int]) -> None:
-        """The sentences to be translated."""
+        """The sentences to translate."""
         prepared, self._chosen = self.prepared, chosen
         store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
         of_chosen = by_length([int(self.lengths[i]) for i in chosen], self.config.batch_tokens)
@@ -163,7 +161,7 @@ class DecoderValidator(SequenceValidator):
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
     def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
-        """Leaves the model in training mode, as it was."""
+        """Validate; the model stays in training mode."""
         model.eval()
         with autocast:
             metrics = self._teacher_forced(model) | self._free_running(model)
@@ -182,7 +180,7 @@ class DecoderValidator(SequenceValidator):
             return None
         part = copy.copy(self)
         part._batches, more = self._some_batches()
-        on_gpu = self.device.type == "cuda"  # where all sentences take as long as a few
+        on_gpu = self.device.type == "cuda"  # if all sentences take as long as a few
         step = 1 if on_gpu else max(1, -(-len(self._chosen) // _TIMED_SENTENCES))
         part._choose(self._chosen[::step])
         if part.sources:
@@ -202,12 +200,12 @@ class DecoderValidator(SequenceValidator):
         return seconds
 
     def _usual_ratio(self) -> float:
-        """Target pieces a source piece: an untrained model does not know where to end."""
+        """Target tokens per source token: an untrained model does not know where to end."""
         return float(self.examples.tgt_lengths.sum() / max(1, self.examples.src_lengths.sum()))
 
     @torch.inference_mode()
     def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
-        """Negative log-likelihood a token (no smoothing), its exponential, and the share of right guesses."""
+        """Negative log-likelihood per token (no smoothing), perplexity, and accuracy."""
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         tokens, carried = 0, None if self._carried is None else self._carried()
         for batch in self._load(self._batches):
@@ -222,7 +220,7 @@ class DecoderValidator(SequenceValidator):
 
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
-        """The loss of the chosen sentences, the decoder fed with the data and with its own words."""
+        """The loss of the chosen sentences, with teacher forcing and with the model's own output."""
         if not self._chosen_batches:
             return {}
         forced, free = torch.zeros(2, 2, dtype=torch.float64, device=self.device)
@@ -236,8 +234,8 @@ class DecoderValidator(SequenceValidator):
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
     def _translate(self, model: EncoderDecoder, loss: float) -> list[str]:
-        """A model that knows no more than how frequent pieces are does not know where to end either. It gets
-        the usual length and a half, so that early validations take no longer than later ones."""
+        """A model that only knows token frequencies does not know where to end. It gets 1.5 times the usual
+        length, so that early validations take no longer than later ones."""
         prepared, search = self.prepared, self._search
         if loss > self.frequency_loss - _LEARNT:
             search = replace(search, max_ratio=1.5 * self._usual_ratio(), max_extra=_FEW_MORE)
@@ -248,7 +246,7 @@ class DecoderValidator(SequenceValidator):
 
 
 class AnswerValidator(SequenceValidator):
-    """Of a model that answers for hidden pieces: its loss, and how often it is right."""
+    """For a model that predicts masked tokens: its loss and accuracy."""
 
     def __init__(
         self,
@@ -262,7 +260,7 @@ class AnswerValidator(SequenceValidator):
         self._answer = answer
 
     def run(self, model: Network, autocast: torch.autocast) -> Validation:
-        """Leaves the model in training mode, as it was."""
+        """Validate; the model stays in training mode."""
         model.eval()
         with autocast:
             metrics = self._measured(model)
@@ -299,7 +297,7 @@ class AnswerValidator(SequenceValidator):
 
 
 def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
-    """Of the target tokens: what the decoder gave, and what they are."""
+    """The decoder's outputs at the target tokens, and the targets."""
     return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
 
 
@@ -309,7 +307,7 @@ def _per_token(sums: Tensor, tokens: int) -> dict[str, float]:
 
 
 def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Two sums over tokens: the negative log-likelihood, and how many guesses are right."""
+    """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
     sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
     for rows, target in _chunks(hidden, targets, model):
         logits = model.project(rows).float()
@@ -319,6 +317,6 @@ def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
 
 
 def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
-    """The logits of all positions at once would be the largest tensor of all."""
+    """In chunks: the logits of all positions would be the largest tensor."""
     rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
     yield from zip(hidden.split(rows), target.split(rows), strict=True)

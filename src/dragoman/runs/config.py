@@ -1,7 +1,7 @@
-"""A run as one YAML: frozen dataclasses with every number checked.
+"""The configuration of a run: frozen dataclasses with checked values.
 
-This module says what a configuration may hold. What is chosen for fields that are not given, and what goes
-together with what, is in `learning/resolve.py`; a run directory holds the resolved configuration.
+This module defines the fields. Defaults for fields that are not given, and checks between fields, are in
+`learning/resolve.py`; a run directory contains the resolved configuration.
 """
 
 import dataclasses
@@ -32,67 +32,68 @@ Purpose = Literal["translate", "generate", "predict", "read"]
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """When to stop, how much to learn from at once, and what to look at on the way."""
+    """Stopping criteria, batch size, validation, checkpoints and logging."""
 
     max_updates: int | None = None
     max_epochs: int | None = None
     max_minutes: float | None = None
-    """The whole command ends within so many minutes: reading, training, the last validation and what follows
-    it. The clock decides, so such a run is not the same twice."""
+    """The whole command ends within this many minutes: reading, training, the last validation and what
+    follows. This depends on wall-clock time, so the run is not reproducible."""
     batch_tokens: int = 4096
-    """Tokens of a batch on its longer side, padding counted."""
+    """Batch size: tokens of the longer side, including padding."""
     accumulate: int = 1
-    """Batches an update, of all processes together; the loss is divided by the target tokens of all of them.
-    A run that several processes begin rounds it up to a multiple of them."""
+    """Gradient accumulation: batches per update over all processes; the loss is divided by the target tokens
+    of all of them. Rounded up to a multiple of the number of processes that start the run."""
     clip: float = 1.0
-    """Largest norm of the gradient; 0 leaves it as it is."""
+    """Gradient clipping: largest norm; 0: off."""
     ema: float = 0.0
-    """Decay of the moving average of the weights, such as 0.999; 0 is off."""
+    """Decay of the exponential moving average of the weights, such as 0.999; 0: off."""
     asgd: int = 0
-    """After so many validations without a better result, the weights that are used are the mean of all from
-    there on (NT-ASGD, Merity et al. 2018, section 3); 0 is off."""
+    """After this many validations without improvement, average the weights from there on (NT-ASGD, Merity et
+    al. 2018, section 3); 0: off."""
     log_every: int = 50
     validate_every: int = 500
     validations: int | None = None
-    """With max_minutes: about so many validations, each followed by a checkpoint, at equal distances in time,
-    in place of validate_every and save_every."""
+    """With max_minutes: number of validations, evenly spaced in time, each followed by a checkpoint; replaces
+    validate_every and save_every."""
     validate_sentences: int = 200
-    """Sentences of the validation set to translate for bleu, chrf, exact and the samples, and to measure with
-    the model's own words; 0 is none."""
+    """Validation sentences to translate, for bleu, chrf, exact, the samples and the free-running loss; 0:
+    none."""
     validate_beam: int = 1
     save_every: int = 500
     keep: int = 2
-    """Newest checkpoints that stay, beside the best."""
+    """Number of newest checkpoints to keep, besides the best."""
     average: int = 0
-    """At the end, try the mean of this many last checkpoints, and take it if it is better; 0 is off."""
+    """Checkpoint averaging: at the end, try the average of this many last checkpoints, and use it if it is
+    better; 0: off."""
     tune_search: bool = False
-    """At the end, choose search.beam and search.alpha on the validation set. resolve() switches it on where
+    """At the end, choose search.beam and search.alpha on the validation set. resolve() enables it if
     schedule.by is minutes."""
     report: bool = False
-    """At the end, write report.md: what was chosen, the learning curve and the kinds of mistakes. resolve()
-    switches it on where schedule.by is minutes."""
+    """At the end, write report.md: settings with reasons, learning curve, kinds of errors. resolve() enables
+    it if schedule.by is minutes."""
     metric: Metric = "loss"
-    """What the best checkpoint is the best in, on the validation set."""
+    """The validation metric that chooses the best checkpoint."""
     patience: int | None = None
-    """Stop after this many validations without a better result. Where schedule.by is minutes: after this many
-    in which neither the metric nor the loss became better, the rate falls to 0 within a tenth of the budget,
-    and the run ends."""
+    """Early stopping: stop after this many validations without improvement. If schedule.by is minutes: after
+    this many in which neither the metric nor the loss improved, the learning rate falls to 0 within a tenth
+    of the budget, and the run ends."""
     max_bad_updates: int = 10
-    """Stop when so many updates in a row had a loss or gradient that is not finite."""
+    """Stop after this many consecutive updates with a loss or gradient that is not finite."""
     amp: Literal["auto", "bf16", "none"] = "auto"
-    """bf16: matrix products in bfloat16. auto: bf16 on a CUDA GPU."""
+    """Mixed precision. bf16: matrix products in bfloat16. auto: bf16 on a CUDA GPU."""
     pack: bool | None = None
-    """Batches without padding: their sequences lie one after another. None: on a CUDA GPU, where model and
-    objective can."""
+    """Packed batches without padding: sequences are concatenated. None: on a CUDA GPU, if model and objective
+    support it."""
     device: str = "auto"
     samples: int = 3
-    """Translations to show at a validation."""
+    """Sample translations to print at each validation."""
     tensorboard: bool = False
     shard: bool = False
-    """Of several processes, each keeps a part of weights, gradients and optimizer state: for models that do
-    not fit into one GPU."""
+    """Sharded training: each process holds a part of weights, gradients and optimizer state, for models that
+    do not fit on one GPU."""
     timeout: float = 60.0
-    """Seconds that a process waits for the others inside an update before all give up."""
+    """Timeout in seconds: how long a process waits for the others within an update before all stop."""
 
     def __post_init__(self) -> None:
         at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
@@ -126,16 +127,16 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that a run is made from. `model` holds the kind and all fields of its config."""
+    """The whole configuration of a run. `model` has the kind and all fields of its config."""
 
     seed: int = 1
     start: str | None = None
-    """A run to begin with: its tokenizers, its model and its weights."""
+    """A run to start from: its tokenizers, its model and its weights."""
     data: DataConfig
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: dict[str, Any]
     task: TaskConfig | None = None
-    """What to learn to say about text; None: nothing but the text itself."""
+    """The task to fine-tune for; None for translation and language modelling."""
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -162,24 +163,24 @@ class RunConfig:
 
     @property
     def budgeted(self) -> bool:
-        """The clock brings the learning rate down and ends the run."""
+        """Whether the learning rate and the end of the run depend on wall-clock time."""
         return self.schedule.by == "minutes"
 
     @property
     def counted(self) -> bool:
-        """The model is fitted by counting; what is about gradients does not apply."""
+        """Whether the model is fitted by counting, without gradients."""
         return self.model_config[1].abilities.counts
 
 
 def read_config(plain: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run directory, which was resolved when the run was made."""
+    """The configuration of a run directory, resolved when the run was created."""
     kind, model = model_section(plain.get("model", {}))
     config = from_dict(RunConfig, {**plain, "model": {"kind": kind, **to_dict(model)}})
     return dataclasses.replace(config, purpose=config.purpose or _purpose_of_old_run(config))
 
 
 def _purpose_of_old_run(config: RunConfig) -> Purpose:
-    """Runs of before version 0.2 do not say it."""
+    """Runs of versions before 0.2 do not contain it."""
     if config.task is not None:
         return "predict"
     before: dict[str, Purpose] = {"translate": "translate"}
@@ -201,7 +202,7 @@ def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, objec
 
 
 def training_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
-    """The same, without what a run that has tuned its search chose itself."""
+    """The same, without search settings that the run has tuned itself."""
     found = differences(old, new)
     tuned = ("search.beam", "search.alpha", "search.n_best") if new.train.tune_search else ()
     return [each for each in found if each[0] not in tuned]

@@ -1,12 +1,11 @@
-"""Translate a whole corpus into a file, line by line, in constant memory, and go on after an interruption.
+"""Translate a corpus into a file, line by line, in constant memory; resumes after an interruption.
 
-    out.part   the lines that are done, in order          ─ renamed to out when all are
-    out.json   what is being made of what, how much of it is done, and hashes of that and of itself
+    out.part   finished lines, in order; renamed to out at the end
+    out.json   journal: inputs, progress, and hashes of the finished part and of itself
 
-Lines are translated in chunks of a fixed size, each sorted by length inside. After a chunk its bytes are
-forced to disk, then the journal; a run that is killed goes on after the last whole chunk and ends with the
-bytes that it would have written undisturbed. A file that was begun with another model, search or text is
-refused.
+Lines are translated in chunks of a fixed size, each sorted by length. After a chunk its bytes are synced to
+disk, then the journal. A killed job resumes after the last complete chunk and produces the same bytes as an
+uninterrupted one. A file that was started with another model, search or text is refused.
 """
 
 import hashlib
@@ -37,42 +36,42 @@ from dragoman.files import (
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
-"""Lines that are sorted by length and translated together: what an interruption can cost."""
+"""Lines that are sorted by length and translated together; an interruption loses at most these."""
 _JOURNAL_LIMIT, _BLOCK = 1 << 20, 1 << 20
 _SEAL = "seal"
 
 
 @dataclass(frozen=True)
 class Done:
-    """How far a corpus is translated."""
+    """Progress of the translation of a corpus."""
 
     lines: int = 0
     bytes: int = 0
     too_long: int = 0
     """Lines with more tokens than allowed: their translation is left empty."""
     cut_off: int = 0
-    """Translations that were ended by the length limit."""
+    """Translations that were cut at the length limit."""
     loops: int = 0
-    """Translations that went in circles and were made anew."""
+    """Translations that were stuck in a loop and were redone."""
     finished: bool = False
     sha256: str = ""
-    """Of the bytes; earlier versions wrote none."""
+    """Hash of the bytes; None from earlier versions."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is made: the same task gives the same file."""
+    """Definition of the job: equal tasks give equal files."""
 
     search: SearchConfig
     text: str
-    """Names the lines: a hash of their file, or the fingerprint of a prepared corpus."""
+    """Identifies the lines: a hash of their file, or the fingerprint of a prepared corpus."""
     max_tokens: int
-    """Longer lines are not translated: such pairs are not learnt from either."""
+    """Longer lines are not translated, because training would drop such pairs."""
     prefix: str = ""
     """Put before every translation that is not empty."""
 
     def described(self, translator: Translator) -> dict[str, Any]:
-        """As the journal holds it."""
+        """As stored in the journal."""
         models = [_hash(model_tensors(model)) for model in translator.scorer.models]
         tokenizers = [translator.src_tokenizer.sha256, translator.tgt_tokenizer.sha256]
         own = {"text": self.text, "max_tokens": self.max_tokens, "prefix": self.prefix}
@@ -90,18 +89,18 @@ def translate_corpus(
     progress: Progress | None = None,
     total: int = 0,
 ) -> Done:
-    """Write the translation of each line to `out`; begin where an earlier call was interrupted."""
+    """Write the translation of each line to `out`; continue an interrupted call."""
     if out.is_dir():
         raise UserError(f"{out}: this is a directory; give the name of a file")
     described = json.loads(json.dumps(task.described(translator)))
     if (done := _read_journal(out, described)).finished:
         return done
     with explained(_part(out)), _open_part(out) as file:
-        if (done := _read_journal(out, described)).finished:  # another process was at it until just now
+        if (done := _read_journal(out, described)).finished:  # another process has just finished it
             _part(out).unlink(missing_ok=True)
             return done
         digest = _checked(_part(out), done, _journal(out))
-        file.truncate(done.bytes)  # nothing stays that came after the journal was last written
+        file.truncate(done.bytes)  # drop everything written after the last journal entry
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
             begun = done.lines
@@ -178,7 +177,7 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
         _checked(out, done, path)
-        if not done.finished:  # the last rename was the last thing before a kill
+        if not done.finished:  # killed right after the last rename
             done = replace(done, finished=True)
             with explained(path):
                 _write_journal(out, described, done)
@@ -199,7 +198,7 @@ def _seal_of(data: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _open_part(out: Path) -> Iterator[BinaryIO]:
-    """The file of the lines that are done, for this process alone."""
+    """The file of finished lines, locked by this process."""
     with open_to_append(_part(out)) as file:
         if try_lock(file.fileno()) is False:
             raise UserError(f"{out}: another process is writing it")
@@ -207,7 +206,7 @@ def _open_part(out: Path) -> Iterator[BinaryIO]:
 
 
 def _checked(path: Path, done: Done, journal: Path) -> "hashlib._Hash":
-    """The hash of the lines that are done, to go on with. They have to be as they were written."""
+    """The hash of the finished lines, to continue with. They must be unchanged."""
     digest, left = hashlib.sha256(), done.bytes
     with open_regular(path) as file:
         while block := file.read(min(left, _BLOCK)):

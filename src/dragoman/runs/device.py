@@ -1,4 +1,4 @@
-"""Where a model runs."""
+"""The device that a model runs on."""
 
 import torch
 
@@ -6,7 +6,7 @@ from dragoman.errors import UserError
 
 
 def pick_device(name: str, local_rank: int | None = None) -> torch.device:
-    """`auto` is the GPU where there is one; of several processes on a machine each takes a GPU of its own."""
+    """`auto`: the GPU if there is one; with several processes on a machine, each uses its own GPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and local_rank is not None:
@@ -28,6 +28,6 @@ def pick_device(name: str, local_rank: int | None = None) -> torch.device:
     if device.type == "cuda":
         # cuDNN's attention plans every new shape for about 0.2 s, and sentences come in hundreds of shapes.
         torch.backends.cuda.enable_cudnn_sdp(False)
-        # float32 is float32: recurrent and convolutional layers would round to TF32 and be 1e-3 off.
+        # Use full float32: by default recurrent and convolutional layers round to TF32, with errors of 1e-3.
         torch.backends.cudnn.allow_tf32 = False
     return device

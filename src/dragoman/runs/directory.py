@@ -1,4 +1,4 @@
-"""The run directory: all it takes to go on, to translate, or to see what was done.
+"""The run directory: everything needed to resume, to translate, and to see what was done.
 
 config.yaml       the resolved configuration
 manifest.json     SHA-256 of the configuration and the tokenizers; fingerprint of the data
@@ -6,7 +6,7 @@ tokenizer.json    or tokenizer.src.json and tokenizer.tgt.json
 data/             the prepared corpus, as hard links; only training needs it
 checkpoints/      one directory each, named by its update
 best.json         which of them is the best
-shortlist.txt     which target pieces a source piece can become, once it has been asked for
+shortlist.txt     the lexical shortlist, once it has been used
 metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
 plan.json  contest.json  half.json  tuning.json  report.md
 """
@@ -63,7 +63,7 @@ CONFIG, MANIFEST, DATA, LOCK = "config.yaml", "manifest.json", "data", ".lock"
 SHORTLIST = "shortlist.txt"
 _FORMAT, _MANIFEST_LIMIT = 1, 1 << 20
 _SEAL = "seal"
-_EXAMPLES = 500  # validation pairs that choose the attention to align by
+_EXAMPLES = 500  # validation pairs for choosing the attention that aligns best
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Outcome:
     reason: str
     update: int
     exit_status: int = 0
-    """0 where the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
+    """0 if the run is finished; 130 after Ctrl-C and 143 after SIGTERM."""
 
 
 class Run:
-    """A run directory that is known to be whole."""
+    """A run directory whose manifest was verified."""
 
     def __init__(self, directory: Path, config: RunConfig, fingerprint: str) -> None:
         self.directory, self.config, self.fingerprint = directory, config, fingerprint
         self.outcome: Outcome | None = None
-        """Of the session that has just trained it."""
+        """The outcome of the session that has just trained it."""
         self._shortlist: Shortlist | None = None
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ class Run:
         return load_tokenizers(self.directory)
 
     def distinct_tokenizers(self) -> list[Tokenizer]:
-        """One where both sides have the same."""
+        """One if both sides share it."""
         src, tgt = self.tokenizers()
         return [src] if src.sha256 == tgt.sha256 else [src, tgt]
 
@@ -140,28 +140,28 @@ class Run:
         return prepared
 
     def check_data(self) -> None:
-        """Verify every byte of the training data. Damaged ones are taken from the cache again, if the cache
-        has them whole."""
+        """Verify every byte of the training data. Damaged files are restored from the cache if they are
+        intact there."""
         data = self.directory / DATA
-        remove_unfinished(data)  # of a process that died while it took them
+        remove_unfinished(data)  # left by a process that died while restoring them
         if data.is_dir():
             mend(data, self.directory.parent / CACHE / self.fingerprint)
 
     def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
-        """The model with its tokenizers. `which` is best, last, or the name of a checkpoint."""
+        """The model with its tokenizers. `which` is `best`, `last`, or the name of a checkpoint."""
         from dragoman.runs.opening import open_translator
 
         return open_translator([self], which, device, precision)
 
     def generator(self, which: str = "best", device: str = "auto") -> Generator:
-        """The model of a run on text, to go on from prompts."""
+        """The language model of a run, for generating text from prompts."""
         from dragoman.runs.opening import open_generator
 
         return open_generator(self, which, device)
 
     def shortlist(self) -> Shortlist:
-        """Which target pieces the pieces of a source can become: learnt from the training data when it is
-        first asked for, and kept beside them."""
+        """The lexical shortlist: learned from the training data when it is first needed, and stored in the
+        run."""
         if self._shortlist is None:
             self._shortlist = self._read_or_learn(self.directory / SHORTLIST)
         return self._shortlist
@@ -174,12 +174,12 @@ class Run:
         prepared = self.prepared()
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
         found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
-        with suppress(OSError):  # a run that may not be written to can be used
+        with suppress(OSError):  # a read-only run can be used too
             replace_file(path, found.file(self.fingerprint))
         return found
 
     def validation_examples(self) -> list[IdPair]:
-        """Pairs from all over the validation set; none if the data are gone: only training needs them."""
+        """Pairs spread over the validation set; none if the data are missing."""
         try:
             store = self.prepared().valid
         except UserError:
@@ -190,7 +190,7 @@ class Run:
 
     @classmethod
     def create(cls, directory: Path, config: RunConfig, prepared: Corpus) -> "Run":
-        """A new run directory, there as a whole or not at all."""
+        """Create a run directory atomically."""
 
         def fill(temporary: Path) -> None:
             prepared.link_into(temporary / DATA)
@@ -203,7 +203,7 @@ class Run:
     def create_with(
         cls, directory: Path, config: RunConfig, fingerprint: str, fill: Callable[[Path], None]
     ) -> "Run":
-        """A new run directory; `fill` writes tokenizers, checkpoints and, where there are any, data."""
+        """Create a run directory; `fill` writes tokenizers, checkpoints and, if there are any, data."""
         with explained(directory), new_directory(directory) as temporary:
             fill(temporary)
             written = write_new(temporary / CONFIG, (to_yaml(config).encode(),))
@@ -234,7 +234,7 @@ class Run:
         return cls(directory, read_config(load_yaml(directory / CONFIG)), manifest["fingerprint"])
 
     def replace_config(self, config: RunConfig) -> None:
-        """Write a changed configuration. While it is exchanged the manifest allows the old and the new."""
+        """Write a changed configuration. During the exchange the manifest accepts the old and the new one."""
         path, text = self.directory / CONFIG, to_yaml(config).encode()
         new = hashlib.sha256(text).hexdigest()
         with explained(path):
@@ -245,7 +245,7 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process trains a run. The lock goes with the process, however it ends."""
+        """Lock the run: only one process may train it. The lock is released when the process ends."""
         path = self.directory / LOCK
         with explained(path):
             file = open_to_append(path)
@@ -257,7 +257,7 @@ class Run:
             yield
 
     def _settle_manifest(self) -> None:
-        """A kill while the configuration was exchanged has left a manifest that allows two of them."""
+        """Repair a manifest that accepts two configurations, after a kill during an exchange."""
         with explained(self.directory):
             if len(_read_manifest(self.directory)["files"][CONFIG]) > 1:
                 _write_manifest(self.directory, self.fingerprint, [hash_file(self.directory / CONFIG)])

@@ -1,4 +1,4 @@
-"""What a person gave of a configuration, checked before the rest is chosen from the data."""
+"""Checks of the user's settings before the rest is chosen from the data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +11,8 @@ from dragoman.runs.device import pick_device
 
 
 def check_given(plain: Mapping[str, Any]) -> None:
-    """Refuse unknown fields, presets, kinds and devices, and values of a wrong type: reading a corpus can
-    take minutes."""
+    """Refuse unknown fields, presets, kinds and devices, and values of a wrong type, before the corpus is
+    read, which can take minutes."""
     config.check_given(RunConfig, plain)
     model = plain.get("model", {})
     if "preset" in model or "kind" in model:

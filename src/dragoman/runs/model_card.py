@@ -1,4 +1,4 @@
-"""A model card: README.md of an exported model, with what people and model hubs want to know of it."""
+"""The model card of an exported model (README.md), for people and model hubs."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ _LARGEST_REPORT = 16 << 20
 
 
 def model_card(run: Run, checkpoint: str) -> str:
-    """The card of one checkpoint of a run, as Markdown with a head of YAML."""
+    """The card of one checkpoint of a run, as Markdown with YAML front matter."""
     data, purpose = run.config.data, str(run.config.purpose)
     languages = [code for code in (data.src_lang, data.tgt_lang) if is_language(code)]
     head: dict[str, Any] = {"library_name": "transformers", "tags": ["dragoman"]}
@@ -59,7 +59,7 @@ def _name_of(code: str) -> str:
 
 
 def _results(run: Run) -> list[str]:
-    """What `dragoman evaluate` has measured; else the best value on the validation set."""
+    """Results of `dragoman evaluate`; otherwise the best value on the validation set."""
     rows = [row for path in sorted(run.directory.glob("evaluation/*/report.json")) for row in _measured(path)]
     if rows:
         return ["| test set | metric | value | signature |", "|---|---|---|---|", *rows]

@@ -1,4 +1,4 @@
-"""What a run minimises: the `objective` section of a configuration."""
+"""The `objective` section of a configuration."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 
 @dataclass(frozen=True)
 class TeacherForcing:
-    """Which share of its inputs a decoder is given from the data; the others are its own words.
+    """The share of decoder inputs that are reference tokens; the others are the model's own output.
 
     Scheduled sampling (Bengio et al. 2015, section 2.4), a pure function of the update u. With x = u /
     updates, at most 1, the share goes from `begin` to `end` by
@@ -54,7 +54,7 @@ class TeacherForcing:
 
     @property
     def samples(self) -> bool:
-        """Whether the decoder is ever fed its own words."""
+        """Whether the decoder is ever fed its own output."""
         return self.begin < 1 or (self.end is not None and self.end < 1)
 
     def share(self, update: int) -> float:
@@ -84,30 +84,31 @@ def _inverse_sigmoid(x: float, updates: int) -> float:
 @dataclass(frozen=True)
 class ObjectiveConfig:
     name: str = "translate"
-    """A way of learning: one of `learning.LEARNING`."""
+    """A training objective: one of `learning.LEARNING`."""
     block: int = 128
-    """Pieces of text in an example."""
+    """For text: tokens per example."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     next_sentence: bool = True
-    """masked: two texts, and whether the second follows the first."""
+    """masked: also learn next-sentence prediction."""
     mask_shares: tuple[float, ...] = (1.0, 1.0, 1.0)
-    """unilm: how often text is read from both sides, from left to right, and as source and target."""
+    """unilm: relative frequency of the bidirectional, left-to-right and sequence-to-sequence mask."""
     label_smoothing: float = 0.1
-    """Where nothing is said, none with text."""
+    """Default for text: 0."""
     teacher_forcing: float = 1.0
-    """Share of the decoder's inputs that come from the data; the others are its own words."""
+    """Share of the decoder inputs that are reference tokens (scheduled sampling)."""
     teacher_forcing_end: float | None = None
     teacher_forcing_schedule: ForcingSchedule = "constant"
     teacher_forcing_updates: int | None = None
-    """Updates over which the share falls to its end."""
+    """Updates over which the share decreases to its final value."""
     r_drop: float = 0.0
-    """Weight of R-Drop (Liang et al. 2021): two passes with other dropout shall say the same; 0 is off."""
+    """Weight of R-Drop (Liang et al. 2021): penalises disagreement between two passes with different dropout;
+    0: off."""
     carry: bool = False
-    """causal, with ulmfit: text is read in its order, and the state goes on from block to block."""
+    """causal, with ulmfit: read the text in order and carry the recurrent state from block to block."""
     activation_penalty: float = 0.0
-    """On the size of what the last layer gives (AR), for ulmfit; 0 is off."""
+    """Weight of activation regularisation (AR), for ulmfit; 0: off."""
     temporal_penalty: float = 0.0
-    """On how much that changes from a piece to the next (TAR)."""
+    """Weight of temporal activation regularisation (TAR)."""
     guided_alignment: AlignmentGuide = field(default_factory=AlignmentGuide)
     every: int = 1
     """translate: learn from every n-th training pair alone, to see what the others are worth."""

@@ -1,4 +1,4 @@
-"""From a run to what uses its model: a translator, a generator or a predictor. No training data is needed."""
+"""Open the model of a run as a translator, a generator or a predictor. No training data is needed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import Translator as FastTranslator
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
-"""Of the weights while translating. With bfloat16 half as many bytes are read, and scores have about three
-digits; of int8 it is what is not multiplied (`kernels/int8.py`)."""
+"""Number formats of the weights for translating. bfloat16 reads half as many bytes, and scores have about
+three digits; with int8, everything but matrix products stays in this format (`kernels/int8.py`)."""
 
 
 def open_translator(
     runs: Sequence[Run], which: str = "best", device: str = "auto", precision: str = "float32"
 ) -> Translator:
-    """The models of several runs as one translator, which searches as the first run does. They may be of any
-    family; their tokenizers have to be the same, since probabilities are averaged piece by piece."""
+    """The models of several runs as an ensemble, with the search settings of the first run. They may be of
+    different families; their tokenizers must be the same, since probabilities are averaged token by token."""
     for run in runs:
         _refuse_unless_it_translates(run)
     chosen = pick_device(device)
@@ -86,7 +86,7 @@ def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device)
 
 
 def open_generator(run: Run, which: str = "best", device: str = "auto") -> Generator:
-    """The model of a run on text, to go on from prompts."""
+    """The language model of a run, for generating text from prompts."""
     if run.config.purpose != "generate":
         raise UserError(
             f"{run.directory}: this run was trained with the objective «{run.config.objective.name}» and "
@@ -118,14 +118,15 @@ def load(
     device: str = "auto",
     precision: str = "float32",
 ) -> Union[Translator, "FastTranslator"]:
-    """The translator of a run: its best checkpoint, the `last`, or one by name. Needs no training data.
+    """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
+    training data.
 
-    With other runs beside it, all are asked and the mean of their probabilities counts; their tokenizers have
-    to be the same. `precision` bfloat16 is for GPUs, int8 for the CPU: quicker, a little less exact. Of an
-    export too; where torch is not installed, use `dragoman.engines.ctranslate2.Translator.open`.
+    With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
+    same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
+    installed, use `dragoman.engines.ctranslate2.Translator.open` for an export.
     """
     if is_export(Path(run)):
-        from dragoman.engines.ctranslate2 import open_export  # only those who export have its library
+        from dragoman.engines.ctranslate2 import open_export  # its library is an optional extra
 
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")

@@ -1,4 +1,4 @@
-"""How a run learns: the sections `optim`, `schedule` and `transfer` of a configuration."""
+"""The sections `optim`, `schedule` and `transfer` of a configuration."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ from dragoman.errors import UserError
 class OptimConfig:
     name: Literal["adam", "adamw", "sgd"] = "adam"
     rate: float | None = None
-    """The highest rate; the schedule scales it. None: (model_dim × warmup)^−½, the peak of the paper's."""
+    """Peak learning rate; the schedule scales it. None: (model_dim × warmup)^−½, as in the Transformer
+    paper."""
     beta1: float = 0.9
     beta2: float = 0.98
     eps: float = 1e-9
@@ -21,8 +22,8 @@ class OptimConfig:
     """For sgd."""
     nesterov: bool = False
     relative: bool = False
-    """For adam and adamw: the rate of each parameter is multiplied by the root mean square of its values, as
-    T5 is trained."""
+    """For adam and adamw: scale the learning rate of each parameter by the root mean square of its values, as
+    for T5."""
 
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate < float("inf"):
@@ -40,7 +41,7 @@ class OptimConfig:
 
 
 ENDING = ("linear", "cosine", "slanted_triangular")
-"""Schedules whose rate falls to its lowest at a given moment."""
+"""Schedules that end at a given update or time."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,20 @@ class ScheduleConfig:
     )
     warmup: int = 4000
     by: Literal["updates", "minutes"] = "updates"
-    """For linear, cosine and slanted_triangular: what brings the rate down, the updates that are done or the
-    share of train.max_minutes that has passed. The warm-up is counted in updates."""
+    """For linear, cosine and slanted_triangular: the learning rate falls with the number of updates, or with
+    the share of train.max_minutes that has passed. The warm-up is counted in updates."""
     total: int | None = None
-    """For the same schedules by updates: where the rate ends. None: at train.max_updates."""
+    """For the same schedules by updates: the last update. None: train.max_updates."""
     floor: float = 0.0
-    """For linear and cosine: the share of the rate that is left at the end."""
+    """For linear and cosine: final learning rate as a share of the peak."""
     factor: float = 0.5
     """For plateau."""
     patience: int = 2
-    """For plateau: validations without a better result before the rate is cut."""
+    """For plateau: validations without improvement before the learning rate is reduced."""
     cut_frac: float = 0.1
-    """For slanted_triangular: share of the updates in which the rate rises."""
+    """For slanted_triangular: share of the updates in which the learning rate rises."""
     ratio: float = 32.0
-    """For slanted_triangular: how many times the highest rate is the lowest."""
+    """For slanted_triangular: peak learning rate divided by the lowest."""
 
     def __post_init__(self) -> None:
         if self.warmup < 0:
@@ -88,7 +89,7 @@ class ScheduleConfig:
 
     @property
     def has_end(self) -> bool:
-        """Whether the rate falls to its lowest at a given moment."""
+        """Whether the schedule ends at a given update or time."""
         return self.name in ENDING
 
     @property
@@ -97,7 +98,7 @@ class ScheduleConfig:
 
     @property
     def rise(self) -> int:
-        """Updates of the warm-up; a slanted triangle has its own."""
+        """Updates of the warm-up; slanted_triangular has its own."""
         return 0 if self.name == "slanted_triangular" else self.warmup
 
 
@@ -109,11 +110,11 @@ def paper_rate(model_dim: int, warmup: int) -> float:
 @dataclass(frozen=True)
 class LoraConfig:
     rank: int = 0
-    """Width of the pairs; 0 is off."""
+    """Rank of the LoRA matrices; 0: off."""
     alpha: float = 16.0
-    """What a pair adds is multiplied by alpha / rank."""
+    """The LoRA update is scaled by alpha / rank."""
     targets: tuple[str, ...] = ("query_key_value",)
-    """Names of the linear layers that get a pair."""
+    """Names of the linear layers that get LoRA matrices."""
 
     def __post_init__(self) -> None:
         if self.rank < 0:
@@ -127,15 +128,15 @@ class LoraConfig:
 @dataclass(frozen=True)
 class TransferConfig:
     freeze_layers: int | None = None
-    """The embeddings and so many of the lowest layers do not learn; 0 is the embeddings alone."""
+    """Freeze the embeddings and this many of the lowest layers; 0: the embeddings only."""
     freeze: tuple[str, ...] = ()
-    """Beginnings of names of parameters that do not learn."""
+    """Prefixes of the names of parameters to freeze."""
     layer_decay: float = 1.0
-    """Rate of a layer over that of the one above it."""
+    """Discriminative learning rates: factor from each layer to the one below it."""
     unfreeze_every: int = 0
-    """Updates until one more layer learns, from the top; 0: all learn from the beginning."""
+    """Gradual unfreezing: updates until one more layer is trained, from the top; 0: off."""
     auxiliary_lm: float = 0.0
-    """Weight of the language model's loss on what is read, beside the task's; 0 is off."""
+    """Weight of an auxiliary language-model loss on the input; 0: off."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A run directory that is there already, and was made for something else."""
+"""Messages about a run directory that already exists with another configuration."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +10,8 @@ _SHOWN = 4
 
 
 def other_run(run: Run, found: Sequence[tuple[str, object, object]]) -> UserError:
-    """What to say when the same directory is asked for with another configuration. Other data are named
-    first: then all else that was chosen from them differs too."""
+    """The message if the directory exists with another configuration. Different data are named first, because
+    everything chosen from them differs too."""
     files = _files(run.config.data.train)
     where = f"{run.directory} is a run on {files}"
     advice = "use another directory with  --out runs/NAME"

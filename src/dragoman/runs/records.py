@@ -1,4 +1,4 @@
-"""What a run has written down of itself: metrics and samples, line by line as JSON."""
+"""The records of a run: metrics and samples, as JSON lines."""
 
 import json
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from dragoman.errors import UserError
 from dragoman.files import open_regular
 
 LOSS = {"train": "nll", "valid": "loss"}
-"""The field of a record that is plotted as its loss: cross-entropy without label smoothing, so that training
-and validation can be compared."""
+"""The field that is plotted as loss: cross-entropy without label smoothing, so that training and validation
+are comparable."""
 
 
 @dataclass(frozen=True)
 class Sample:
     src: str
     tgt: str
-    """What the data say."""
+    """The reference."""
     out: str
-    """What the model says."""
+    """The model's output."""
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of metrics.jsonl; a last line that was cut short is left out."""
+    """The records of metrics.jsonl; an incomplete last line is ignored."""
     records = []
     for number, line in enumerate(read_file(path).split(b"\n")[:-1], 1):
         try:
@@ -34,16 +34,16 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 
 def read_samples(path: Path) -> list[dict[str, Any]]:
-    """The samples of each validation, in order. A run that was killed may have written some twice: the last
-    ones count, and what came after the checkpoint that it went on from is written again."""
+    """The samples of each validation, in order. A killed run may have written some twice: the last ones
+    count."""
     found: dict[int, dict[str, Any]] = {}
     for line in read_file(path).split(b"\n"):
         try:
             record = json.loads(line)
-            if record["kind"] != "valid":  # of averaged weights, say
+            if record["kind"] != "valid":  # for example of averaged weights
                 continue
             found[int(record["update"])] = {"update": int(record["update"]), "samples": record["samples"]}
-        except (ValueError, KeyError, TypeError):  # a line that was cut short
+        except (ValueError, KeyError, TypeError):  # an incomplete line
             continue
     return [found[update] for update in sorted(found)]
 

@@ -1,4 +1,4 @@
-"""Aligner: tokenizers, and an attention of some model that is read as an alignment of words."""
+"""Aligner: word alignments from the attention of a model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -12,21 +12,21 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import Place, words
 
 Links = list[tuple[int, int]]
-"""Source word, target word; both count from 0."""
+"""Source word, target word; both counted from 0."""
 
 
 def pieces_by_pieces(weights: np.ndarray, when_read: bool) -> np.ndarray:
-    """A row a target piece, a column a source piece; `<s>` and `</s>` are no words."""
+    """One row per target token, one column per source token, without `<s>` and `</s>`."""
     return weights[1:, :-1] if when_read else weights[:-1, :-1]
 
 
 def members(pieces: Sequence[Place], places: Sequence[Place]) -> np.ndarray:
-    """P W: the share of each piece that stands in each word."""
+    """P W: the share of each token that belongs to each word."""
     share = np.zeros((len(pieces), len(places)))
     word = 0
     for number, (start, end) in enumerate(pieces):
         while word and (word == len(places) or places[word][0] > start):
-            word -= 1  # pieces that share a character go back by one
+            word -= 1  # tokens that share a character overlap by one
         for other in range(word, len(places)):
             if places[other][0] >= end:
                 break
@@ -37,16 +37,16 @@ def members(pieces: Sequence[Place], places: Sequence[Place]) -> np.ndarray:
 
 
 def words_by_words(weights: np.ndarray, of_src: np.ndarray, of_tgt: np.ndarray) -> np.ndarray:
-    """How much each target word looks at each source word: the mean over its own pieces of the sum over the
-    pieces of the other. `of_src`, `of_tgt` are their `members`."""
+    """Attention of each target word to each source word: the mean over target tokens of the sum over source
+    tokens. `of_src`, `of_tgt` are their `members`."""
     own = np.maximum(of_tgt.sum(axis=0)[:, None], 1e-9)
     return (of_tgt.T @ weights @ of_src) / own
 
 
 def links_of(weights: np.ndarray) -> Links:
-    """Every target word with the source word it looks at most. A source word that is chosen by none joins the
-    target word that looks at it most, if that one looks at it at least half as much as at its own choice: the
-    two parts of what the target writes as one word."""
+    """Link every target word to the source word with the highest weight. A source word without a link joins
+    the target word that attends to it most, if its weight is at least half of that of the target word's own
+    choice: two source words that the target writes as one."""
     if not weights.size:
         return []
     most = weights.max(axis=1)
@@ -63,18 +63,18 @@ Split = Callable[[str], list[Place]]
 
 @dataclass(frozen=True)
 class Task:
-    """A pair of ids to align, and where in their texts the words stand that are asked about."""
+    """A pair of token id sequences to align, and the positions of the words in their texts."""
 
     src_ids: Sequence[int]
     tgt_ids: Sequence[int]
     src_words: Sequence[Place]
     tgt_words: Sequence[Place]
     known: tuple[tuple[int, int], ...] = ()
-    """Links that need no model."""
+    """Links that are known without the model."""
 
 
 class Aligner(ABC):
-    """What every engine's alignment shares; each says how to have its attention."""
+    """Base of the aligners of all engines; each implements how to get its attention."""
 
     def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
@@ -83,17 +83,17 @@ class Aligner(ABC):
     def attention(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
     ) -> Iterator[tuple[int, np.ndarray]] | None:
-        """The number of each pair of ids, in any order, and how much its target pieces (rows) look at its
-        source pieces; None if the model has no attention to its source."""
+        """The index of each pair, in any order, and the attention of its target tokens (rows) to its source
+        tokens; None if the model has no cross-attention."""
 
     def task(self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: Split = words) -> Task:
-        """The words of both texts as `split` finds them."""
+        """A task for the words of both texts, as found by `split`."""
         src, tgt = self.src_tokenizer.decode(src_ids), self.tgt_tokenizer.decode(tgt_ids)
         return Task(src_ids, tgt_ids, split(src), split(tgt))
 
     def weights(self, tasks: Sequence[Task], batch_tokens: int) -> list[np.ndarray] | None:
-        """For each task a row a target word, a column a source word; None if the model has no attention to
-        its source."""
+        """For each task one row per target word and one column per source word; None if the model has no
+        cross-attention."""
         found = self.attention([(task.src_ids, task.tgt_ids) for task in tasks], batch_tokens)
         if found is None:
             return None
@@ -115,7 +115,7 @@ class Aligner(ABC):
         return [sorted({*links_of(w), *task.known}) for w, task in zip(weights, tasks, strict=True)]
 
     def links_of_texts(self, pairs: Sequence[tuple[str, str]], batch_tokens: int) -> list[Links]:
-        """The word alignment of given translations; words are what white space separates."""
+        """Word alignments of given translations; words are separated by white space."""
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
         return self.links([self.task(*ids) for ids in zip(sources, targets, strict=True)], batch_tokens)

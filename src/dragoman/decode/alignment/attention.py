@@ -1,18 +1,18 @@
-"""Word alignment from attention: what each word of a translation looked at.
+"""Word alignment from cross-attention.
 
-    pairs ─ decode under a tap ─▶ weights of every attention to the source   T S, mean over heads
-          ─ choose one (`Look`) ─▶ pieces × pieces
-          ─ join pieces ────────▶ words × words ─ links ─▶ 0-0 1-2 …
+    pairs ─ decode under a tap ─▶ weights of every cross-attention   T S, mean over heads
+          ─ choose one (`Look`) ─▶ tokens × tokens
+          ─ merge tokens ───────▶ words × words ─ links ─▶ 0-0 1-2 …
 
-Which attention is an alignment differs from model to model, and so does its step. A position of a decoder
-reads y[t−1] and predicts y[t]: the weights there may belong to the word that is predicted (Bahdanau et al.
+Which attention aligns best differs from model to model, and so does its step. A position of a decoder reads
+y[t−1] and predicts y[t]: its weights may belong to the word that is predicted (Bahdanau et al.
 2015) or, in most layers of a Transformer, to the word that has just been read (Chen et al. 2020, «Accurate
 Word Alignment Induction from Neural Machine Translation», section 3). `choose` tries both for each layer.
 
-No gold alignment is needed for that: a good one links the same words again and again. Each candidate links
-the pieces of some pairs; the one whose links predict target pieces best from source pieces is taken. The
-probability is that of a lexicon counted from the links themselves, as in IBM model 1 after one hard step,
-each link being left out of the counts that predict it:
+This needs no gold alignment: a good alignment links the same words consistently. Each candidate links the
+tokens of some pairs; the one whose links predict target tokens best from source tokens is used. The
+probability is that of a lexicon counted from the links, as in IBM model 1 after one hard step, with each link
+excluded from the counts that predict it:
 
     score = mean of log p(t | s),   p(t | s) = (c(s, t) − 1 + p(t)) / (c(s) − 1 + 1)
 """
@@ -41,13 +41,13 @@ IdPair = tuple[IdSequence, IdSequence]
 
 @dataclass(frozen=True, order=True)
 class Look:
-    """An attention by the name of its module, and at which step it looks for a word: at the one that predicts
-    the word, or at the next one, which reads it."""
+    """An attention by the name of its module, and the step that aligns a word: the one that predicts the
+    word, or the next one, which reads it."""
 
     module: str
     when_read: bool
     guided_head: int | None = None
-    """The head that was trained to align; None where all heads are averaged."""
+    """The head that was trained to align; None if all heads are averaged."""
 
     def __str__(self) -> str:
         heads = "mean of its heads" if self.guided_head is None else f"guided head {self.guided_head + 1}"
@@ -55,19 +55,19 @@ class Look:
 
 
 def guided_look(model: EncoderDecoder, guide: AlignmentGuide) -> Look:
-    """The head that a model was trained to align with."""
+    """The alignment head of a model that was trained with guided alignment."""
     return Look(guide.find(model)[0], guide.step == "read", guide.head)
 
 
 def source_attention(
     model: EncoderDecoder, pairs: Sequence[IdPair], device: Device = None, head: int | None = None
 ) -> dict[str, list[np.ndarray]]:
-    """For every attention to the source its weights for each pair: a row for `<s>` and each target piece as
-    the decoder reads them, a column for each source piece and `</s>`. Of one head (attentions that have fewer
+    """The weights of every cross-attention for each pair: one row for `<s>` and each target token as the
+    decoder reads them, one column for each source token and `</s>`. Of one head (attentions with fewer heads
     are left out), or the mean of all.
 
-    The source is padded until it is longer than the target. Then whatever has as many columns looks at the
-    source, and no model has to be asked what its parts are for.
+    The source is padded until it is longer than the target. Then an attention with that many columns is a
+    cross-attention, whatever the model.
     """
     batch = collate(pairs, device)
     room = max(0, batch.tgt_in.size(1) + 2 - batch.src_ids.size(1))
@@ -105,7 +105,7 @@ def attention_in_batches(
     batch_tokens: int,
     head: int | None = None,
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """The number of a pair and its weights, pair by pair in the order of their lengths."""
+    """The index of each pair and its weights, in order of length."""
     lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
     for numbers in by_length(lengths, batch_tokens):
         found = source_attention(model, [pairs[number] for number in numbers], device, head)
@@ -116,10 +116,10 @@ def attention_in_batches(
 def choose(
     model: EncoderDecoder, examples: Sequence[IdPair], device: Device = None, batch_tokens: int = 2048
 ) -> Look | None:
-    """The attention that aligns best, judged on example pairs of ids; None if none looks at the source.
+    """The attention that aligns best on example pairs of ids; None if there is no cross-attention.
 
-    Without any example it is that of the last layer but one, when the word is read, or a decoder's only one,
-    when the word is predicted.
+    Without examples it is the last layer but one, at the step that reads the word, or a decoder's only
+    attention, at the step that predicts it.
     """
     links: dict[Look, list[tuple[int, int]]] = {}
     pairs = [pair for pair in examples if len(pair[0]) and len(pair[1])]
@@ -138,7 +138,7 @@ def choose(
 
 
 def lexical_score(links: Sequence[tuple[int, int]]) -> float:
-    """Mean log-probability of the target pieces under a lexicon counted from all links but their own."""
+    """Mean log-probability of the target tokens under a lexicon counted from all other links."""
     joint, sources, targets = Counter(links), Counter(s for s, _ in links), Counter(t for _, t in links)
     total = 0.0
     for (source, target), count in joint.items():
@@ -148,8 +148,8 @@ def lexical_score(links: Sequence[tuple[int, int]]) -> float:
 
 
 class ModelAligner(Aligner):
-    """A model of ours. `examples` give pairs of ids to choose the attention by. They are asked once, when it
-    is needed."""
+    """The aligner of a PyTorch model. `examples` returns pairs of ids for choosing the attention. It is
+    called once, when needed."""
 
     def __init__(
         self,

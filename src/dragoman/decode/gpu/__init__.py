@@ -1,1 +1,1 @@
-"""Beam search on a GPU: continuous batches and recorded steps."""
+"""Beam search on a GPU: continuous batching and CUDA graphs."""

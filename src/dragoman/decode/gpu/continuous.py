@@ -1,11 +1,11 @@
-"""Continuous batches: sentences go through places of fixed shape; where one is done, another comes in.
+"""Continuous batching: sentences occupy slots of fixed shape; a finished one makes room for the next.
 
     sources, longest first ─▶ encode ─▶ places ─┬─▶ recorded step ─▶ ... ─▶ done? ─▶ collect
                                  ▲              └──────────┘               │
                                  └────────────── free places ◀─────────────┘
 
-The host only replays steps and, a step late, looks which sentences are done. Where no kernel looks at as much
-of the past as there is, a step is recorded for each of a few sizes of it.
+The host only replays steps and checks, one step later, which sentences are done. If no kernel handles a past
+of variable length, a step is captured for each of a few lengths.
 """
 
 from collections import OrderedDict
@@ -27,10 +27,10 @@ from dragoman.nn.tap import tap_is_open
 _MOST_SENTENCES = 512
 _SMALL = 64
 _SHARE = 0.1
-"""Of the device's memory, for the caches of one shape."""
+"""Share of the device's memory for the caches of one shape."""
 _KEPT = 4
 _REFILL_AT = 8
-"""Free places are filled when they are at least one in so many."""
+"""Free slots are filled when they are at least one in this many."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shape:
 
 
 class Continuous:
-    """One model, one search, and the places of one shape."""
+    """One model, one search, and the slots of one shape."""
 
     def __init__(self, model: EncoderDecoder, config: BeamSearch, shape: Shape) -> None:
         self.model, self.shape = model, shape
@@ -63,8 +63,8 @@ class Continuous:
         """The n best hypotheses of every sentence, in the order given."""
         waiting = list(range(len(batch.jobs)))
         found: dict[int, list[Ended]] = {}
-        places: list[int | None] = [None] * self.shape.sentences  # which sentence is where
-        ages = [0] * self.shape.sentences  # steps since it came: at least its position
+        places: list[int | None] = [None] * self.shape.sentences  # which sentence is in which slot
+        ages = [0] * self.shape.sentences  # steps since it was inserted: at least its position
         ends, longest = [0] * self.shape.sentences, batch.limits.tolist()  # steps after which it must be done
         while len(found) < len(batch.jobs):
             free = [place for place, sentence in enumerate(places) if sentence is None]
@@ -89,7 +89,7 @@ class Continuous:
         waiting: bool,
         batch: SearchBatch,
     ) -> list[int]:
-        """Step until enough sentences are done: one place in some, where others wait for it, else all."""
+        """Step until enough sentences are done: some slots if others are waiting, otherwise all."""
         live = [place for place, sentence in enumerate(places) if sentence is not None]
         enough = min(len(live), max(1, len(places) // _REFILL_AT)) if waiting else len(live)
         oldest = max(ages[place] for place in live)
@@ -102,7 +102,7 @@ class Continuous:
             self._step(oldest + number)
             self.done.send()
             done = self.done.received()
-            if done is not None and int(done.sum()) >= enough:  # free places count as done
+            if done is not None and int(done.sum()) >= enough:  # free slots count as done
                 flags = done.tolist()
                 found = [place for place in live if flags[place]]
                 if len(found) >= enough:
@@ -113,7 +113,7 @@ class Continuous:
         return finished
 
     def _let_go(self, cancelled: list[int]) -> None:
-        """They count as done from now on, with what they have."""
+        """Mark them as done, with the hypotheses that they have."""
         if cancelled:
             self.pool.done[torch.tensor(cancelled, device=self.device)] = True
 
@@ -139,7 +139,7 @@ class Continuous:
             self.pool.admit(rows, limits, shortest)
             return
         width = src_ids.size(1)
-        self.src_ids.fill_(self.model.vocab.pad_id)[:, :width] = src_ids  # rows are all places in order
+        self.src_ids.fill_(self.model.vocab.pad_id)[:, :width] = src_ids  # rows are all slots in order
         self.src_mask.fill_(False)[:, :width] = src_mask
         self.limits.copy_(limits)
         self.shortest.copy_(shortest)
@@ -151,13 +151,13 @@ class Continuous:
 
 
 class Rooms:
-    """The places used last, by model, search and shape. Weights that have moved are another model."""
+    """The most recently used slots, by model, search and shape. Moved weights count as another model."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[object, Continuous] = OrderedDict()
 
     def take(self, models: Sequence[EncoderDecoder], config: BeamSearch) -> bool:
-        """Whether a search can be done here; watched attention and lower precision on the fly cannot."""
+        """Whether a search is supported here; recorded attention and autocast are not."""
         return (
             len(models) == 1
             and is_plain(config)
@@ -169,7 +169,7 @@ class Rooms:
 
     def search(self, model: EncoderDecoder, batch: SearchBatch, config: BeamSearch) -> list[list[Ended]]:
         if config.beam == 1:
-            config = replace(config, stop="complete")  # greedy search stops at the first end
+            config = replace(config, stop="complete")  # greedy search stops at the first `</s>`
         shape = shape_for(model, config, len(batch.jobs), int(batch.limits.max()), batch.src_ids.size(1))
         return self._room(model, config, shape).run(batch)
 
@@ -184,13 +184,13 @@ class Rooms:
 
 
 def shape_for(model: EncoderDecoder, config: BeamSearch, sentences: int, longest: int, memory: int) -> Shape:
-    """Few shapes, so that what was recorded is used again. A small batch has a place for every sentence; of a
-    large one the rest waits for free places."""
+    """Few shapes, so that captured graphs are reused. A small batch has a slot for every sentence; in a large
+    one the rest waits for free slots."""
     capacity, memory = _rounded(longest), _rounded(memory)
     bytes_each = config.beam * capacity * past_bytes(model)
     most = max(1, min(_MOST_SENTENCES, int(_memory_of(model) * _SHARE / bytes_each)))
     wanted = min(sentences, most)
-    places = 1 << (wanted.bit_length() - 1)  # the power of two that is not above
+    places = 1 << (wanted.bit_length() - 1)  # the largest power of two that is not above
     if places < wanted <= _SMALL and 2 * places <= most:
         places *= 2
     return Shape(places, capacity, memory)
@@ -202,6 +202,6 @@ def _memory_of(model: EncoderDecoder) -> int:
 
 
 def _rounded(length: int) -> int:
-    """Up to the next multiple of 16, beyond 64 of a quarter of the power of two below."""
+    """Round up to a multiple of 16, beyond 64 to a multiple of a quarter of the power of two below."""
     step = max(16, 1 << max(0, (length - 1).bit_length() - 3))
     return -(-length // step) * step

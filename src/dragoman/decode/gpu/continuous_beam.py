@@ -1,12 +1,12 @@
-"""Beam search whose every decision is a tensor: nothing of a step waits for the host.
+"""Beam search with all decisions as tensor operations: no step waits for the host.
 
-The rules are those of `beam.py`, and tests hold the two to the same hypotheses. Here a sentence keeps a place
-in tensors of fixed shape until it is collected, so that a step can be recorded once and replayed:
+The rules are those of `beam.py`; tests check that both give the same hypotheses. Here a sentence keeps a slot
+in tensors of fixed shape until it is collected, so that a step can be captured once and replayed:
 
     logits ─▶ 2K best extensions ─┬─ ended ─▶ the n best so far, and where each of them ends
-                                  └─ the K first that go on ─▶ sums, last pieces, ancestors
+                                  └─ first K that continue ──▶ sums, last tokens, ancestors
 
-Nothing is moved but numbers of beams. A sentence that is done goes on turning in its place, unheard.
+Only beam indices move. A finished sentence stays in its slot, and its further steps are ignored.
 """
 
 import math
@@ -21,11 +21,11 @@ from dragoman.kernels import usable
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-_WIDEST_FOR_KERNELS = 8  # beams; more would need more registers than there are
+_WIDEST_FOR_KERNELS = 8  # most beams; more would need too many registers
 
 
 def is_plain(config: BeamSearch) -> bool:
-    """Whether this is a plain beam search, which needs no look at the words so far."""
+    """Whether this is a plain beam search, which does not need the tokens so far."""
     return (
         config.groups == 1
         and not config.record
@@ -37,11 +37,11 @@ def is_plain(config: BeamSearch) -> bool:
 
 
 class Pool:
-    """The searches of so many sentences, each at its own position.
+    """The searches of several sentences, each at its own position.
 
-    Of every position are kept the pieces that were chosen, the beam that each of them extends, and its
-    log-probability. An ended hypothesis is told by its length, the beam that it extends, and whether the
-    limit has ended it, in one number; its pieces are found by walking back.
+    For every position the chosen tokens are kept, with the beam that each extends and its log-probability. An
+    ended hypothesis is one number: its length, the beam that it extends, and whether the limit ended it; its
+    tokens are found by walking back.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Pool:
         self._beams = torch.arange(beams, device=device)
         self._first = torch.zeros(beams, **real).masked_fill(self._beams > 0, -torch.inf)
         self._never = torch.tensor([vocab.pad_id, vocab.bos_id], device=device)
-        # Entry n: what a sum of n pieces is multiplied with to be ranked.
+        # Entry n: factor on a sum of n tokens for ranking.
         weights = [0.0, *(config.rank(1.0, length) for length in range(1, capacity + 1))]
         self._weights = torch.tensor(weights, **real)
         self._by_kernels = usable(self.sums) and beams <= _WIDEST_FOR_KERNELS
 
     def admit(self, rows: Int[Tensor, "R"], limits: Int[Tensor, "R"], shortest: Int[Tensor, "R"]) -> None:
-        """New sentences begin in these places. Of their beams only the first is alive."""
+        """Start new sentences in these slots. Only the first of their beams is live."""
         self.last.index_fill_(0, rows, self.vocab.bos_id)
         self.sums.index_copy_(0, rows, self._first.expand(len(rows), -1))
         self.position.index_fill_(0, rows, 0)
@@ -93,7 +93,7 @@ class Pool:
         self.found_rank.index_fill_(0, rows, -torch.inf)
 
     def step(self, logits: Float[Tensor, "N V"]) -> None:
-        """One further piece for every beam; `logits` are written into."""
+        """One more token for every beam; overwrites `logits`."""
         if self._by_kernels:
             self._step_by_kernels(logits)
             return
@@ -126,7 +126,7 @@ class Pool:
     def _best(
         self, logits: Float[Tensor, "N V"]
     ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"], Float[Tensor, "N"]]:
-        """The best 2K pieces of every row, and the log-probability of `</s>`."""
+        """The best 2K tokens of every row, and the log-probability of `</s>`."""
         eos_id, beams = self.vocab.eos_id, self.config.beam
         total = logits.logsumexp(dim=1, keepdim=True)
         eos = logits[:, eos_id] - total[:, 0]
@@ -145,7 +145,7 @@ class Pool:
         ends: Bool[Tensor, "B C"],
         eos: Float[Tensor, "B K"],
     ) -> None:
-        """What ends among the K first extensions, or at its greatest length every beam."""
+        """Extensions among the first K that end, or every beam at the maximum length."""
         beams, length, cut = self.config.beam, (self.position + 1)[:, None], cut[:, None]
         stopped = sums[:, :beams].masked_fill(~ends[:, :beams], -torch.inf)
         ending = torch.where(cut, self.sums + eos, stopped)
@@ -160,12 +160,12 @@ class Pool:
         self.ended += stopped.isfinite().sum(dim=1)
 
     def _stop(self, cut: Bool[Tensor, "B"], best: Float[Tensor, "B"]) -> None:
-        """`best` are the greatest sums that go on."""
+        """`best` are the highest sums that continue."""
         self.done |= cut
         if self.config.stop == "limit":
             return
         last = self.found_rank[:, -1]
-        stop = last >= best * self._weights[self.limits]  # nothing that lives can come before it
+        stop = last >= best * self._weights[self.limits]  # no live hypothesis can rank before it
         if self.config.stop == "complete":
             stop |= self.ended >= self.config.beam
         self.done |= stop & last.isfinite()

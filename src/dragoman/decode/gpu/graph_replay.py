@@ -1,5 +1,5 @@
-"""Work of fixed shape, recorded once and replayed: on a GPU a step of a small decoder is otherwise mostly the
-host's time for some hundred kernel launches."""
+"""Capture work of fixed shape as a CUDA graph and replay it: otherwise a step of a small decoder is mostly
+the host's time for about a hundred kernel launches."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import torch
 
 
 class Replayed:
-    """A function without arguments that reads and writes tensors which stay where they are. On a GPU the
-    first call runs it, the second records it, and from then on it is replayed; elsewhere it just runs."""
+    """A function without arguments that reads and writes tensors at fixed addresses. On a GPU the first call
+    runs it, the second captures it, and later calls replay it; elsewhere it just runs."""
 
     def __init__(self, function: Callable[[], None], device: torch.device) -> None:
         self.function, self.on_gpu = function, device.type == "cuda"
@@ -29,8 +29,8 @@ class Replayed:
 
 
 class Signal:
-    """What a tensor held `DELAY` steps ago, without making the device wait for the host: so many steps are
-    always ahead of it."""
+    """The content of a tensor `DELAY` steps ago, without a synchronisation: the host runs that many steps
+    ahead."""
 
     DELAY = 1
 
@@ -50,7 +50,7 @@ class Signal:
         self.sent += 1
 
     def received(self) -> torch.Tensor | None:
-        """As it was after the step before the last `DELAY`, or None where there were not so many."""
+        """The content after the step `DELAY` steps ago, or None if there were not that many."""
         if not self.on_gpu:
             return self.tensor
         if self.sent <= self.DELAY:
@@ -60,5 +60,5 @@ class Signal:
         return self.copies[place]
 
     def restart(self) -> None:
-        """What was sent before now is not asked for any more."""
+        """Discard everything that was sent before."""
         self.sent = 0

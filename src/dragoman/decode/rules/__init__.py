@@ -1,1 +1,1 @@
-"""Rules on what may come next: prefixes, required and forbidden phrases, n-grams."""
+"""Constraints on the next token: prefixes, required and forbidden phrases, n-grams."""

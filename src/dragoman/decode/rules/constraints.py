@@ -1,4 +1,4 @@
-"""What one translation has to be like, in pieces: made from text once, read by the rules of a search."""
+"""Constraints on one translation in tokens: made from text once, used by the rules of a search."""
 
 import functools
 from collections import Counter
@@ -15,17 +15,17 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase, is_word_character
 
 Alternatives = tuple[tuple[int, ...], ...]
-"""Sequences of pieces, one of which has to come."""
+"""Token sequences, one of which is required."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What holds for one sentence. Without any field it holds nothing.
+    """The constraints on one sentence. The defaults constrain nothing.
 
-    `head` are the pieces that it begins with, `tail` the bytes that come next, in whatever pieces;
-    `ends_word` says that no word goes on beyond them, `goes_on` that something follows. Of each member of
-    `required` one sequence has to come, at as many places as the member is listed, as whole words. None of
-    `forbidden` may come as whole words.
+    `head` are the tokens that it begins with, `tail` the bytes that follow, in any tokens; `ends_word`: no
+    word continues beyond them; `goes_on`: something must follow. Of each member of `required` one sequence
+    must occur as whole words, at as many positions as the member is listed. None of `forbidden` may occur as
+    whole words.
     """
 
     head: tuple[int, ...] = ()
@@ -35,21 +35,22 @@ class Constraints:
     required: tuple[Alternatives, ...] = ()
     forbidden: tuple[str, ...] = ()
     spelling: Spelling | None = field(default=None, compare=False, repr=False)
-    """What the pieces of the vocabulary write. Constraints need it, and without any it is None."""
+    """The texts of the tokens of the vocabulary; None without constraints."""
 
     @property
     def longest_prefix(self) -> int:
-        """The most pieces that head and tail can take: the tail may be spelt in bytes."""
+        """Most tokens of head and tail: the tail may be spelt in bytes."""
         return len(self.head) + len(self.tail) + self.goes_on
 
     @property
     def writes_something(self) -> bool:
-        """Whether the empty text would not do."""
+        """Whether the empty text violates the constraints."""
         return bool(self.longest_prefix or self.required)
 
     @property
     def required_pieces(self) -> int:
-        """Pieces that suffice for all that is required, a space before each phrase that needs one."""
+        """Number of tokens that suffices for all required phrases, with a space before each that needs
+        one."""
         if not self.required or self.spelling is None:
             return 0
         needs_space = self.spelling.may_continue
@@ -57,13 +58,13 @@ class Constraints:
 
     @property
     def room(self) -> int:
-        """Tokens, `</s>` counted, in which any way of writing the prefix leaves enough for what is
-        required."""
+        """Number of tokens, including `</s>`, that leaves enough for the required phrases after any
+        segmentation of the prefix."""
         return self.longest_prefix + self.required_pieces + 2 if self.writes_something else 1
 
 
 FREE = Constraints()
-"""Nothing is asked of the translation."""
+"""No constraints."""
 
 
 def constraints_for(
@@ -74,9 +75,9 @@ def constraints_for(
     required: Sequence[str | Sequence[str]] = (),
     forbidden: Sequence[str] = (),
 ) -> Constraints:
-    """Constraints on text in the pieces of `tokenizer`; those that contradict each other are refused.
+    """Constraints on text, in the tokens of `tokenizer`; contradictory constraints are an error.
 
-    A member of `required` is a phrase, or several of which one is enough.
+    A member of `required` is a phrase, or a list of variants of which one is enough.
     """
     prefix = nfc(prefix)
     banned = tuple(dict.fromkeys(_phrase(text, "forbidden") for text in forbidden))
@@ -114,7 +115,7 @@ def constraints_of_texts(
     forbidden: Sequence[str] | Sequence[Sequence[str]],
     glossary: Glossary | None,
 ) -> list[Constraints]:
-    """What is asked of the translations of some texts, as `Translator.hypotheses` explains it."""
+    """The constraints for several texts; see `Translator.hypotheses`."""
     if prefixes is None and required is None and not forbidden and glossary is None:
         return [FREE] * len(texts)
     for name, given in (("prefixes", prefixes), ("required", required)):
@@ -143,7 +144,7 @@ def constraints_of_texts(
 
 
 def _mark(tokenizer: Tokenizer) -> str | None:
-    """Where a word carries its space, in vocabularies whose pieces have one."""
+    """Where a word has its space mark, in vocabularies with one."""
     return tokenizer.config.word_mark if tokenizer.kind in ("bpe", "word") else None
 
 
@@ -162,7 +163,7 @@ def _variants(member: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _sequences(tokenizer: Tokenizer, variants: Sequence[str]) -> Alternatives:
-    """Every phrase as it is cut in running text: with the space that marks it, and next to punctuation."""
+    """Every phrase as it is tokenized in running text: with its space mark, and next to punctuation."""
     mark = _mark(tokenizer)
     spelt: list[tuple[int, ...]] = []
     for phrase in variants:
@@ -173,7 +174,7 @@ def _sequences(tokenizer: Tokenizer, variants: Sequence[str]) -> Alternatives:
 
 
 def _prefix(tokenizer: Tokenizer, prefix: str, prefix_open: bool) -> tuple[tuple[int, ...], bytes]:
-    """Pieces for all but what is still undecided: how the last word is cut depends on what follows it.
+    """Tokens for all but the undecided end: how the last word is tokenized depends on what follows it.
 
     word_mark   prefix          head        tail
     start       "the cat"       ▁the ▁cat                closed
@@ -195,13 +196,13 @@ def _prefix(tokenizer: Tokenizer, prefix: str, prefix_open: bool) -> tuple[tuple
 
 
 def counted(required: Sequence[Alternatives]) -> list[tuple[Alternatives, int]]:
-    """Each requirement once, with the number of places that it is needed at."""
+    """Each requirement once, with the number of positions at which it is needed."""
     return list(Counter(required).items())
 
 
 @functools.lru_cache(maxsize=1024)
 def agreeing(left: bytes, ends_word: bool, goes_on: bool, spelling: Spelling, eos_id: int) -> np.ndarray:
-    """Which pieces may follow where `left` is what remains of the tail."""
+    """The tokens that may follow if `left` is the rest of the tail."""
     allowed = np.zeros(len(spelling), dtype=bool)
     if not left:
         allowed[:] = True

@@ -1,4 +1,4 @@
-"""Rules that forbid: −∞ for what may not follow, everything else as it was."""
+"""Rules that forbid tokens: −∞ for forbidden ones, everything else unchanged."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ from dragoman.text.spelling import Spelling
 
 
 class BeginsWith:
-    """First the pieces of the head, then pieces that write the tail, then a piece that ends the word.
+    """First the tokens of the head, then tokens that spell the tail, then a token that ends the word.
 
         head  ▁the   tail  ▁cat     before ▁      ▁  ▁c  ▁ca  ▁cat  ▁cats  ▁catalogue …
                                     before c      c  ca  cat  cats …
-                                    before t      t  ts …        (without what goes on if the word ends)
+                                    before t      t  ts …        (not ts … if the word must end)
 
-    A table has a row for every place in a tail: which pieces agree with what is left of it. The place is the
-    number of bytes written since the head, so it needs no memory.
+    A table has a row for every position in a tail: the tokens that match the rest of it. The position is the
+    number of bytes since the head, so no state is needed.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class BeginsWith:
         inside = head > length
         allowed = torch.where(inside[:, None], only, allowed)
         scores.masked_fill_(~allowed, -torch.inf)
-        # Where another rule forbids all that agrees, the prefix wins.
+        # If another rule forbids all matching tokens, the prefix takes precedence.
         stuck = scores.amax(dim=1).isneginf() & (inside | (written < self.tails[sentences]))
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
 
 
 class NoEndBefore:
-    """`</s>` may not come before a sentence has its least number of pieces."""
+    """Forbid `</s>` before a sentence has its minimum length."""
 
     def __init__(self, vocab: Vocab, shortest: Int[Tensor, "B"]) -> None:
         self.eos_id, self.shortest = vocab.eos_id, shortest
@@ -90,7 +90,7 @@ class NoEndBefore:
 
 
 class NoRepeatedNgram:
-    """No n pieces come twice in the same order (Paulus et al. 2018, section 2.5, with n = 3)."""
+    """Forbid repeated n-grams (Paulus et al. 2018, section 2.5, with n = 3)."""
 
     def __init__(self, vocab: Vocab, n: int) -> None:
         self.pad_id, self.n = vocab.pad_id, n
@@ -106,16 +106,16 @@ class NoRepeatedNgram:
         ngrams = prefix.unfold(1, self.n, 1)  # N T−n+1 n
         context = prefix[:, prefix.size(1) - self.n + 1 :]  # N n−1
         seen = (ngrams[:, :, :-1] == context[:, None]).all(dim=2)
-        # Padding is forbidden anyway, so it takes what is not forbidden here.
+        # Padding is always forbidden, so it is a neutral index.
         banned = ngrams[:, :, -1].where(seen, self.pad_id)
         return scores.scatter_(1, banned, -torch.inf)
 
 
 class NoPhrases:
-    """Phrases that may not come as whole words, however they are cut into pieces.
+    """Phrases that may not occur as whole words, however they are tokenized.
 
-    One automaton for each set of phrases reads the text of the rows; a piece that completes a phrase is
-    forbidden, `</s>` too where a phrase stands at the end. The last piece before the length limit may not be
+    One automaton for each set of phrases reads the text of the rows. A token that completes a phrase is
+    forbidden, and so is `</s>` after a phrase at the end. The last token before the length limit may not be
     one after which `</s>` is forbidden.
     """
 
@@ -139,7 +139,7 @@ class NoPhrases:
                 banned = read.finds
                 after.append(read.after + states)
                 self.memory = max(self.memory, read.memory)
-            else:  # a single state that nothing leaves
+            else:  # a single absorbing state
                 after.append(np.full((1, len(spelling)), states, dtype=np.int32))
                 banned = np.zeros((1, len(spelling)), dtype=bool)
             finds.append(banned)
@@ -147,7 +147,7 @@ class NoPhrases:
         self.after = torch.from_numpy(np.concatenate(after)).to(device)  # Z V
         self.banned = torch.from_numpy(np.concatenate(finds)).to(device)  # Z V
         self.holds = self.banned[:, vocab.eos_id].clone()  # Z
-        self.last = limits - 2  # B: pieces before the last one
+        self.last = limits - 2  # B: tokens before the last one
         self.last_of_any = set(self.last.tolist())
         self.first = torch.tensor([first[tuple(own)] for own in phrases], device=device)  # B
 

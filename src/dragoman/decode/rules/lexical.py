@@ -1,16 +1,16 @@
-"""Phrases that a translation must have: which are there, what is still needed, what may come next.
+"""Required phrases: which have occurred, what is still needed, what may come next.
 
-    pieces of a row   ▁the ▁new ▁yo            required   ▁new ▁york    ▁york
+    tokens of a row   ▁the ▁new ▁yo            required   ▁new ▁york    ▁york
                            └── in progress: 1 of 2 ──┘
 
-Everything is read off the pieces of a row, so nothing has to move along with the rows. A phrase counts as
-whole words; at the end of a row it is there for the time being: the next piece may go on with its last word.
+Everything is computed from the tokens of a row, so no state moves with the rows. A phrase counts as whole
+words; at the end of a row it counts provisionally: the next token may continue its last word.
 
-The need of a row is a number of pieces that suffices for all that is missing, written one after the other.
-The rule keeps need ≤ room, the pieces that the length limit leaves: nothing may come that would need more.
-While need = room > 0 there is always a piece by which some phrase goes on and the need becomes smaller, so
-every phrase comes in time. Where phrases can share pieces the need is more than the least possible: close to
-the limit they are then written one after the other.
+The need of a row is a number of tokens that suffices for all missing phrases, written one after the other.
+The rule keeps need ≤ room, the tokens that the length limit leaves: tokens that would need more are
+forbidden. While need = room > 0 there is always a token that continues a phrase and reduces the need, so
+every phrase occurs in time. If phrases can share tokens, the need is more than the minimum: close to the
+limit they are written one after the other.
 """
 
 from collections.abc import Sequence
@@ -24,29 +24,29 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 _NO_PIECE, _NOT_YET = -1, -2  # after the end of a sequence; after the end of a row
 FAR = 1 << 20
-"""More pieces than any need: of what is not wanted."""
+"""Larger than any need: for sequences that are not needed."""
 
 
 @dataclass(frozen=True)
 class PhraseProgress:
-    """Where rows stand. Twice: if the last word of the row is at its end, and if it goes on.
+    """The progress of rows, twice: if the last word of the row is complete, and if it continues.
 
-    R requirements of a sentence; C sequences, each of which serves one of them.
+    R requirements of a sentence; C sequences, each for one of them.
     """
 
     missing: Int[Tensor, "N R"]
-    """Places still needed, if the last word ends."""
+    """Occurrences still needed, if the last word is complete."""
     need: Int[Tensor, "N 2"]
-    """Pieces that suffice for all that is missing when nothing has begun; less `spared` after a boundary."""
+    """Tokens that suffice for all missing phrases if none is in progress; less `spared` after a boundary."""
     spared: Int[Tensor, "N 2"]
     pieces: Int[Tensor, "N E"]
-    """E = 2C: the piece by which each sequence goes on."""
+    """E = 2C: the next token of each sequence."""
     then: Int[Tensor, "N E"]
-    """The need after that piece; `FAR` where the sequence is not wanted."""
+    """The need after that token; `FAR` if the sequence is not needed."""
 
 
 class Required:
-    """The required phrases of the sentences of a batch, as padded tensors, and the rules that follow."""
+    """The required phrases of the sentences of a batch, as padded tensors, and the resulting rules."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Required:
         last = self.sequences.gather(2, (self.lengths - 1).clamp(min=0)[:, :, None])[:, :, 0].clamp(min=0)
         self.needs_start = self.may_continue[first]  # B C: does it need a boundary before it
         self.needs_end = self.may_be_continued[last]  # B C: and after it
-        # The cost of a sequence from nothing: its pieces, and a space where it cannot follow a word at once.
+        # The cost of a whole sequence: its tokens, and a space if it cannot follow a word directly.
         whole = (self.lengths + self.needs_start).where(self.lengths > 0, FAR)  # B C
         self.cost = self._least(whole, self.owner)  # B R
         self.cost = self.cost.where(self.times > 0, 0)
@@ -89,9 +89,9 @@ class Required:
         kept, inside = (
             (times - _places(places, owner, times.size(1))).clamp(min=0) for places in (ends | held, ends)
         )
-        holding = (inside > kept).any(dim=1, keepdim=True)  # N 1: a phrase that is needed ends the row
+        holding = (inside > kept).any(dim=1, keepdim=True)  # N 1: a needed phrase ends the row
         following = self._piece(written, sentences)
-        # To go on with a word would lose the phrase that it has just become: begin anew behind it.
+        # Continuing the word would lose the phrase just completed: start again after it.
         begun = written.masked_fill(holding & self.may_continue[following], 0)
         if_ends = self._ahead(begun, kept, prefix, sentences)
         if_goes_on = self._ahead(written, inside, prefix, sentences)
@@ -107,9 +107,9 @@ class Required:
         prefix: Int[Tensor, "N T"],
         sentences: Int[Tensor, "N"],
     ) -> tuple[Int[Tensor, "N 1"], Int[Tensor, "N 1"], Int[Tensor, "N C"], Int[Tensor, "N C"]]:
-        """Need, what a boundary spares, the next piece of every sequence, and the need after it."""
+        """Need, tokens spared by a boundary, the next token of every sequence, and the need after it."""
         owner, lengths = self.owner[sentences], self.lengths[sentences]
-        space = self.needs_start[sentences].long()  # N C: one more piece where a word comes right before
+        space = self.needs_start[sentences].long()  # N C: one more token directly after a word
         cost = self.cost[sentences]
         need = (cost * missing).sum(dim=1, keepdim=True)  # N 1
         wanted = (missing.gather(1, owner) > 0) & (lengths > 0)
@@ -123,14 +123,14 @@ class Required:
         return need, spared, piece, then.where(wanted, FAR)
 
     def _piece(self, place: Int[Tensor, "N C"], sentences: Int[Tensor, "N"]) -> Int[Tensor, "N C"]:
-        """The piece of each sequence at a place; any piece where there is none."""
+        """The token of each sequence at a position; arbitrary if there is none."""
         sequences = self.sequences[sentences]
         return sequences.gather(2, place.clamp(max=sequences.size(2) - 1)[:, :, None])[:, :, 0].clamp(min=0)
 
     @staticmethod
     def after(progress: PhraseProgress) -> Int[Tensor, "N 4"]:
-        """What is needed after a piece of each kind that goes on with no phrase: one that ends the last word
-        and may be continued, one that ends it and is followed by a boundary, and both if the word goes on."""
+        """The need after a token of each kind that continues no phrase: one that ends the last word and may
+        be continued, one that ends it and is followed by a boundary, and both if the word continues."""
         return torch.stack([progress.need, progress.need - progress.spared], dim=2).flatten(1)
 
     def __call__(
@@ -140,11 +140,11 @@ class Required:
         prefix: Int[Tensor, "N T"],
         sentences: Int[Tensor, "N"],
     ) -> Float[Tensor, "N V"]:
-        """The rule (an `Insistence`): no `</s>` too early, and nothing for which the room would not do."""
+        """The rule (an `Insistence`): no early `</s>`, and no token for which the room would not suffice."""
         progress = self.progress(prefix, sentences)
-        room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # what one further piece leaves
+        room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # the room after one more token
         fits = progress.then <= room
-        # A piece is listed once or more; where it does not fit, padding takes its place.
+        # A token is listed at least once; if it does not fit, padding takes its place.
         phrases = torch.zeros_like(scores, dtype=torch.bool)
         phrases.scatter_(1, progress.pieces.where(fits, self.vocab.pad_id), fits)
         phrases[:, self.vocab.pad_id] = False
@@ -152,14 +152,14 @@ class Required:
         met = (progress.missing == 0).all(dim=1)
         allowed[:, self.vocab.eos_id] = met
         scores.masked_fill_(~allowed, -torch.inf)
-        stuck = scores.amax(dim=1).isneginf() & ~met  # another rule forbids what is needed: this one wins
+        stuck = scores.amax(dim=1).isneginf() & ~met  # another rule forbids what is needed
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~phrases, -torch.inf), scores))
 
     def _matches(
         self, prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
     ) -> tuple[Bool[Tensor, "N C P"], Bool[Tensor, "N C P"], Int[Tensor, "N C"]]:
-        """For every sequence: the places where it is there; where it is there unless the last word goes on;
-        and how many of its pieces the row ends with."""
+        """For every sequence: the positions where it occurs; where it occurs unless the last word continues;
+        and how many of its tokens the row ends with."""
         sequences, lengths = self.sequences[sentences], self.lengths[sentences]
         rows, length = prefix.shape
         longest = sequences.size(2)
@@ -173,7 +173,7 @@ class Required:
         free_before[:, 1:] = ~self.may_be_continued[prefix[:, :-1]]
         begins = free_before[:, None] | ~self.needs_start[sentences][:, :, None]  # N C P
         place = torch.arange(length, device=prefix.device)
-        end = place + lengths[:, :, None]  # N C P: the place after the match
+        end = place + lengths[:, :, None]  # N C P: the position after the match
         free_after = torch.zeros(rows, length + 1, dtype=torch.bool, device=prefix.device)
         free_after[:, :length] = ~self.may_continue[prefix]
         after = free_after[:, None].expand(-1, end.size(1), -1).gather(2, end.clamp(max=length))
@@ -190,6 +190,6 @@ class Required:
 
 
 def _places(found: Bool[Tensor, "N C P"], owner: Int[Tensor, "N C"], count: int) -> Int[Tensor, "N R"]:
-    """At how many places each requirement is met; two sequences at one place count once."""
+    """The number of positions at which each requirement is met; two sequences at one position count once."""
     whose = torch.nn.functional.one_hot(owner, count).bool()  # N C R
     return (found[:, :, None] & whose[:, :, :, None]).any(dim=1).sum(dim=2)

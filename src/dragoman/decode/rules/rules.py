@@ -1,11 +1,11 @@
-"""Rules on what may come next.
+"""Rules on the next token.
 
-A rule takes the scores of every row, what the row has written so far, and which sentence it belongs to. It
-keeps nothing between steps, so a search may exchange, drop or revisit rows as it likes. Three kinds:
+A rule takes the scores of every row, the tokens of the row so far, and its sentence. It keeps no state
+between steps, so a search may reorder, drop or revisit rows. Three kinds:
 
-    forbid    writes −∞ for what may not follow; what is left keeps its log-probability: no renormalising
-    insist    leaves only what has to follow, also where another rule forbids it
-    reweigh   makes other numbers to rank by; the log-probabilities are still the ones that are reported
+    forbid    writes −∞ for forbidden tokens; the others keep their log-probabilities: no renormalising
+    insist    allows only required tokens, even if another rule forbids them
+    reweigh   changes the values used for ranking; reported log-probabilities are unchanged
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ class Rule(Protocol):
     def __call__(
         self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
     ) -> Float[Tensor, "N V"]:
-        """Forbid (writing into `scores`) or reweigh (in new numbers). `prefix` has the pieces after `<s>`."""
+        """Forbid (writing into `scores`) or reweigh (in a new tensor). `prefix` has the tokens after
+        `<s>`."""
         ...
 
 
@@ -41,7 +42,7 @@ class Insistence(Protocol):
 
 
 class RepetitionPenalty:
-    """log p becomes θ·log p for every piece that the row has already: p becomes p^θ.
+    """log p becomes θ·log p for every token that the row already has: p becomes p^θ.
 
     Keskar et al. 2019, section 4.1, divide a logit by θ. A logit has no fixed zero, so there the effect
     depends on its sign; a log-probability is never positive, and multiplying it always makes a repetition
@@ -61,9 +62,9 @@ class RepetitionPenalty:
 
 
 class Rules:
-    """All rules of a search. Padding and `<s>` are no text and never come.
+    """All rules of a search. Padding and `<s>` are always forbidden.
 
-    Where the rules leave nothing at all, a row may end: a search always finds something.
+    If the rules forbid everything, a row may end: a search always finds something.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Rules:
     def __call__(
         self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
     ) -> Float[Tensor, "N V"]:
-        """What to rank by. `scores` are written into and stay log-probabilities; they are the result too
+        """The values for ranking. `scores` are modified and stay log-probabilities; they are also the result
         unless a rule reweighs."""
         scores[:, self.vocab.pad_id] = -torch.inf
         scores[:, self.vocab.bos_id] = -torch.inf
@@ -115,7 +116,7 @@ def rules_for(
     limits: Int[Tensor, "B"],
     required: Insistence | None = None,
 ) -> Rules:
-    """The rules that a configuration asks for, and those of the sentences."""
+    """The rules of a configuration, and those of the sentences."""
     constraints = [job.constraints for job in jobs]
     spelling = next((own.spelling for own in constraints if own.spelling is not None), None)
     forbid: list[Rule] = []

@@ -1,9 +1,9 @@
-"""Which extensions of a sentence's hypotheses go on: the best ones, or some of every bank.
+"""Which extensions of a sentence's hypotheses stay in the beam: the best ones, or some of every bank.
 
-With required phrases the best ones alone would never write them. Post and Vilar (2018) divide the beam into
-banks by how much of the constraints is met, and give each bank its share; Hu et al. (2019) do it for a whole
-batch at once. Here a bank is what is still needed, and the banks take turns: the best extension of each, the
-second best of each, and so on; those that need least come first.
+With required phrases, the best extensions alone might never contain them. Post and Vilar (2018) divide the
+beam into banks by how many constraints are met, and give each bank its share; Hu et al. (2019) do it for a
+whole batch. Here a bank is what is still needed, and the banks take turns: the best extension of each, the
+second best of each, and so on; banks that need least come first.
 
     need 0   a₁ a₂ a₃ a₄         order   a₁ b₁ c₁ a₂ b₂ a₃ a₄
     need 1   b₁ b₂
@@ -17,8 +17,8 @@ import torch
 from dragoman.decode.rules.lexical import FAR, Required
 from dragoman.shapes import Float, Int, Tensor
 
-_LAST = 1 << 62  # the turn of what cannot go on
-_BLOCK = 64  # width of the blocks whose maxima find the best pieces of a large vocabulary
+_LAST = 1 << 62  # the turn of extensions that cannot continue
+_BLOCK = 64  # width of the blocks whose maxima locate the best tokens of a large vocabulary
 
 
 class Allocation(Protocol):
@@ -30,8 +30,8 @@ class Allocation(Protocol):
         sentences: Int[Tensor, "A"],
         count: int,
     ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-        """At most `count` extensions of each sentence, first those that are to go on first: the sum of each,
-        the hypothesis that it extends, and the piece."""
+        """At most `count` extensions of each sentence, in order of preference: the sum of each, the
+        hypothesis that it extends, and the token."""
         ...
 
 
@@ -42,7 +42,7 @@ def best_extensions(
     sentences: Int[Tensor, "A"],  # noqa: ARG001
     count: int,
 ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-    """The plain beam: the greatest sums."""
+    """Plain beam search: the highest sums."""
     size = scores.size(1)
     if size // _BLOCK > 4 * count:
         return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
@@ -55,8 +55,8 @@ def best_extensions(
 def _best_by_blocks(
     scores: Float[Tensor, "A K V"], sums: Float[Tensor, "A K"], count: int
 ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-    """The best ones of a sentence lie in the `count` blocks of all its rows with the greatest maxima, so only
-    those are sorted; and what is left over at the end of a row."""
+    """The best extensions of a sentence are in the `count` blocks with the highest maxima over all its rows,
+    so only those are sorted, and the remainder at the end of a row."""
     sentences, beams, size = scores.shape
     blocks = size // _BLOCK
     body = scores[:, :, : blocks * _BLOCK].view(sentences, beams, blocks, _BLOCK)
@@ -75,8 +75,8 @@ def _best_by_blocks(
 
 
 class Banks:
-    """Turns for every bank. The candidates are the best pieces of each hypothesis, and every piece by which
-    it goes on with a phrase that it still needs."""
+    """Turns for every bank. The candidates are the best tokens of each hypothesis, and every token that
+    continues a phrase that it still needs."""
 
     def __init__(self, required: Required, eos_id: int) -> None:
         self.required, self.eos_id = required, eos_id
@@ -109,7 +109,7 @@ class Banks:
         sentences: Int[Tensor, "N"],
         count: int,
     ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"], Int[Tensor, "N C"]]:
-        """Scores, pieces, and what is needed after each piece."""
+        """Scores, tokens, and what is needed after each token."""
         values, pieces = best_pieces(scores, min(count, scores.size(1)))
         progress = self.required.progress(prefix, sentences)
         going_on, wanted = progress.pieces, progress.then < FAR
@@ -131,8 +131,8 @@ def _rank_within(bank: Int[Tensor, "A M"]) -> Int[Tensor, "A M"]:
 
 
 def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N C"]]:
-    """The `count` best of each row. In a large row the best ones lie in the `count` blocks with the greatest
-    maxima, so only those are sorted."""
+    """The `count` best of each row. In a large row they are in the `count` blocks with the highest maxima, so
+    only those are sorted."""
     rows, size = scores.shape
     blocks = size // _BLOCK
     if blocks <= 4 * count:
@@ -148,8 +148,8 @@ def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor,
 
 
 def best_piece(scores: Float[Tensor, "N V"]) -> Int[Tensor, "N"]:
-    """`argmax`, the first of equals too. Over a long row that keeps an index beside every value, and is many
-    times as slow as a maximum: the block of the greatest maximum is found first."""
+    """`argmax` with the first index among equals. On a long row argmax is many times slower than max, because
+    it tracks an index for every value; so the block of the maximum is found first."""
     rows, size = scores.shape
     blocks = size // _BLOCK
     if blocks < 4:

@@ -1,4 +1,4 @@
-"""The sentences of one search as tensors, and the rules that hold for them."""
+"""The sentences of one search as tensors, and the constraints that apply to them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class SearchBatch:
     src_ids: Int[Tensor, "B S"]
     src_mask: Bool[Tensor, "B S"]
     limits: Int[Tensor, "B"]
-    """The most tokens of each translation, `</s>` counted."""
+    """Maximum length of each translation in tokens, including `</s>`."""
     shortest: Int[Tensor, "B"]
-    """The least tokens of each before `</s>`."""
+    """Minimum number of tokens of each before `</s>`."""
     rules: Rules
     required: Required | None
-    """The phrases that have to come."""
+    """The required phrases."""
 
     @classmethod
     def of(

@@ -1,19 +1,18 @@
 """Beam search over a step function, many sentences at once.
 
-    start ─▶ state ─▶ step ─▶ log-probabilities ─▶ rules ─▶ 2K first extensions of each sentence
+    start ─▶ state ─▶ step ─▶ log-probabilities ─▶ rules ─▶ first 2K extensions of each sentence
                 ▲                                              │            │
-                └── select(order) ◀── the K first that go on ◀─┘            └─▶ ended: set aside
+                └── select(order) ◀── first K that continue ◀──┘            └─▶ ended: set aside
 
-Which extensions come first is the allocation's choice (`allocate.py`): the greatest sums, as a rule.
+The allocation (`allocate.py`) orders the extensions: by default the highest sums come first.
 
-Every sentence is searched as if it were alone: its own length limit, its own stop rule. Sentences that are
-done leave the batch. The last token of a hypothesis is always `</s>`, also where the length limit makes it
-so; its log-probability is part of the score, and scoring the text again gives the same number.
+Every sentence is searched independently, with its own length limit and its own stopping rule. Finished
+sentences leave the batch. The last token of a hypothesis is always `</s>`, also if the length limit forced
+it; its log-probability is part of the score, and scoring the text again gives the same number.
 
 Diverse beam search (Vijayakumar et al. 2018) divides the beams of a sentence into groups that choose one
-after the other. To a later group a piece costs `diversity` for every hypothesis of an earlier group that has
-just written it. The cost steers the choice and is then forgotten: sums and scores stay log-probabilities.
-`</s>` costs nothing.
+after the other. In a later group a token costs `diversity` for every hypothesis of an earlier group that has
+just chosen it. The penalty only affects the choice: sums and scores stay log-probabilities. `</s>` is free.
 """
 
 from collections.abc import Sequence
@@ -35,9 +34,9 @@ from dragoman.shapes import Float, Int, Tensor
 
 
 class Extensions(NamedTuple):
-    """For each sentence some extensions of its hypotheses, first those that are to go on first: which beam
-    they extend, with which piece and its log-probability, and the sums that this makes, −∞ for none. `rank`
-    is the place among all that were listed."""
+    """Extensions of the hypotheses of each sentence, in order of preference: the beam that each extends, the
+    token and its log-probability, and the resulting sum, −∞ for none. `rank` is the position among all
+    listed extensions."""
 
     parents: Int[Tensor, "A C"]
     token: Int[Tensor, "A C"]
@@ -51,11 +50,10 @@ class Extensions(NamedTuple):
 
 @dataclass
 class Beam:
-    """Beam search: Σ log p ranks live hypotheses, `config.rank` the ended ones.
+    """Beam search: live hypotheses are ranked by Σ log p, ended ones by `config.rank`.
 
-    An extension by `</s>` is set aside if it is among the K first extensions of its sentence (or of its
-    group, where K is the size of that). Where a rule reweighs, its numbers take the place of log p in both
-    ranks, and nowhere else.
+    An extension by `</s>` is set aside if it is among the first K extensions of its sentence (or of its
+    group of size K). If a rule reweighs, its values replace log p in both rankings, and nowhere else.
     """
 
     scorer: Scorer
@@ -77,7 +75,7 @@ class Beam:
         self.ended_in = {sentence: [0] * self.config.groups for sentence in range(count)}
         self.done: set[int] = set()
         longest = int(self.limits.max())
-        self.beams = 1  # the first step has one row a sentence: all beams would be the same
+        self.beams = 1  # the first step has one row per sentence: all beams would be equal
         self.width = self.config.beam // self.config.groups  # of one group
         self.tokens = torch.zeros(count, 1, longest, dtype=torch.long, device=device)  # A K T
         self.token_scores = torch.zeros(count, 1, longest, device=device)  # A K T
@@ -94,7 +92,7 @@ class Beam:
         return len(self.done) == len(self.ended)
 
     def advance(self) -> None:
-        """One further token for every live hypothesis of the sentences that are not cancelled."""
+        """One more token for every live hypothesis of the sentences that are not cancelled."""
         if self.can_be_cancelled and self._all_cancelled():
             return
         self.length += 1
@@ -113,7 +111,7 @@ class Beam:
         return ended.score(self.config)
 
     def _end_at_limit(self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"]) -> None:
-        """Sentences at their greatest length: every live hypothesis ends here."""
+        """Sentences at their maximum length: every live hypothesis ends here."""
         eos = self.scorer.vocab.eos_id
         own, ranks = (x[:, eos].view(-1, self.beams) for x in (scores, ranked))
         for row in (self.limits == self.length).nonzero()[:, 0].tolist():
@@ -132,7 +130,7 @@ class Beam:
     def _advance(
         self, scores: Float[Tensor, "N V"], ranked: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"]
     ) -> None:
-        """Set aside what ends, let the K first of the rest go on; one group after the other."""
+        """Set ended hypotheses aside and keep the first K of the rest; one group after the other."""
         tables = [x.view(len(self.sentences), self.beams, x.size(1)) for x in (scores, ranked, prefix)]
         written = torch.zeros_like(tables[0][:, :1]) if self.config.groups > 1 else None  # A 1 V
         listed: list[Extensions] = []
@@ -151,19 +149,19 @@ class Beam:
             listed.append(found)
             chosen.append(taken)
         going_on = Extensions(*(torch.cat(parts, dim=1) for parts in zip(*chosen, strict=True)))
-        if self.beams > 1:  # where they cost least: a parent's first child takes its place
+        if self.beams > 1:  # avoid moves: the first child of a parent takes its slot
             going_on = going_on.take(_places(going_on.parents).argsort(dim=1))
         self.sums = going_on.sums
         self._stop_rules()
         if self.recorder is not None:
-            self._record(self.recorder, listed[0], going_on.rank)  # what is recorded has one group
+            self._record(self.recorder, listed[0], going_on.rank)  # a recorded search has one group
         self._move(going_on)
 
     def _extend(
         self, tables: Sequence[Tensor], costs: Float[Tensor, "A 1 V"] | None, first: int, group: int
     ) -> Extensions:
-        """The first extensions of one group, whose beams begin at `first`; what ends of them is set aside.
-        `tables` are the log-probabilities, the ranks and the prefixes of the group's rows."""
+        """The first extensions of one group, whose beams start at `first`; ended ones are set aside. `tables`
+        are the log-probabilities, the ranks and the prefixes of the group's rows."""
         scores, ranked, prefix = tables  # A G V, A G V, A G T
         sums = self.sums[:, first : first + ranked.size(1)].contiguous()
         priced = ranked if costs is None else ranked - costs
@@ -172,7 +170,7 @@ class Beam:
         )  # A 2K
         places = parents * ranked.size(2) + token
         own = scores.flatten(1).gather(1, places)
-        if costs is not None:  # the cost steers the choice and is forgotten
+        if costs is not None:  # the penalty only affects the choice
             true_sums = sums.gather(1, parents) + ranked.flatten(1).gather(1, places)
             best = true_sums.where(best.isfinite(), best)
         ends = (token == self.scorer.vocab.eos_id) & best.isfinite()
@@ -187,7 +185,7 @@ class Beam:
         return Extensions(first + parents, token, own, best, rank)
 
     def _move(self, going_on: Extensions) -> None:
-        """Give every row what it holds from now on."""
+        """Assign the chosen extensions to rows."""
         if self.beams == 1:
             self.beams = self.config.beam
             self.state = self.state.expand(self.beams)
@@ -223,7 +221,7 @@ class Beam:
             self.ended[sentence].append(Ended(tokens, token_scores, reason, ranked, cover))
 
     def _stop_rules(self) -> None:
-        """Both rules look at one sentence alone, so the others in the batch change nothing."""
+        """Both rules look at one sentence only, so the rest of the batch has no influence."""
         limits, n_best = self.limits.tolist(), self.config.n_best
         best_live = self.sums.max(dim=1).values.tolist()
         for row, sentence in enumerate(self.sentences.tolist()):
@@ -237,7 +235,7 @@ class Beam:
                 self.done.add(sentence)
 
     def _all_cancelled(self) -> bool:
-        """Drop the sentences that nobody waits for; whether none is left."""
+        """Drop cancelled sentences; True if none is left."""
         live = [sentence for sentence in self.sentences.tolist() if sentence not in self.done]
         if gone := [sentence for sentence in live if self.batch.jobs[sentence].cancelled()]:
             self.done.update(gone)
@@ -245,7 +243,7 @@ class Beam:
         return self.finished
 
     def _drop_done(self, most_idle: int) -> None:
-        """Unless there are so few of them that to go on idly costs less."""
+        """Unless there are so few of them that keeping idle rows is cheaper."""
         alive = [row for row, sentence in enumerate(self.sentences.tolist()) if sentence not in self.done]
         if not alive or len(self.sentences) - len(alive) <= most_idle:
             return
@@ -258,7 +256,7 @@ class Beam:
 
 
 def _places(parents: Int[Tensor, "A K"]) -> Int[Tensor, "A K"]:
-    """For each child the slot it goes to: its parent's if it is the first child, else one that is free."""
+    """The slot of each child: its parent's if it is the first child, otherwise a free one."""
     count = parents.size(1)
     slots = torch.arange(count, device=parents.device)
     same = parents[:, :, None] == parents[:, None, :]  # A K K

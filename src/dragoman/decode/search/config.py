@@ -1,4 +1,4 @@
-"""How to search: the fields of `search:` in a configuration, every number checked. Plain Python.
+"""Search settings: the fields of `search:` in a configuration, all values checked. Plain Python.
 
 Each method has a class with the fields that it uses. Those that all methods share are in `limits.py`:
 
@@ -8,8 +8,8 @@ Each method has a class with the fields that it uses. Those that all methods sha
                   ├─ MbrOfSamples        method: mbr, candidates: samples
                   └─ MbrOfBeam           method: mbr, candidates: n_best
 
-In YAML all of them are one flat mapping. A field that the chosen method does not have is refused.
-`docs/searching.md` says when to use what.
+In YAML they are one flat mapping. Setting a field that the chosen method does not have is an error.
+`docs/searching.md` explains when to use what.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,14 +24,14 @@ StopRule = Literal["complete", "bound", "limit"]
 Candidates = Literal["samples", "n_best"]
 Utility = Literal["chrf", "bleu"]
 _ONCE_SHARED = ("beam", "stop", "seed", "loop_guard")
-"""Files of earlier versions may set these with any method. Where the method has no use for one, it is left
-out."""
+"""Files of earlier versions may set these with any method. They are ignored if the method does not use
+them."""
 _Chosen = TypeVar("_Chosen", bound="SearchConfig")
 
 
 @dataclass(frozen=True)
 class SearchConfig(SearchLimits):
-    """Any method. `SearchConfig(method=…, …)` makes the class of that method."""
+    """Settings of any method. `SearchConfig(method=…, …)` makes an instance of the class of that method."""
 
     def __new__(cls, **given: object) -> "SearchConfig":
         if cls is not SearchConfig:
@@ -42,8 +42,8 @@ class SearchConfig(SearchLimits):
 
     @classmethod
     def variant(cls, data: Mapping[str, Any]) -> tuple[type["SearchConfig"], Mapping[str, Any]]:
-        """The class that the fields of a file are of, and those of them that it has. Files of earlier
-        versions have the fields of all methods: those of another one are left out at their default."""
+        """The class for the fields of a file, and those fields that it has. Files of earlier versions contain
+        the fields of all methods: fields of other methods are ignored if they have their default."""
         chosen = _variant(data) if cls is SearchConfig else cls
         foreign = {name: owners for name in data if (owners := _owners(name)) and chosen not in owners}
         changed = [
@@ -55,11 +55,11 @@ class SearchConfig(SearchLimits):
         return chosen, {name: value for name, value in data.items() if name not in foreign}
 
     def refuse_foreign(self, names: Iterable[str]) -> None:
-        """Refuse fields that somebody has asked for and this method does not have."""
+        """Raise an error for fields that were set and that this method does not have."""
         _refuse_foreign(type(self), [name for name in names if name not in _names(type(self))])
 
     def converted(self, kind: type[_Chosen], **changes: object) -> _Chosen:
-        """Another method with the fields that both have."""
+        """Another method, with the fields that both have."""
         both = _names(kind) & _names(type(self)) - {"method", "candidates"}
         if kind is ExhaustiveSearch:
             both.discard("shortlist")
@@ -67,7 +67,7 @@ class SearchConfig(SearchLimits):
         return kind(**values)
 
     def with_method(self, method: Method) -> "SearchConfig":
-        """The same with another method. What only that one has takes its default."""
+        """The same with another method. Fields that only that method has take their defaults."""
         if method == self.method:
             return self
         kind = _variant({"method": method})
@@ -81,9 +81,9 @@ class SearchConfig(SearchLimits):
 class _WithBeam(SearchConfig):
     beam: int = 5
     stop: StopRule = "complete"
-    """When a sentence is done. `complete`: as soon as `beam` hypotheses have ended. `bound`: when no live
-    hypothesis can still win, even if it reached the greatest length at no further cost. That one is exact for
-    the beam, and slow where α is large; `complete` stops there too. `limit`: at the greatest length."""
+    """When the search of a sentence ends. `complete`: as soon as `beam` hypotheses have ended. `bound`: when
+    no live hypothesis can still win, even if it reached the maximum length at no further cost. This is exact
+    for the beam, and slow if α is large; `complete` stops there too. `limit`: at the maximum length."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,11 +110,11 @@ class _WithBeam(SearchConfig):
 @dataclass(frozen=True)
 class _WithGroups(_WithBeam):
     coverage: float = 0.0
-    """β of Wu et al. 2016, equation 14: how much it costs to leave source positions without attention."""
+    """β of Wu et al. 2016, equation 14: weight of the coverage penalty."""
     groups: int = 1
     diversity: float = 0.5
-    """Diverse beam search (Vijayakumar et al. 2018): the beam in so many groups, and how much a piece costs
-    for every earlier group's hypothesis that has it at the same position."""
+    """Diverse beam search (Vijayakumar et al. 2018): number of groups, and the penalty of a token for every
+    hypothesis of an earlier group that has it at the same position."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,8 +139,9 @@ class _WithDraws(SearchConfig):
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
-    """Of the distribution p^(1/temperature) only the k most probable pieces are left (0: all), then the most
-    probable ones that together reach top_p, then those with at least min_p of the greatest probability."""
+    """The distribution is p^(1/temperature), restricted to the top_k most probable tokens (0: all), then to
+    the most probable ones that together reach top_p, then to those with at least min_p of the highest
+    probability."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -159,9 +160,9 @@ class _WithDraws(SearchConfig):
 class BeamSearch(_WithGroups):
     method: Literal["beam"] = "beam"
     loop_guard: bool = True
-    """A translation that goes in circles is made anew with repetitions forbidden (`loops.py`)."""
+    """A translation stuck in a loop is searched again with repetitions forbidden (`loops.py`)."""
     record: bool = False
-    """Keep what the beam looked at, and what became of it."""
+    """Keep the trace of the search: candidates, and which were kept or pruned."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -173,7 +174,7 @@ class BeamSearch(_WithGroups):
             )
 
     def plain(self, **changes: object) -> "BeamSearch":
-        """In one group and without a record, with these changes."""
+        """The same with these changes, in one group and without a trace."""
         kept = {"groups": 1, "diversity": BeamSearch.diversity, "record": False}
         return self.converted(BeamSearch, **kept | changes)
 
@@ -182,7 +183,7 @@ class BeamSearch(_WithGroups):
 class ExhaustiveSearch(_WithBeam):
     method: Literal["exhaustive"] = "exhaustive"
     max_nodes: int = 100_000
-    """Prefixes that it looks at for one sentence before it gives up the proof."""
+    """Most prefixes to examine per sentence before the proof is given up."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -193,7 +194,7 @@ class ExhaustiveSearch(_WithBeam):
             )
 
     def first(self) -> BeamSearch:
-        """The beam whose result is the first bound."""
+        """The beam search whose result is the first bound."""
         return self.converted(BeamSearch, loop_guard=False)
 
 
@@ -204,7 +205,7 @@ class SampleSearch(_WithDraws):
 
 @dataclass(frozen=True)
 class MbrOfSamples(_WithDraws):
-    """Minimum Bayes risk among samples."""
+    """Minimum Bayes risk over samples."""
 
     method: Literal["mbr"] = "mbr"
     candidates: Literal["samples"] = "samples"
@@ -218,13 +219,13 @@ class MbrOfSamples(_WithDraws):
             _refuse_few_candidates(self.n_best, "samples", self.samples)
 
     def for_candidates(self) -> SampleSearch:
-        """The search that finds what is chosen from."""
+        """The search that produces the candidates."""
         return self.converted(SampleSearch, n_best=self.samples)
 
 
 @dataclass(frozen=True)
 class MbrOfBeam(_WithGroups):
-    """Minimum Bayes risk among the n best of a beam."""
+    """Minimum Bayes risk over the n best of a beam."""
 
     method: Literal["mbr"] = "mbr"
     candidates: Literal["n_best"] = "n_best"
@@ -234,7 +235,7 @@ class MbrOfBeam(_WithGroups):
         _refuse_few_candidates(self.n_best, "beam", self.beam)
 
     def for_candidates(self) -> BeamSearch:
-        """The search that finds what is chosen from."""
+        """The search that produces the candidates."""
         return self.converted(BeamSearch, n_best=self.beam, loop_guard=False)
 
 

@@ -1,10 +1,10 @@
-"""How much attention every source position has got, and what it costs to leave some without.
+"""The coverage penalty: how much attention every source position has received.
 
     cp(X; Y) = Σ_j log min(Σ_i a_ij, 1)          Wu et al. 2016, equation 14; the search multiplies it by β
 
-a_ij is the mean over the heads of the decoder's last attention to the memory, while it wrote y_i; `</s>`
-counts. A module says that it looks at the memory by `looks_at_memory = True`: by its shape alone a
-self-attention over as many positions could not be told apart.
+a_ij is the mean over the heads of the decoder's last cross-attention at the step that writes y_i, `</s>`
+included. A module marks cross-attention by `looks_at_memory = True`: by its shape alone it could not be told
+from a self-attention over as many positions.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from dragoman.nn.tap import open_tap
 from dragoman.shapes import Bool, Float, Tensor
 
 _LEAST = 1e-10
-"""A position that nobody looked at costs log of this, not infinitely much."""
+"""A position without attention costs the log of this, not infinity."""
 
 
 class Watched:
-    """The attention to the memory that a model has paid while it was watched."""
+    """The cross-attention of a model while it is recorded."""
 
     def __init__(self) -> None:
         self._last: nn.Module | None = None
@@ -34,7 +34,7 @@ class Watched:
             self._seen.setdefault(module, []).append(weights.mean(dim=1))  # B Q S
 
     def last_layer(self, source_positions: int) -> Float[Tensor, "B Q S"]:
-        """Of the module that looked last; one that goes position by position has looked more than once."""
+        """Of the last module; one that runs position by position has several records."""
         if self._last is None:
             raise UserError("coverage: this model has no attention to the source; set coverage to 0")
         weights = torch.cat(self._seen[self._last], dim=1)
@@ -48,12 +48,12 @@ class Watched:
 
 @contextmanager
 def watch() -> Iterator[Watched]:
-    """See the attention of the one model that runs inside the `with` block."""
+    """Record the cross-attention of the one model that runs inside the `with` block."""
     watched = Watched()
     with open_tap(watched._keep):
         yield watched
 
 
 def covered(seen: Float[Tensor, "*N S"], mask: Bool[Tensor, "*N S"]) -> Float[Tensor, "*N"]:
-    """Σ_j log min(seen_j, 1) over the positions that hold tokens; 0 where all have been looked at."""
+    """Σ_j log min(seen_j, 1) over the positions with tokens; 0 if all are covered."""
     return seen.clamp(min=_LEAST, max=1.0).log().masked_fill(~mask, 0.0).sum(dim=-1)

@@ -1,17 +1,17 @@
 """The true optimum of log p(y|x) / |y|^α, found and proven by depth-first branch and bound.
 
-A prefix with Σ log p = s gets no better: what follows adds terms ≤ 0. Normalised, the best it can reach
-is the greatest length at no further cost, s / limit^α. Where that does not beat the n-th best hypothesis so
-far, the prefix and all below it is cut. The beam's result is the first bound (Stahlberg & Byrne 2019, who
-have α = 0; the greatest length makes every α > 0 exact and finite too).
+A prefix with Σ log p = s cannot improve: further tokens add terms ≤ 0. After length normalisation, the best
+it can reach is the maximum length at no further cost, s / limit^α. If that does not beat the n-th best
+hypothesis so far, the prefix and everything below it is pruned. The beam's result is the first bound
+(Stahlberg & Byrne 2019, who have α = 0; the length limit makes every α > 0 exact and finite too).
 
     stack of levels          <s>
                              ├── a  b │ c          64 prefixes of a level go through one step;
                              │   └──┴── aa ba ab │ bb ca    their children are the next level,
                              │          └── …               best first, none below the bound
 
-At most 1/p prefixes of one length have a probability of p, so a search that starts from the bound s looks at
-no more than limit · exp(−s · limit^α) of them: sharp models are quick, and a lower limit helps.
+At most 1/p prefixes of one length have a probability of p or more, so a search that starts from the bound s
+examines at most limit · exp(−s · limit^α) prefixes: it is fast for confident models and for a low limit.
 """
 
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ _ROWS = 64  # prefixes in one step
 
 @dataclass
 class Level:
-    """Children of prefixes that went through one step together: best first, those before `next` are done.
+    """Children of prefixes that went through one step together: best first; those before `next` are done.
 
-    A child is its parent's row and one more piece; it gets a state of its own only when its turn comes.
+    A child is its parent's row and one more token; its state is created only when it is expanded.
     """
 
     state: JointState
@@ -44,7 +44,7 @@ class Level:
     next: int = 0
 
     def take(self, floor: float, most: int) -> slice:
-        """The next children whose sum is above the floor, as many as one step and the budget hold."""
+        """The next children whose sum is above the floor, as many as one step and the budget allow."""
         wanted = self.sums[self.next : self.next + min(_ROWS, most)]
         taken = slice(self.next, self.next + int((wanted > floor).sum()))
         self.next = taken.stop
@@ -55,7 +55,7 @@ class Level:
 
 
 class Exhaustive:
-    """The search for one sentence of a batch. `first` are hypotheses that are known already."""
+    """The search for one sentence of a batch. `first` are hypotheses that are already known."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Exhaustive:
         self._raise_bound()
 
     def run(self) -> list[Ended]:
-        """The n best of all; `exact` says whether that is proven or the budget ran out before."""
+        """The n best of all; `exact` is True if that is proven, False if the budget ran out before."""
         own = slice(self.sentence, self.sentence + 1), slice(len(self.job.source))
         src_ids, src_mask = self.batch.src_ids[own], self.batch.src_mask[own]
         stack = [self._root(self.scorer.start(src_ids, src_mask), src_ids.device)]
@@ -100,7 +100,7 @@ class Exhaustive:
         )
 
     def _expand(self, level: Level, taken: slice) -> Level:
-        """Step the children `taken` of a level, set aside what ends, and collect their own children."""
+        """Step the children `taken` of a level, set ended ones aside, and collect their children."""
         parents, pieces = level.parents[taken], level.pieces[taken]
         self.nodes += len(pieces)
         tokens = torch.cat([level.tokens[parents], pieces[:, None]], dim=1)
@@ -112,9 +112,9 @@ class Exhaustive:
         self._end(tokens, token_scores, scores[:, eos], sums[:, eos])
         sums[:, eos] = -torch.inf
         if tokens.size(1) == self.limit:
-            sums = sums[:, :0]  # nothing may follow but the end
+            sums = sums[:, :0]  # only `</s>` may follow
         rows, columns = (sums > self.floor).nonzero(as_tuple=True)
-        # More than the budget holds can never be asked for; one more tells that the budget was too small.
+        # More than the budget can never be expanded; one more shows that the budget was too small.
         most = self.config.max_nodes - self.nodes + 1
         in_order, order = sums[rows, columns].sort(descending=True, stable=True)
         rows, columns = rows[order[:most]], columns[order[:most]]
@@ -140,7 +140,7 @@ class Exhaustive:
             self._raise_bound()
 
     def _raise_bound(self) -> None:
-        """Keep the n best; what is not better than the last of them is of no interest."""
+        """Keep the n best; hypotheses that are not better than the last of them are dropped."""
         n_best = self.config.n_best
         ranked = sorted(self.found.values(), key=lambda e: e.score(self.config), reverse=True)[:n_best]
         self.found = {hypothesis.tokens: hypothesis for hypothesis in ranked}

@@ -1,4 +1,4 @@
-"""What goes into a search and what comes out of it: a sentence to translate, a finished hypothesis in ids.
+"""Input and output of a search: a sentence to translate, and a finished hypothesis in token ids.
 
 Plain Python: every engine takes and returns the same values.
 """
@@ -13,11 +13,11 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.trace import Trace
 
 COMPACT_AT = 8
-"""Finished sentences leave a batch when they are more than one in so many."""
+"""Finished sentences are removed from a batch when they are more than one in this many."""
 
 Cancelled = Callable[[], bool]
-"""Whether nobody waits for a sentence any more. The thread that searches asks before every step, so it has to
-be quick. After a yes there is no no."""
+"""Whether a sentence was cancelled. The search thread calls it before every step, so it must be fast. Once it
+returns True, it stays True."""
 FinishReason = Literal["stop", "length", "loop"]
 
 
@@ -27,31 +27,31 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """One sentence on its way through a search.
+    """One sentence to search.
 
-    A job that is cancelled leaves its batch before the next step, as a finished one does, with the hypotheses
-    that it has, or none. The others go on as they are.
+    A cancelled job leaves its batch before the next step, like a finished one, with the hypotheses that it
+    has so far, or none. The other jobs are not affected.
     """
 
     source: tuple[int, ...]
-    """What the model reads, `</s>` included."""
+    """Token ids that the model reads, including `</s>`."""
     constraints: Constraints = FREE
     cancelled: Cancelled = never
     begin: tuple[int, ...] = ()
-    """Pieces that an engine has to start with, where the constraints are kept by searching again
-    (`engines/steer.py`). With `</s>` at their end they are the whole translation."""
+    """Tokens that the translation is forced to start with, for engines that enforce constraints by searching
+    again (`engines/steer.py`). If they end with `</s>`, they are the whole translation."""
 
     @property
     def constrained(self) -> bool:
         return self.constraints != FREE
 
     def longest(self, config: SearchConfig) -> int:
-        """The most tokens of the translation, `</s>` counted. Constraints that need more room get it."""
+        """Maximum length in tokens, including `</s>`. It is raised if the constraints need more."""
         longest = config.longest(len(self.source))
         return max(longest, self.constraints.room) if self.constrained else longest
 
     def shortest(self, config: SearchConfig) -> int:
-        """The least tokens before `</s>`."""
+        """Minimum number of tokens before `</s>`."""
         return config.shortest(len(self.source))
 
 
@@ -63,9 +63,9 @@ class Ended:
     token_scores: tuple[float, ...]
     reason: FinishReason
     ranked: float | None = None
-    """What the search ranked it by in place of Σ log p, where a rule reweighs."""
+    """The value used for ranking instead of Σ log p, if a rule reweighs."""
     covered: float = 0.0
-    """Σ_j log min(Σ_i a_ij, 1) over source positions j, where the search has watched the attention."""
+    """Σ_j log min(Σ_i a_ij, 1) over source positions j, if the search has recorded attention."""
     exact: bool | None = None
     """See `Hypothesis.exact`."""
     trace: Trace | None = field(default=None, compare=False, repr=False)
@@ -76,5 +76,5 @@ class Ended:
 
 
 def total(token_scores: tuple[float, ...]) -> float:
-    """Exactly rounded, so that the sum does not depend on who adds."""
+    """Exactly rounded, so that the sum does not depend on the order of addition."""
     return math.fsum(token_scores)

@@ -1,4 +1,4 @@
-"""What all methods of searching share: how long a translation is, what it is ranked by. Plain Python."""
+"""Settings that all search methods share: length limits and ranking. Plain Python."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -9,9 +9,9 @@ from dragoman.errors import UserError
 Method = Literal["beam", "exhaustive", "sample", "mbr"]
 LengthPenalty = Literal["power", "gnmt"]
 MOST_ALPHA = 10.0
-"""length^α stays a number that can be computed with."""
+"""Keeps length^α finite."""
 MOST, MOST_HYPOTHESES = (1 << 31) - 1, 10_000
-"""A search is told by files too: what engines hold in 32 bits, and what a machine can hold at all."""
+"""Search settings also come from files: limits that engines can hold in 32 bits, and that fit into memory."""
 _LARGEST_RATIO = 1000
 
 
@@ -20,36 +20,35 @@ class SearchLimits:
     """The fields that every method has."""
 
     method: Method = "beam"
-    """`beam`: the most probable translations that a beam finds. `exhaustive`: from there on until nothing
-    better can exist. `sample`: drawn from the model's distribution. `mbr`: of many candidates those that
-    agree best with all others."""
+    """`beam`: beam search. `exhaustive`: the proven optimum. `sample`: sampling from the model's
+    distribution. `mbr`: minimum Bayes risk: the candidates that agree best with all others."""
     n_best: int = 1
-    """Translations a sentence: the best of the beam, so many independent samples, or the best candidates."""
+    """Translations per sentence: the best of the beam, independent samples, or the best candidates."""
 
-    # What hypotheses are ranked by: log p / length penalty.
+    # Ranking: log p / length penalty.
     alpha: float = 1.0
     length_penalty: LengthPenalty = "power"
     """`power`: |y|^α. `gnmt`: ((5 + |y|) / 6)^α (Wu et al. 2016, equation 14)."""
 
-    # How long a translation is.
+    # Length limits.
     max_ratio: float = 2.0
     max_extra: int = 10
     """A translation has at most max_ratio × source tokens + max_extra tokens."""
     max_length: int | None = None
-    """And at most so many, whatever the source has."""
+    """And at most this many, for any source."""
     min_ratio: float = 0.0
     min_length: int = 0
     """A translation has at least min_length tokens, and at least min_ratio × source tokens."""
 
     # Repetition.
     no_repeat_ngram: int = 0
-    """No n-gram of pieces comes twice; 0 is off."""
+    """Forbid repeated n-grams of this length; 0: off."""
     repetition_penalty: float = 1.0
-    """The log-probability of a piece that is there already counts so many times in the ranking."""
+    """Factor on the log-probability of tokens that were already generated, for ranking."""
 
     shortlist: bool = False
-    """Score only the pieces that the source's own pieces can become (`ListedScorer`): quicker on a CPU.
-    Probabilities are then among those."""
+    """Score only the tokens that the source tokens can become (`ListedScorer`): faster on a CPU.
+    Probabilities are then normalised over those."""
 
     def __post_init__(self) -> None:
         if self.method != type(self).method:
@@ -71,44 +70,45 @@ class SearchLimits:
             )
 
     def with_n_best(self, count: int) -> Self:
-        """So many translations, and a beam that is wide enough for them, where the method has one."""
+        """The same with this many translations, and a beam that is wide enough for them, if there is a
+        beam."""
         return replace(self, n_best=count)
 
     @property
     def watched(self) -> bool:
-        """The search has to see the attention to the source."""
+        """Whether the search needs the cross-attention."""
         return False
 
     def widened(self, width: int) -> Self:  # noqa: ARG002
-        """With a beam of that width, where the method has one."""
+        """The same with this beam size, if the method has a beam."""
         return self
 
     @property
     def summary(self) -> str:
-        """In a few words, for a line of a report."""
+        """A short description for reports."""
         return f"method {self.method}, alpha {self.alpha:g}"
 
     def rank(self, log_prob: float, length: int, covered: float = 0.0) -> float:  # noqa: ARG002
-        """What hypotheses are ranked by; the only place that knows. `covered` is Σ_j log min(Σ_i a_ij, 1)."""
+        """The ranking score, defined only here. `covered` is Σ_j log min(Σ_i a_ij, 1)."""
         return normalised(log_prob, length, self.alpha, self.length_penalty)
 
     def best_rank(self, log_prob: float, limit: int) -> float:
-        """No continuation ranks higher: further pieces only take from log p, full coverage costs nothing, and
-        the greatest length has the greatest length penalty."""
+        """Upper bound on the rank of all continuations: more tokens only lower log p, full coverage costs
+        nothing, and the maximum length has the largest length penalty."""
         return self.rank(log_prob, limit)
 
     def longest(self, source_tokens: int) -> int:
-        """The most tokens of a translation, `</s>` counted on both sides."""
+        """Maximum length of a translation in tokens, including `</s>` on both sides."""
         allowed = max(1, int(source_tokens * self.max_ratio + self.max_extra))
         return allowed if self.max_length is None else min(allowed, self.max_length)
 
     def shortest(self, source_tokens: int) -> int:
-        """The least tokens before `</s>`; where it contradicts the most, the most wins."""
+        """Minimum number of tokens before `</s>`; the maximum takes precedence."""
         least = max(self.min_length, int(source_tokens * self.min_ratio))
         return min(least, self.longest(source_tokens) - 1)
 
 
 def normalised(log_prob: float, length: int, alpha: float, penalty: LengthPenalty = "power") -> float:
-    """log p / |y|^α, or log p / ((5 + |y|) / 6)^α (Wu et al. 2016), where |y| counts `</s>`: raw sums favour
-    short hypotheses."""
+    """log p / |y|^α, or log p / ((5 + |y|) / 6)^α (Wu et al. 2016), where |y| includes `</s>`: raw sums
+    favour short hypotheses."""
     return log_prob / (length if penalty == "power" else (5 + length) / 6) ** alpha

@@ -1,15 +1,15 @@
-"""Translations that go in circles, and what takes their place. Plain Python: every engine has the same guard.
+"""The loop guard: detects translations stuck in a loop and replaces them. Plain Python, for all engines.
 
-    search ─▶ does the end repeat itself? ── no ──▶ as it is
+    search ─▶ does the end repeat itself? ── no ──▶ unchanged
                           │ yes
-              does the source do likewise? ─ yes ─▶ as it is
+              does the source repeat too? ── yes ─▶ unchanged
                           │ no
-                          └─▶ greedy search, at most `max_extra` tokens longer than the source, in which no
-                              three pieces come twice ─▶ finish_reason «loop»
+                          └─▶ greedy search, at most `max_extra` tokens longer than the source, without
+                              repeated trigrams ─▶ finish_reason «loop»
 
-What repeats with a period of p has three pieces twice as soon as it has p + 3, so the second search cannot go
-in such circles. Only the ends of hypotheses are looked at, so text without loops costs next to nothing.
-Samples are left as they are drawn.
+A repetition with period p repeats a trigram after p + 3 tokens, so the second search cannot get stuck in the
+same way. Only the ends of hypotheses are examined, so text without loops costs almost nothing. Samples are
+not changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ from dragoman.decode.search.job import Ended, Job
 LONGEST_BLOCK = 8
 REPEATS = 4
 LEAST_PIECES = 16
-"""A hypothesis that the model ended itself needs so many pieces in circles: «1000000» is no loop."""
+"""A hypothesis that the model ended itself needs this many repeated tokens: «1000000» is not a loop."""
 _LIKEWISE = 4
-"""A source with a run does likewise up to so many times its length: words differ in pieces, limits are
-wide."""
+"""A source with a repetition explains one in the translation up to this many times its length: words have
+different numbers of tokens, and the limits are generous."""
 _BLOCKED = 3
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """A block of pieces that comes `repeats` times in a row; `pieces` in all."""
+    """A block of tokens that occurs `repeats` times in a row; `pieces` tokens in all."""
 
     repeats: int = 0
     pieces: int = 0
@@ -42,15 +42,15 @@ def without_loops(
     config: SearchConfig,
     search: Callable[[list[Job], SearchConfig], list[list[Ended]]],
 ) -> list[list[Ended]]:
-    """A best hypothesis that goes in circles is replaced, the others of its list stay as they are. The one
-    that takes its place is first whatever its score: it is what the sentence is translated as."""
+    """Replace a best hypothesis that is stuck in a loop; the others of its list stay. The replacement is
+    first, whatever its score: it is the translation of the sentence."""
     if not isinstance(config, BeamSearch) or not config.loop_guard:
         return found
     looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].source)]
     if not looping:
         return found
     for row, calm in zip(looping, search([jobs[row] for row in looping], _calm(config)), strict=True):
-        if not calm:  # it has been cancelled
+        if not calm:  # it was cancelled
             continue
         ended = replace(calm[0], reason="loop", trace=found[row][0].trace)
         found[row] = [ended, *(other for other in found[row][1:] if other.tokens != ended.tokens)]
@@ -58,7 +58,7 @@ def without_loops(
 
 
 def loops(ended: Ended, source: Sequence[int]) -> bool:
-    """Whether the end of a hypothesis goes in circles and the source does not."""
+    """Whether the end of a hypothesis is a loop that the source does not explain."""
     if ended.reason == "stop" and len(ended.tokens) <= LEAST_PIECES:
         return False
     tail = tail_run(ended.tokens[:-1])
@@ -69,7 +69,7 @@ def loops(ended: Ended, source: Sequence[int]) -> bool:
 
 
 def tail_run(tokens: Sequence[int]) -> Repetition:
-    """The longest run that the sequence ends with; its last block may be broken off."""
+    """The longest repetition at the end of the sequence; its last block may be incomplete."""
     best = Repetition()
     for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
         same = 0
@@ -82,7 +82,7 @@ def tail_run(tokens: Sequence[int]) -> Repetition:
 
 
 def longest_run(tokens: Sequence[int]) -> Repetition:
-    """The most repetitions, and the most pieces in repetitions, anywhere in a sequence."""
+    """The most repetitions, and the most tokens in repetitions, anywhere in a sequence."""
     repeats, pieces = 0, 0
     for size in range(1, min(LONGEST_BLOCK, len(tokens) // 2) + 1):
         same = 0
@@ -94,7 +94,7 @@ def longest_run(tokens: Sequence[int]) -> Repetition:
 
 
 def _calm(config: BeamSearch) -> BeamSearch:
-    """Greedy, at most `max_extra` tokens longer than the source, and no three pieces twice."""
+    """Greedy, at most `max_extra` tokens longer than the source, without repeated trigrams."""
     return config.plain(
         beam=1,
         n_best=1,

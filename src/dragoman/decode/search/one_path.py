@@ -1,10 +1,10 @@
-"""Searches in which every hypothesis goes its own way: one piece is picked at each position, none comes back.
+"""Searches without backtracking or beams: each hypothesis picks one token at each position.
 
-    step ─▶ log-probabilities ─▶ rules ─▶ pick ─▶ one piece a row ─┐
+    step ─▶ log-probabilities ─▶ rules ─▶ pick ─▶ one token/row ──┐
       ▲                                                            │
       └────────────────────────────────────────────────────────────┘
 
-Greedy search picks the most probable piece, sampling draws one.
+Greedy search picks the most probable token; sampling draws one.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Pick(Protocol):
     def __call__(
         self, scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int
     ) -> Int[Tensor, "N"]:
-        """One piece for each row of scores, reweighed where a rule does. `rows` are their numbers in the
+        """One token for each row of scores, which rules may have reweighed. `rows` are their indices in the
         whole batch."""
         ...
 
@@ -34,8 +34,8 @@ def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position
 
 
 def walk(scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1) -> list[list[Ended]]:
-    """`times` hypotheses of each sentence; fewer of one that is cancelled. Rows that have ended go on idly
-    until their sentence leaves the batch."""
+    """`times` hypotheses of each sentence; fewer if it was cancelled. Ended rows stay idle until their
+    sentence leaves the batch."""
     limits, cancellable = batch.limits, batch.can_be_cancelled
     eos, count, device = scorer.vocab.eos_id, len(limits), limits.device
     state = scorer.start(batch.src_ids, batch.src_mask)
@@ -45,7 +45,7 @@ def walk(scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1) -> list
     row_limits = limits.repeat_interleave(times)
     tokens = torch.zeros(count * times, longest, dtype=torch.long, device=device)
     token_scores = torch.zeros(count * times, longest, device=device)
-    lengths = torch.zeros_like(row_limits)  # 0 where a row has not ended
+    lengths = torch.zeros_like(row_limits)  # 0 if a row has not ended
     sentences = torch.arange(count, device=device)
     rows = rows_of(sentences, times)
     last = torch.full_like(row_limits, scorer.vocab.bos_id)
@@ -84,13 +84,13 @@ def _leave(
     alive: Sequence[int] | Int[Tensor, "L"],
     times: int,
 ) -> tuple[JointState, Int[Tensor, "M"], Int[Tensor, "L"]]:
-    """What is left when only the sentences in the places `alive` stay."""
+    """Keep only the sentences at the indices `alive`."""
     kept = torch.as_tensor(alive, device=last.device)
     return state.keep(kept), last[rows_of(kept, times)], sentences[kept]
 
 
 def _ended(tokens: list[int], token_scores: list[float], length: int, limit: int) -> Ended | None:
-    """None where nobody waited for the end."""
+    """None if it was cancelled before its end."""
     if not length:
         return None
     reason: FinishReason = "length" if length == limit else "stop"

@@ -1,15 +1,14 @@
-"""Sampling: translations drawn from the model's distribution, whole or without its tail.
+"""Sampling: translations drawn from the model's distribution, full or truncated.
 
     log p ─ ÷ temperature ─ top_k ─ top_p ─ min_p ─ softmax ─ draw
 
-top_k: Fan et al. 2018; top_p: Holtzman et al. 2020; min_p: Nguyen et al. 2024. Each cuts what the ones before
-have left. The scores of what is drawn are the model's own log-probabilities, not those of the distribution
-that it was drawn from.
+top_k: Fan et al. 2018; top_p: Holtzman et al. 2020; min_p: Nguyen et al. 2024. They are applied in this
+order. Scores of samples are the model's own log-probabilities, not those of the truncated distribution.
 
-A draw is u·Σp looked up in the running sum of p, where u is a hash of (seed, source ids, number of the
-sample, position). There is no generator that is advanced: a sentence gets the same samples in any batch, at
-any place of a file and on any device, as far as the arithmetic of the model is the same; and a sentence that
-occurs twice gets the same ones twice.
+A draw looks up u·Σp in the cumulative sum of p, where u is a hash of (seed, source ids, index of the sample,
+position). There is no random generator with a state: a sentence gets the same samples in any batch, anywhere
+in a file and on any device, as far as the model's arithmetic is the same. A repeated sentence gets the same
+samples again.
 """
 
 import hashlib
@@ -27,11 +26,11 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.shapes import Float, Int, Tensor
 
 _SCORES_AT_ONCE = 1 << 26
-"""Rows × vocabulary of one step: more samples than fit go one after the other."""
+"""Most rows × vocabulary of one step: further samples are drawn afterwards."""
 
 
 def sample(scorer: Scorer, batch: SearchBatch, config: SampleSearch) -> list[list[Ended]]:
-    """`n_best` independent samples of every sentence, in the order in which they are drawn."""
+    """`n_best` independent samples of every sentence, in the order of drawing."""
     sources, limits = [job.source for job in batch.jobs], batch.limits
     at_once = max(1, _SCORES_AT_ONCE // (len(sources) * scorer.vocab.tgt_size))
     found: list[list[Ended]] = [[] for _ in sources]
@@ -55,8 +54,8 @@ def _pick(draws: Float[Tensor, "N T"], config: SampleSearch) -> Pick:
 
 
 def truncated(scores: Float[Tensor, "N V"], config: SampleSearch) -> Float[Tensor, "N V"]:
-    """The distribution to draw from, in float64; 0 for what is cut."""
-    if config.temperature == 0:  # the limit of ever lower temperatures
+    """The distribution to draw from, in float64; 0 for truncated tokens."""
+    if config.temperature == 0:  # the limit for temperature → 0
         return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, scores.argmax(1, keepdim=True), 1.0)
     left = scores.double() / config.temperature
     if 0 < config.top_k < left.size(1):
@@ -65,7 +64,7 @@ def truncated(scores: Float[Tensor, "N V"], config: SampleSearch) -> Float[Tenso
     p = left.softmax(dim=1)
     if config.top_p < 1:
         ordered, places = p.sort(dim=1, descending=True, stable=True)
-        before = ordered.cumsum(dim=1) - ordered  # the mass of all that are more probable
+        before = ordered.cumsum(dim=1) - ordered  # the mass of all more probable tokens
         p = torch.zeros_like(p).scatter_(1, places, ordered.masked_fill(before >= config.top_p, 0.0))
     if config.min_p > 0:
         p = p.masked_fill(p < config.min_p * p.amax(dim=1, keepdim=True), 0.0)
@@ -73,7 +72,7 @@ def truncated(scores: Float[Tensor, "N V"], config: SampleSearch) -> Float[Tenso
 
 
 def uniforms(seed: int, sources: Sequence[Sequence[int]], numbers: range, positions: int) -> np.ndarray:
-    """Numbers in [0, 1) for every source, number of a sample and position."""
+    """Numbers in [0, 1) for every source, index of a sample and position."""
     keys = [hashlib.blake2b(np.asarray([seed, *ids], "<u8").tobytes(), digest_size=8) for ids in sources]
     per_source = np.asarray([int.from_bytes(key.digest(), "little") for key in keys], dtype=np.uint64)
     per_sample = splitmix(per_source[:, None] + _steps(numbers.start, numbers.stop))  # B K

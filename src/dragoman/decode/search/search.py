@@ -1,4 +1,4 @@
-"""From jobs to the n best hypotheses of each, by the method that is configured."""
+"""Search the n best hypotheses of each job with the configured method."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,16 +20,16 @@ from dragoman.decode.search.trace import Recorder
 from dragoman.errors import UserError
 
 _WIDEST_RAISE = 24
-"""A beam is made wider than configured, up to this, where required phrases need banks."""
+"""A beam is widened up to this size if required phrases need banks."""
 
 
 def search(scorer: Scorer, jobs: Sequence[Job], config: SearchConfig) -> list[list[Ended]]:
     """The n best hypotheses of every job, best first; samples in the order of drawing. For minimum Bayes risk
-    these are the candidates: what they are worth is a matter of their texts. A job that is cancelled has
-    fewer hypotheses, or none.
+    these are the candidates; they are ranked later by their texts. A cancelled job has fewer hypotheses, or
+    none.
 
-    Jobs that need another beam or another vocabulary are searched apart: required phrases widen the beam, and
-    a job with constraints may need any piece, so no shortlist is for it.
+    Jobs that need another beam size or vocabulary are searched separately: required phrases widen the beam,
+    and a job with constraints may need any token, so it cannot use a shortlist.
     """
     if isinstance(config, MbrOfSamples | MbrOfBeam):
         config = config.for_candidates()
@@ -62,7 +62,7 @@ def _by_beam(scorer: Scorer, batch: SearchBatch, config: BeamSearch) -> list[lis
     if not config.record:
         return Beam(scorer, batch, config, allocation).run()
     recorder = Recorder(len(batch.jobs), config.beam, scorer.vocab.eos_id)
-    stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first end
+    stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first `</s>`
     found = Beam(scorer, batch, replace(config, stop=stop), allocation, recorder).run()
     recorded = zip(found, recorder.traces, strict=True)
     return [[replace(hypothesis, trace=trace) for hypothesis in best] for best, trace in recorded]
@@ -89,7 +89,7 @@ def _refuse(job: Job, config: SearchConfig, scorer: Scorer) -> None:
 
 
 def _width(config: SearchConfig, job: Job) -> int:
-    """Room for a bank of every size, so that a narrow beam need not write the phrases at once."""
+    """Room for every bank, so that a narrow beam is not forced to produce the phrases at once."""
     beam = config.beam if isinstance(config, BeamSearch | ExhaustiveSearch) else 1
     if not job.constraints.required:
         return beam

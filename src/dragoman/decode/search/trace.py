@@ -1,11 +1,11 @@
-"""What a beam search looked at, step by step, and what became of it. Plain Python, as JSON can hold it.
+"""The trace of a beam search: the candidates of each step and their fate. Plain Python, JSON-compatible.
 
     step 1      step 2        step 3
     ┌ A kept ─┬ AB pruned   ┌ AC</s> ended
     │         └ AC kept ────┴ ACA stopped
     └ B pruned
 
-Recorded are the extensions that a step ranks: the 2K best of each sentence. All others are worse than these.
+The extensions that a step ranks are recorded: the 2K best of each sentence. All others are worse.
 """
 
 import math
@@ -23,16 +23,16 @@ class Candidate:
     """One extension of a live hypothesis."""
 
     parent: int
-    """Which candidate of the step before it extends; −1 in the first step."""
+    """Index of the candidate of the previous step that it extends; −1 in the first step."""
     token: int
     piece: str | None
-    """The token as text; None where there is no tokenizer to tell."""
+    """The token as text; None without a tokenizer."""
     log_prob: float
     sum: float
-    """Of the log-probabilities from the start."""
+    """Sum of the log-probabilities from the start."""
     fate: Fate
-    """kept: it went on. ended: with `</s>`, among the K best. pruned: not among the K best. cut: ended by
-    the length limit. stopped: it would have gone on, but the sentence was done."""
+    """kept: it continued. ended: with `</s>`, among the K best. pruned: not among the K best. cut: ended by
+    the length limit. stopped: it would have continued, but the search of the sentence had ended."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Trace:
     steps: list[list[Candidate]] = field(default_factory=list)
 
     def path(self, step: int, index: int) -> list[Candidate]:
-        """A candidate with those it extends, from the first step on."""
+        """A candidate with its ancestors, from the first step on."""
         found: list[Candidate] = []
         while step >= 0:
             found.append(self.steps[step][index])
@@ -71,7 +71,8 @@ class Recorder:
         self._closed: set[int] = set()
 
     def extend(self, sentence: int, ranked: Iterable[Extension], rows: list[int], done: bool) -> None:
-        """The extensions of a step, best first; `rows` says which of them each row holds from now on."""
+        """The extensions of a step, best first; `rows` gives the extension that each row holds from now
+        on."""
         goes_on: Fate = "stopped" if done else "kept"
         fates: list[tuple[Extension, Fate]] = []
         for rank, extension in enumerate(ranked):
@@ -87,7 +88,7 @@ class Recorder:
         self._add(sentence, [(extension, "cut") for extension in extensions], done=True)
 
     def _add(self, sentence: int, fates: list[tuple[Extension, Fate]], done: bool) -> None:
-        if sentence in self._closed:  # its rows go on idly until they leave the batch
+        if sentence in self._closed:  # its rows stay idle until they leave the batch
             return
         held = self._held[sentence]
         self.traces[sentence].steps.append(

@@ -1,4 +1,4 @@
-"""What every translator offers: text in, hypotheses out, whichever engine searches. Plain Python."""
+"""The interface of all translators: text in, hypotheses out, with any engine. Plain Python."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,11 +15,11 @@ from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 Progress = Callable[[int, int], None]
-"""Told how many sentences are done, of how many."""
+"""Called with the number of finished sentences and the total."""
 
 
 class BaseTranslator(ABC):
-    """A text without anything but white space is translated as the empty text, without asking the model."""
+    """A translator. A text of white space only is translated as the empty text, without running the model."""
 
     default_batch_tokens: int
 
@@ -69,13 +69,13 @@ class BaseTranslator(ABC):
     ) -> list[list[Hypothesis]]:
         """The n best translations of each text, best first, with their scores.
 
-        `prefixes` are what the translations begin with; `prefix_open` lets the last word of each go on.
-        `required` has for every text the phrases that must come, each one phrase or several variants of it;
-        `glossary` adds those of the terms that a text has. `forbidden` are phrases for all texts, or a list
-        of phrases for each. A phrase is always matched as whole words, in the case given. `protect` names
-        what has to come out as it went in (`text/spans.py`); by default the model is alone. `align` adds word
-        alignments. Where a text is `cancelled`, its search is given up and what is told of it is worth
-        nothing. Without `scored` an engine may leave out the scores if that is quicker.
+        Each translation begins with its text in `prefixes`; with `prefix_open` the last word of a prefix may
+        continue. `required` has, for every text, the phrases that must occur, each one phrase or a list of
+        variants; `glossary` adds the terms found in a text. `forbidden` are phrases for all texts, or a list
+        of phrases for each. Phrases match as whole words, case-sensitively. `protect` names kinds of spans
+        that must stay unchanged (`text/spans.py`); none by default. `align` adds word alignments. If a text
+        is `cancelled`, its search stops and its result is meaningless. Without `scored` an engine may omit
+        the scores if that is faster.
         """
         refuse_string(texts)
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
@@ -100,7 +100,7 @@ class BaseTranslator(ABC):
     def jobs(
         self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
     ) -> list[Job]:
-        """What to search for each text. The source of a text that no model has to be asked about is empty."""
+        """The job of each text. Its source is empty if the model need not run."""
         sources = self.src_tokenizer.encode_batch(texts)
         return [
             Job((*ids, EOS_ID) if text.strip() or self._asks_about_blank(own) else (), own, left)
@@ -108,7 +108,7 @@ class BaseTranslator(ABC):
         ]
 
     def _asks_about_blank(self, constraints: Constraints) -> bool:
-        """Whether the model is asked about a blank text, of which something is to be written."""
+        """Whether the model runs for a blank text, because constraints require output."""
         return constraints.writes_something
 
     @abstractmethod
@@ -120,8 +120,9 @@ class BaseTranslator(ABC):
         progress: Progress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
-        """By the model alone, neither protected nor aligned; at least one of each job, cancelled or not."""
+        """Hypotheses of the model, without protection and alignment; at least one per job, cancelled or
+        not."""
 
     @abstractmethod
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
-        """One translation, part by part, each as soon as it is final."""
+        """Stream one translation: each part as soon as it is final."""

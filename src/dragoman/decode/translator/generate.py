@@ -1,11 +1,12 @@
-"""A language model goes on from a prompt: the same search, with the prompt as its prefix.
+"""Text generation with a language model: the same search, with the prompt as prefix.
 
     lines before      prompt             what is searched for
     </s> … </s> <s> … </s>   <s> To be or     not to be </s>
     └─ the source ────────┘  └─ the prefix ┘
 
-A hypothesis is one line, its prompt included. For the next one, what has been written is the source, as far
-as a block reaches: a model that reads on (`models/gpt.py`) knows it, any other begins each line anew.
+A hypothesis is one line, including its prompt. For the next line, the text so far is the source, as far as a
+block reaches: a model that continues its source (`models/gpt.py`) sees it, any other starts each line without
+context.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from dragoman.text.tokenizer import BOS_ID, EOS_ID
 
 class Generator:
     def __init__(self, translator: Translator, block: int) -> None:
-        """`block` is how many pieces the model has seen at once."""
+        """`block` is the context length in training, in tokens."""
         self.translator, self.block = translator, block
         self.search = translator.search
         self._reads_on = translator.model.abilities.continues_source
@@ -36,9 +37,8 @@ class Generator:
         prompt_open: bool = False,
         search: SearchConfig | None = None,
     ) -> list[Hypothesis]:
-        """The n best lines that begin with `prompt`, best first, or so many samples. They have at most
-        `max_tokens` pieces more than it; `prompt_open` lets its last word go on. `before` are the lines
-        before it."""
+        """The n best lines that begin with `prompt`, best first, or n samples. They have at most `max_tokens`
+        more tokens; with `prompt_open` its last word may continue. `before` are the preceding lines."""
         settings = search or self.search
         if settings.shortlist:
             raise UserError("search.shortlist: text has no source to make a list for; set it to false")
@@ -54,8 +54,8 @@ class Generator:
     def lines(
         self, prompt: str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
     ) -> Iterator[str]:
-        """The best line, the best one after it, and so on, until `count` or an empty line: a text's end. Each
-        draws with a seed of its own."""
+        """The best line, then the best line after it, and so on, until `count` or an empty line, which ends a
+        text. Each line is sampled with its own seed."""
         settings, written = search or self.search, []
         for number in range(count):
             seeded = settings
@@ -69,8 +69,8 @@ class Generator:
             yield best
 
     def _source(self, before: Sequence[str], taken: int) -> list[int]:
-        """Lines as in a block, less the `</s>` of the last one; none of those that a block would not hold
-        beside what is to come, or of which half a block would not."""
+        """Lines as in a block, without the `</s>` of the last one; only as many as fit into a block beside
+        the new line, and into half a block."""
         if not self._reads_on:
             return []
         room = max(self.block - taken, self.block // 2)

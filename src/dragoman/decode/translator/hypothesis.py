@@ -1,4 +1,4 @@
-"""What a search returns, and how ids become what a person reads. Plain Python, the same for every engine."""
+"""Results of a search, and the conversion of ids to text. Plain Python, the same for every engine."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,35 +13,34 @@ from dragoman.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation. `tokens` leave out `</s>`, `token_scores` include it as their last entry."""
+    """One translation. `tokens` exclude `</s>`; `token_scores` include it as their last entry."""
 
     text: str
     score: float
-    """What hypotheses are ranked by: log_prob / length^α as a rule; the expected utility where minimum Bayes
-    risk has chosen."""
+    """The ranking score: log_prob / length^α by default; the expected utility for minimum Bayes risk."""
     log_prob: float
-    """Σ log p(y_t | y_<t, x), `</s>` included."""
+    """Σ log p(y_t | y_<t, x), including `</s>`."""
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]
     token_scores: tuple[float, ...]
     finish_reason: FinishReason
-    """`stop`: the model ended it; `length`: it was ended at the greatest length allowed; `loop`: the search
-    went in circles, and this was found instead with repetitions forbidden."""
+    """`stop`: the model ended it; `length`: it was cut at the maximum length; `loop`: the search was stuck in
+    a loop, and this was found with repetitions forbidden."""
     exact: bool | None = None
-    """Of an exhaustive search: True where nothing better exists, False where `max_nodes` ran out before that
-    was proven. Other searches prove nothing: None."""
+    """For exhaustive search: True if nothing better exists, False if `max_nodes` was reached before that was
+    proven. None for other searches."""
     trace: Trace | None = field(default=None, compare=False, repr=False)
-    """What the search looked at, where it was recorded; one object for all hypotheses of a sentence."""
+    """The search trace, if it was recorded; one object for all hypotheses of a sentence."""
     alignment: tuple[tuple[int, int], ...] | None = None
-    """Source word and target word, where alignment was asked for."""
+    """Links of source word and target word, if alignment was requested."""
     protection: Protection | None = None
-    """How the protected spans of the source came into `text`, where it has any. Tokens and scores are those
-    of what the model wrote."""
+    """How the protected spans of the source were inserted into `text`, if there are any. Tokens and scores
+    are those of the model's output."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What has become final since the last one. The last of all has the whole hypothesis."""
+    """Text that became final since the previous part. The last part has the whole hypothesis."""
 
     text: str
     tokens: tuple[int, ...] = ()
@@ -49,11 +48,11 @@ class Partial:
 
 
 EMPTY = Hypothesis("", 0.0, 0.0, (), (), (), "stop")
-"""Of a text without anything but white space: no model is asked."""
+"""The hypothesis of a text of white space only."""
 
 
 def hypothesis_of(ended: Ended, tokenizer: Tokenizer, search: SearchConfig) -> Hypothesis:
-    """The score is the model's, also where a rule has reweighed what the search ranked by."""
+    """The scores are the model's own, even if a rule reweighed the ranking."""
     tokens, log_prob = ended.tokens[:-1], total(ended.token_scores)
     return Hypothesis(
         text=tokenizer.decode(tokens),
@@ -71,7 +70,7 @@ def hypothesis_of(ended: Ended, tokenizer: Tokenizer, search: SearchConfig) -> H
 def partials(
     finals: Iterable[tuple[int, ...] | Ended], tokenizer: Tokenizer, search: SearchConfig
 ) -> Iterator[Partial]:
-    """A translation that comes in tokens, and at last as a whole, in text that makes it up exactly."""
+    """Convert streamed tokens to text parts whose concatenation is exactly the translation."""
     decoder = IncrementalDecoder(tokenizer)
     for final in finals:
         if isinstance(final, Ended):

@@ -1,10 +1,10 @@
-"""Minimum Bayes risk: of many candidates, those that agree best with all of them.
+"""Minimum Bayes risk: the candidates that agree best with all others.
 
     y* = argmax_y Σ_y' p(y'|x) · u(y, y')          Kumar & Byrne 2004; Eikema & Aziz 2020 with samples
 
-u is chrF or BLEU of one sentence with the other as its reference. Of samples each counts once, so a text that
-was drawn three times counts three times; of an n-best list each counts by its probability, and these are made
-to add up to 1. Equal texts are one candidate, shown as the most probable of its segmentations.
+u is sentence-level chrF or BLEU with the other candidate as reference. Each sample counts once, so a text
+that was drawn three times counts three times; entries of an n-best list are weighted by their normalised
+probabilities. Equal texts are one candidate, represented by its most probable segmentation.
 """
 
 import math
@@ -40,7 +40,7 @@ def chrf_pairs(texts: Sequence[str]) -> np.ndarray:
 
 def bleu_pairs(texts: Sequence[str]) -> np.ndarray:
     """Sentence BLEU (Papineni et al. 2002) of text i with text j as its reference, from 0 to 100."""
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # a translator starts without it
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # slow to import
 
     tokenize = Tokenizer13a()
     words = [tuple(tokenize(text.rstrip()).split()) for text in texts]
@@ -81,8 +81,8 @@ def _matches(counters: Sequence[Counter]) -> tuple[np.ndarray, np.ndarray]:
 def by_expected_utility(
     candidates: Sequence[Hypothesis], config: MbrOfSamples | MbrOfBeam
 ) -> list[Hypothesis]:
-    """The `n_best` different texts with the greatest expected utility, which becomes their score. Where the
-    texts differ less than `n_best`, there are fewer."""
+    """The `n_best` different texts with the highest expected utility, which becomes their score. There are
+    fewer if there are fewer different texts."""
     top = max(candidate.log_prob for candidate in candidates)
     sampled = isinstance(config, MbrOfSamples)
     weights: dict[str, float] = {}

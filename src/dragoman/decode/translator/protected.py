@@ -3,7 +3,7 @@ such translations (`aligned`).
 
     text ─ translate ─▶ all spans there? ── yes ─▶ done: `copied`
                               │ no
-                              └─▶ cut out ─ translate again ─ put back by attention: `placed`, or `appended`
+                              └─▶ remove ─ translate again ─ insert by attention: `placed`, or `appended`
 
 So a model that has learnt to copy spans is left to do it. Only texts that lose a span are translated twice.
 """
@@ -19,7 +19,7 @@ from dragoman.text.spans import SpanKind, find
 from dragoman.text.word_boundaries import units, words
 
 Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
-"""Translates the texts of these numbers anew, as they are given now."""
+"""Translates the texts with these indices again, in their new form."""
 
 
 def keep_spans(
@@ -85,10 +85,10 @@ def aligned(
 
 
 def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner) -> Task:
-    """What to align for a hypothesis: the words of its text, by what the model read and wrote.
+    """The alignment task of a hypothesis: the words of its text, by the tokens that the model read and wrote.
 
-    If spans were put into the text, the model is asked about the words without them, and the spans that stand
-    by themselves are linked to each other.
+    If spans were inserted into the text, the words are aligned without them, and spans that are words of
+    their own are linked to each other.
     """
     if hypothesis.protection not in ("placed", "appended"):
         return aligner.task(aligner.src_tokenizer.encode(source), hypothesis.tokens)
@@ -96,7 +96,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], al
     wrote = aligner.tgt_tokenizer.decode(hypothesis.tokens)
     src_words = words_without_spans(source, protected.text, kinds)
     tgt_words = words_without_spans(hypothesis.text, wrote, kinds)
-    if src_words is None or tgt_words is None:  # spans that the model made up were taken out of its text
+    if src_words is None or tgt_words is None:  # spans that the model invented were removed from its text
         src_ids = aligner.src_tokenizer.encode(source)
         return aligner.task(src_ids, aligner.tgt_tokenizer.encode(hypothesis.text))
     known = tuple(_same_spans(source, hypothesis.text, kinds))
@@ -105,7 +105,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], al
 
 
 def _same_spans(source: str, target: str, kinds: Collection[SpanKind]) -> Iterator[tuple[int, int]]:
-    """The words of the same spans on both sides; tags are no words."""
+    """The words of the same spans on both sides; tags are not words."""
     in_target: dict[str, list[range]] = {}
     for span, covered in _spans_in_words(target, kinds):
         in_target.setdefault(span, []).append(covered)

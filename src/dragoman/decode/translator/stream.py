@@ -1,8 +1,8 @@
-"""A translation while it is being written: every token as soon as no outcome of the search can change it.
+"""Streaming: every token is emitted as soon as the search can no longer change it.
 
-In a beam, what all hypotheses that can still win begin with is final: those that are live, and the best of
-those that have ended (an ended one that is worse cannot win any more). With a beam of 1 every token is final
-at once. Text comes in whole characters, and its parts make up the translation exactly.
+With a beam, the common prefix of all hypotheses that can still win is final: the live ones, and the best
+ended one (worse ended ones cannot win). With beam 1 every token is final at once. Text is emitted in whole
+characters, and its parts concatenate to the translation exactly.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from dragoman.errors import UserError
 def stream_tokens(scorer: Scorer, job: Job, config: SearchConfig) -> Iterator[tuple[int, ...] | Ended]:
     """The tokens of one sentence as they become final, without `</s>`; then the best hypothesis.
 
-    Greedy search is a beam of 1 that is done with its first end.
+    Greedy search is a beam of 1 that stops at the first `</s>`.
     """
     if not isinstance(config, BeamSearch):
         raise UserError(f"search.method: only a beam can be streamed, not {config.method}")
@@ -38,7 +38,7 @@ def _finals(scorer: Scorer, job: Job, config: BeamSearch) -> Iterator[tuple[int,
         beam = Beam(scorer, SearchBatch.of([job], config, scorer.vocab, scorer.device), config)
     sent = 0
     while not beam.finished:
-        with torch.inference_mode():  # not held over a yield: it would be the caller's mode too
+        with torch.inference_mode():  # not held across a yield: it would affect the caller too
             beam.advance()
             final = _agreed(beam)
         if len(final) > sent and not beam.finished:
@@ -51,7 +51,7 @@ def _finals(scorer: Scorer, job: Job, config: BeamSearch) -> Iterator[tuple[int,
 
 
 def _agreed(beam: Beam) -> tuple[int, ...]:
-    """What the live hypotheses of the only sentence and its best ended one begin with."""
+    """The common prefix of the live hypotheses of the only sentence and its best ended one."""
     live = beam.tokens[0, beam.sums[0].isfinite(), : beam.length].tolist()
     candidates = [tuple(tokens) for tokens in live]
     if beam.ended[0]:
@@ -62,6 +62,6 @@ def _agreed(beam: Beam) -> tuple[int, ...]:
 def _common_prefix(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     if not rows:
         return ()
-    first, last = min(rows), max(rows)  # in lexical order all others lie between them
+    first, last = min(rows), max(rows)  # in lexical order all others are between them
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first[:length]

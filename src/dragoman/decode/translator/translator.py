@@ -1,8 +1,8 @@
-"""Translator: text in, hypotheses out. Order in = order out; a sentence is translated alike in any batch.
+"""Translator: text in, hypotheses out, in the order of the input. The result does not depend on the batch.
 
-On a CPU several batches are searched side by side. One batch on two cores waits at the end of every operation
-until both are done, and while Python decides what comes next, one core is idle. Two batches on a core each do
-not wait for each other. PyTorch releases the interpreter inside its operations, so a few threads are enough.
+On a CPU several batches are searched in parallel. One batch on two cores waits at the end of every operation
+for the slower core, and while Python runs, one core is idle. Two batches on one core each do not wait for
+each other. PyTorch releases the GIL inside its operations, so a few threads are enough.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,13 +34,13 @@ R = TypeVar("R")
 
 DEFAULT_BATCH_TOKENS = 2048
 _ON_A_GPU = 16384
-_MOST_WORKERS = 4  # a search spends about a fifth of its time in Python, which is done by one at a time
-_LEAST_TOKENS = 512  # of a worker's batch: below, products of so few rows lose more than is won
-_ROUNDS = 2  # batches for each worker, so that they end at about the same time
+_MOST_WORKERS = 4  # a search spends about a fifth of its time in Python, which one thread runs at a time
+_LEAST_TOKENS = 512  # tokens per batch of a worker: below this, matrix products of few rows are too slow
+_ROUNDS = 2  # batches per worker, so that all workers end at about the same time
 
 
 class Translator(BaseTranslator):
-    """A model, or several that are asked together, with their tokenizers and a way of searching."""
+    """A model or an ensemble, with tokenizers and search settings."""
 
     default_batch_tokens = DEFAULT_BATCH_TOKENS
 
@@ -60,7 +60,7 @@ class Translator(BaseTranslator):
         if self.device.type == "cuda":
             self.default_batch_tokens = _ON_A_GPU
         self.alignment_examples: Callable[[], Sequence[IdPair]] = tuple
-        """Pairs of ids that the attention to align by is chosen with. They are asked once, when needed."""
+        """Pairs of ids for choosing the attention that aligns best. Called once, when needed."""
 
     @cached_property
     def aligner(self) -> ModelAligner:
@@ -69,8 +69,8 @@ class Translator(BaseTranslator):
         )
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
-        """The best translation of one text, part by part, each as soon as it is final. Nothing is protected:
-        that needs the whole of it."""
+        """Stream the best translation of one text: each part as soon as it is final. Spans are not protected,
+        since that needs the whole translation."""
         config = search or self.search
         (job,) = self.jobs([text], [FREE], [never])
         if not job.source:
@@ -112,7 +112,7 @@ class Translator(BaseTranslator):
         alpha: float | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[Hypothesis]:
-        """How probable the model finds the given translations, token by token."""
+        """Score given translations, token by token."""
         ranking = self.search if alpha is None else replace(self.search, alpha=alpha)
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
@@ -127,8 +127,8 @@ class Translator(BaseTranslator):
         search: SearchConfig,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[Hypothesis]:
-        """The same for pairs of ids: a search may segment a text in another way than the tokenizer. `search`
-        says how the scores are normalised."""
+        """The same for pairs of ids: a search may segment a text differently from the tokenizer. `search`
+        sets the normalisation of the scores."""
         results: dict[int, Hypothesis] = {}
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
         for batch in by_length(lengths, batch_tokens):
@@ -149,7 +149,7 @@ class Translator(BaseTranslator):
     def _ranked(self, found: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
         hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, config) for ended in found]
         trace = hypotheses[0].trace
-        if trace is not None:  # one for all hypotheses of a sentence; its tokens are told as text
+        if trace is not None:  # one for all hypotheses of a sentence, with its tokens as text
             told = trace.with_pieces(self.tgt_tokenizer.pieces)
             hypotheses = [replace(hypothesis, trace=told) for hypothesis in hypotheses]
         if isinstance(config, MbrOfSamples | MbrOfBeam):
@@ -158,22 +158,22 @@ class Translator(BaseTranslator):
 
 
 def workers_for(device: torch.device, tokens: int) -> int:
-    """How many batches of a text of so many tokens to search at once. What is set for one thread alone, as
-    taps and autocast are, is unknown to the others: then it is one."""
+    """How many batches to search in parallel for this many tokens. Thread-local settings, such as taps and
+    autocast, do not reach other threads: then it is one."""
     if device.type != "cpu" or tap_is_open() or torch.is_autocast_enabled("cpu"):
         return 1
     return max(1, min(torch.get_num_threads(), _MOST_WORKERS, tokens // _LEAST_TOKENS))
 
 
 def share_of(batch_tokens: int, tokens: int, workers: int) -> int:
-    """Tokens of a batch, so that there is enough for all workers."""
+    """Tokens per batch, so that all workers have enough work."""
     if workers == 1:
         return batch_tokens
     return min(batch_tokens, max(_LEAST_TOKENS, -(-tokens // (_ROUNDS * workers))))
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[tuple[T, R]]:
-    """Every item with what came of it, as it comes."""
+    """Every item with its result, in order of completion."""
     workers = min(workers, len(items))
     if workers <= 1:
         yield from ((item, work(item)) for item in items)
@@ -187,4 +187,4 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> It
         yield from ((jobs[job], job.result()) for job in as_completed(jobs))
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # threads that begin later would have those of the workers
+        torch.set_num_threads(threads)  # threads that start later would inherit the setting of the workers

@@ -1,13 +1,15 @@
-"""How good is `dragoman train FILES` with nothing else said, beside an expert and an earlier version?
+"""How good is `dragoman train FILES` with nothing else said, beside a search, an expert and an old version?
 
-    python benchmarks/autopilot.py DATA --minutes 3 --jobs 8                 default, all tasks
-    python benchmarks/autopilot.py DATA --arms default hand old --old ../before
+    python benchmarks/autopilot.py DATA --minutes 3 --jobs 8                 default, all tasks, on a GPU
+    python benchmarks/autopilot.py DATA --arms default search hand old --old ../before
     python benchmarks/autopilot.py DATA --arms lstm convs2s --tasks "g2p fr" "SQL geo" captions
-    python benchmarks/autopilot.py DATA --device cpu --cores 2 --jobs 1 --minutes 10
+    python benchmarks/autopilot.py DATA --device cpu --cores 2 --jobs 8 --minutes 8.5 --wall 590
 
-Each run is a process of its own, `--jobs` of them at once, with `train.max_minutes`. Test sets are translated
-as the run says, and scored once. Results lie below `--work`, and what is there is not run again; every call
-prints the table of all that is there and writes it to `benchmarks/results/autopilot.md`.
+Each run is a process of its own, `--jobs` of them at once, on `--cores` cores that no other has. Test sets
+are translated as the run says, and scored once. Of the arm `hand` each setting of the task is a run; the
+table has the one that is best on the validation set. Each result is a line of `--results` as soon as it is
+there, and what is there is not run again: a call that ends at its `--wall` is continued by the same call.
+Every call prints the table of all results.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,33 +27,52 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from autopilot_tasks import TASKS, Task
+from autopilot_table import ARMS, table
+from autopilot_tasks import TASKS, Task, by_hand
 
 HERE = Path(__file__).resolve().parent.parent
 RESULTS = HERE / "benchmarks" / "results" / "autopilot.md"
-ARMS = {
-    "default": (),
-    "hand": (),
-    "old": (),
-    "lstm": ("model.preset=lstm",),
-    "convs2s": ("model.preset=convs2s",),
-}
+_EVALUATION_SECONDS = 45.0
+"""Kept free before the wall for translating a test set."""
 _PINNED = (
     "import os,sys;os.sched_setaffinity(0,map(int,sys.argv[1].split(',')));os.execv(sys.argv[2],sys.argv[2:])"
 )
+
+
+class OutOfTimeError(Exception):
+    """The wall came before the end of a run."""
 
 
 @dataclass(frozen=True)
 class Job:
     name: str
     arm: str
+    setting: int
+    """Of several by hand; 0 for other arms."""
     task: Task
     arguments: argparse.Namespace
+    deadline: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        own = self.arguments
+        return self.name, self.arm, self.setting, own.device, own.cores, own.minutes
 
     @property
     def directory(self) -> Path:
-        budget = f"{self.arguments.device}-{self.arguments.minutes:g}"
-        return self.arguments.work / f"{self.name}.{self.arm}.{budget}".replace(" ", "_")
+        name, arm, setting, *rest = self.key
+        return self.arguments.work / ".".join(map(str, (name, f"{arm}{setting or ''}", *rest))).replace(
+            " ", "_"
+        )
+
+    @property
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of it can be done before the wall."""
+        return self.left > 60 * self.arguments.minutes + _EVALUATION_SECONDS
 
     def files(self, pairs: tuple[str, str]) -> list[str]:
         folder = self.arguments.data
@@ -59,51 +81,39 @@ class Job:
         return [str(folder / file) for file in pairs if file]
 
     def run(self, cores: list[int]) -> dict[str, Any]:
-        """Train and evaluate; the figures are kept in `result.json`."""
-        kept = self.directory / "result.json"
-        if kept.exists():
-            return json.loads(kept.read_text(encoding="utf-8"))
+        """Train and evaluate."""
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
         began = time.monotonic()
         seconds = self._train(cores)
         hypotheses = self._translate(cores)
         references = lines(self.files(self.task.test)[1])
-        result = {
-            "task": self.name,
-            "arm": self.arm,
-            "device": self.arguments.device,
-            "minutes": self.arguments.minutes,
+        name, arm, setting, device, own_cores, minutes = self.key
+        return {
+            "task": name,
+            "arm": arm,
+            "setting": setting,
+            "device": device,
+            "cores": own_cores,
+            "minutes": minutes,
             "train_seconds": round(seconds, 1),
             "seconds": round(time.monotonic() - began, 1),
             **(scores(hypotheses, references) if hypotheses is not None else {"failed": self._last_words()}),
             **self._curve(),
         }
-        kept.write_text(json.dumps(result, indent=1), encoding="utf-8")
-        return result
 
     def _train(self, cores: list[int]) -> float:
-        task, minutes = self.task, self.arguments.minutes
+        task, own = self.task, self.arguments
         valid = [word for file in self.files(task.valid) for word in ("--valid", file)]
-        overrides = [
-            f"train.max_minutes={minutes:g}",
-            f"train.device={self.arguments.device}",
-            *ARMS[self.arm],
-        ]
+        overrides = [f"train.max_minutes={own.minutes:g}", f"train.device={own.device}", *ARMS[self.arm]]
+        if self.arm == "search":
+            overrides = [*overrides[1:], "--search", "--minutes", f"{own.minutes:g}"]
         if self.arm == "hand":
-            overrides += task.by_hand
-            if self.arguments.device == "cpu":
-                overrides += ["model.model_dim=128", "model.ff_dim=512", "train.batch_tokens=2500"]
+            overrides += by_hand(task, own.device)[self.setting]
         began = time.monotonic()
-        arguments = [
-            "train",
-            *self.files(task.train),
-            *valid,
-            "--out",
-            str(self.directory / "run"),
-            *overrides,
-        ]
-        self._dragoman(arguments, cores, timeout=60 * (3 * minutes + 10))
+        out = ["--out", str(self.directory / "run")]
+        arguments = ["train", *self.files(task.train), *valid, *out, *overrides]
+        self._dragoman(arguments, cores, timeout=60 * (3 * own.minutes + 10))
         return time.monotonic() - began
 
     def _translate(self, cores: list[int]) -> list[str] | None:
@@ -115,18 +125,21 @@ class Job:
 
     def _dragoman(self, arguments: list[str], cores: list[int], timeout: float) -> None:
         source = (self.arguments.old if self.arm == "old" else HERE) / "src"
-        environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": str(max(1, len(cores)))}
-        environment["TOKENIZERS_PARALLELISM"] = "false"
+        environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        environment |= {"OMP_NUM_THREADS": str(max(1, len(cores))), "TOKENIZERS_PARALLELISM": "false"}
         command = [sys.executable, "-m", "dragoman", *arguments]
         if cores:
             command = [sys.executable, "-c", _PINNED, ",".join(map(str, cores)), *command]
         with (self.directory / "log.txt").open("ab") as log:
             log.write(f"$ {' '.join(arguments)}\n".encode())
             log.flush()
+            limit = min(timeout, max(1.0, self.left))
             try:
-                subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=timeout, check=False)
+                subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=limit, check=False)
             except subprocess.TimeoutExpired:
                 log.write(b"too slow: ended by the benchmark\n")
+                if limit < timeout:
+                    raise OutOfTimeError from None
 
     def _last_words(self) -> str:
         said = (self.directory / "log.txt").read_text(encoding="utf-8", errors="replace").strip().split("\n")
@@ -160,56 +173,62 @@ def scores(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, fl
     }
 
 
-def table(work: Path) -> str:
-    """All results that there are, a table for each device and number of minutes."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob("*/result.json"))]
-    parts = ["# What the autopilot reaches\n"]
-    for device, minutes in sorted({(row["device"], row["minutes"]) for row in found}):
-        own = [row for row in found if (row["device"], row["minutes"]) == (device, minutes)]
-        parts += [f"## {minutes:g} minutes a task on {device}\n", *_rows(own), ""]
-    return "\n".join(parts)
+class Kept:
+    """Results, a line each, in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._lock = path, threading.Lock()
+
+    def all(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_text(encoding="utf-8").split("\n") if line]
+
+    def done(self) -> set[tuple[Any, ...]]:
+        names = ("task", "arm", "setting", "device", "cores", "minutes")
+        return {tuple(row[name] for name in names) for row in self.all()}
+
+    def add(self, row: dict[str, Any]) -> None:
+        with self._lock, self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _rows(own: list[dict[str, Any]]) -> list[str]:
-    arms = [arm for arm in ARMS if any(row["arm"] == arm for row in own)]
-    by_key = {(row["task"], row["arm"]): row for row in own}
-    rows = [
-        "| task | metric | " + " | ".join(arms) + " | published |",
-        "|---|---|" + "---|" * (len(arms) + 1),
-    ]
-    sums: dict[str, list[float]] = {arm: [] for arm in arms}
-    for name, task in TASKS.items():
-        results = {arm: by_key.get((name, arm)) for arm in arms}
-        if not any(results.values()):
-            continue
-        cells = []
-        for arm, result in results.items():
-            value = result.get(task.metric) if result else None
-            cells.append("" if result is None else "failed" if value is None else f"{value:.1f}")
-            if all(r is not None and task.metric in r for r in results.values()) and value is not None:
-                sums[arm].append(value)
-        rows.append(f"| {name} | {task.metric} | {' | '.join(cells)} | {task.published} |")
-    count = len(next(iter(sums.values()), []))
-    if count:
-        means = " | ".join(f"**{sum(values) / count:.1f}**" for values in sums.values())
-        rows.append(f"| mean of {count} | | {means} | |")
-    falls = [
-        f"{row['task']} ({row['arm']}): {row['best_valid']:.1f} → {row['last_valid']:.1f}"
-        for row in own
-        if _fell(row)
-    ]
-    if falls:
-        rows.append(
-            "\nWorse at the end than at the best validation by more than 3 points: " + "; ".join(falls) + "."
-        )
-    return rows
+def run_all(jobs: list[Job], kept: Kept, arguments: argparse.Namespace) -> None:
+    places: Queue[list[int]] = Queue()
+    for number in range(arguments.jobs):
+        places.put(list(range(number * arguments.cores, (number + 1) * arguments.cores)))
+
+    def one(job: Job) -> None:
+        cores = places.get()
+        try:
+            if not job.fits:
+                return
+            result = job.run(cores)
+        except OutOfTimeError:
+            print(f"{job.name:22} {job.arm:8} not done before the wall", flush=True)
+            return
+        finally:
+            places.put(cores)
+        kept.add(result)
+        value = result.get(job.task.metric, result.get("failed"))
+        told = f"{value}  {result.get('updates')} updates  {result['seconds']:.0f} s"
+        print(f"{job.name:22} {job.arm}{job.setting or '':<7} {told}", flush=True)
+
+    with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
+        for done in [pool.submit(one, job) for job in jobs]:
+            done.result()
 
 
-def _fell(row: dict[str, Any]) -> bool:
-    return "best_valid" in row and row["best_valid"] - row["last_valid"] > 3
+def start_mps(work: Path) -> None:
+    """Many processes share one card through NVIDIA's multi-process service."""
+    for name in ("PIPE", "LOG"):
+        folder = work / f"mps-{name.lower()}"
+        folder.mkdir(exist_ok=True)
+        os.environ[f"CUDA_MPS_{name}_DIRECTORY"] = str(folder.resolve())
+    subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -220,49 +239,48 @@ def main() -> None:
     parser.add_argument("--arms", nargs="*", default=["default"], choices=list(ARMS))
     parser.add_argument("--old", type=Path, help="Checkout of an earlier version, for the arm old.")
     parser.add_argument("--minutes", type=float, default=3.0)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="Runs at once.")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--cores", type=int, default=0, help="Cores of each run; 0: all, shared.")
+    parser.add_argument("--wall", type=float, default=float("inf"), help="Seconds that this call may take.")
+    parser.add_argument("--mps", action="store_true", help="Start NVIDIA's multi-process service first.")
     parser.add_argument("--work", type=Path, default=Path("autopilot-runs"))
-    parser.add_argument("--no-write", action="store_true", help="Print the table only.")
+    parser.add_argument("--results", type=Path, help="File of results.  [default: WORK/results.jsonl]")
+    parser.add_argument("--write", action="store_true", help=f"Write the table to {RESULTS.name}.")
     arguments = parser.parse_args()
     if "old" in arguments.arms and arguments.old is None:
         parser.error("--arms old needs --old")
+    return arguments
+
+
+def main() -> None:
+    deadline = time.monotonic()
+    arguments = parsed()
+    deadline += arguments.wall
     arguments.work.mkdir(parents=True, exist_ok=True)
-    names = [n for n in TASKS if not arguments.tasks or any(n.startswith(t) for t in arguments.tasks)]
-    jobs = [Job(name, arm, TASKS[name], arguments) for name in names for arm in arguments.arms]
+    kept = Kept(arguments.results or arguments.work / "results.jsonl")
+    if arguments.mps:
+        start_mps(arguments.work)
+    jobs = []
+    for name in (n for n in TASKS if not arguments.tasks or any(map(n.startswith, arguments.tasks))):
+        task = TASKS[name]
+        for arm in arguments.arms:
+            settings = range(len(by_hand(task, arguments.device))) if arm == "hand" else range(1)
+            jobs += [Job(name, arm, number, task, arguments, deadline) for number in settings]
+    done = kept.done()
+    jobs = [job for job in jobs if job.key not in done]
     for job in jobs:
         if job.task.write is not None:
             folder = Path(job.files(("x", ""))[0]).parent
             folder.mkdir(exist_ok=True)
             job.task.write(arguments.data, folder)
-    run_all(jobs, arguments)
-    text = table(arguments.work)
+    run_all(jobs, kept, arguments)
+    left = sum(job.key not in kept.done() for job in jobs)
+    print(f"{left} of {len(jobs)} runs are left for another call" if left else "all runs are done")
+    text = table(kept.all())
     print(text)
-    if not arguments.no_write:
+    if arguments.write:
         RESULTS.write_text(text, encoding="utf-8")
-
-
-def run_all(jobs: list[Job], arguments: argparse.Namespace) -> None:
-    places: Queue[list[int]] = Queue()
-    for number in range(arguments.jobs):
-        places.put(list(range(number * arguments.cores, (number + 1) * arguments.cores)))
-
-    def one(job: Job) -> None:
-        cores = places.get()
-        try:
-            result = job.run(cores)
-        finally:
-            places.put(cores)
-        value = result.get(job.task.metric, result.get("failed"))
-        print(
-            f"{job.name:22} {job.arm:8} {value}  {result.get('updates')} updates  {result['seconds']:.0f} s",
-            flush=True,
-        )
-
-    with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        for done in [pool.submit(one, job) for job in jobs]:
-            done.result()
 
 
 if __name__ == "__main__":

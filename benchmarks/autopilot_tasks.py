@@ -10,31 +10,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Pairs = tuple[str, str]
-_WORDS = (
-    "tokenizer.kind=char",
-    "data.clean.drop_duplicates=false",
-    "model={preset: transformer-small, num_layers: 4, norm: pre, positions: rotary, dropout: 0.3}",
-    "optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}",
-    "schedule={name: linear, warmup: 400}",
-    "train.metric=exact",
-    "train.batch_tokens=8000",
-    "train.validate_sentences=1000",
+Setting = tuple[str, ...]
+_ADAMW = ("optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}", "schedule={name: linear, warmup: 400}")
+_SPELT: Setting = ("tokenizer.kind=char", "data.clean.drop_duplicates=false", "train.metric=exact", *_ADAMW)
+_SMALL = "model={preset: transformer-small, num_layers: 4, norm: pre, positions: rotary, dropout: 0.3}"
+_TINY = "model={preset: transformer-tiny, norm: pre, positions: rotary, dropout: 0.2}"
+_WORDS: tuple[Setting, ...] = (
+    (*_SPELT, _SMALL, "train.batch_tokens=8000", "train.validate_sentences=1000"),
+    (*_SPELT, _TINY, "optim.rate=3.0e-3", "train.batch_tokens=4000", "train.validate_sentences=1000"),
+    (*_SPELT, _SMALL, "objective.r_drop=3", "train.batch_tokens=4000", "train.validate_sentences=1000"),
 )
-"""What an expert sets for words; on a CPU a narrower model."""
-_SENTENCES = (
-    "tokenizer.vocab_size=4000",
-    "model={preset: transformer-small, norm: pre, dropout: 0.3}",
-    "optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}",
-    "schedule={name: linear, warmup: 400}",
-    "train.batch_tokens=8000",
-    "train.validate_sentences=500",
+"""What a person would try for words."""
+_FEW_WORDS: tuple[Setting, ...] = (
+    _WORDS[1],
+    (*_WORDS[1], "train.batch_tokens=2000", "objective.r_drop=3"),
+    (*_WORDS[1], "train.batch_tokens=2000", "objective.invented=10"),
 )
-_FORMAL = (
-    *_SENTENCES,
-    "data.clean={max_length: 1000, max_ratio: 100}",
-    "search={max_ratio: 40, loop_guard: false}",
-    "train.metric=exact",
+_PLAIN = "model={preset: transformer-small, norm: pre, dropout: 0.3}"
+_SENTENCES: tuple[Setting, ...] = (
+    (*_ADAMW, _PLAIN, "tokenizer.vocab_size=4000", "train.batch_tokens=8000", "train.validate_sentences=500"),
+    (
+        *(*_ADAMW, _PLAIN, "tokenizer.vocab_size=8000", "train.batch_tokens=12000"),
+        *("objective.r_drop=5", "optim.rate=2.0e-3", "train.validate_sentences=500"),
+    ),
+    (*_ADAMW, _TINY, "tokenizer.vocab_size=2000", "optim.rate=3.0e-3", "train.batch_tokens=4000"),
 )
+_FORMAL: tuple[Setting, ...] = tuple(
+    (
+        *setting,
+        "data.clean={max_length: 1000, max_ratio: 100}",
+        "search={max_ratio: 40, loop_guard: false}",
+        "train.metric=exact",
+    )
+    for setting in (_SENTENCES[0], _SENTENCES[2])
+)
+_ON_CPU: Setting = ("model.model_dim=128", "model.ff_dim=512", "train.batch_tokens=2500")
+"""On a CPU a person takes a narrower model and smaller batches; the last setting stays as it is."""
+
+
+def _with(settings: tuple[Setting, ...], *more: str) -> tuple[Setting, ...]:
+    return tuple((*setting, *more) for setting in settings)
+
+
+def by_hand(task: "Task", device: str) -> list[Setting]:
+    """The settings of a task that are tried by hand."""
+    if device != "cpu":
+        return list(task.by_hand)
+    return [*_with(task.by_hand[:-1], *_ON_CPU), task.by_hand[-1]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +66,8 @@ class Task:
     test: Pairs
     metric: str
     """What it is judged by: exact, bleu or chrf."""
-    by_hand: tuple[str, ...]
+    by_hand: tuple[Setting, ...]
+    """One to three settings that a person would try."""
     published: str = ""
     """Figure of a model that was trained on the same data alone."""
     write: Callable[[Path, Path], None] | None = field(default=None, compare=False)
@@ -57,7 +80,7 @@ def _sides(
     return [(f"{folder}/{name}.{src}.gz", f"{folder}/{name}.{tgt}.gz") for name in (train, valid, "test")]
 
 
-def _task(files: list[Pairs], metric: str, by_hand: tuple[str, ...], published: str = "") -> Task:
+def _task(files: list[Pairs], metric: str, by_hand: tuple[Setting, ...], published: str = "") -> Task:
     return Task(files[0], files[1], files[2], metric, by_hand, published)
 
 
@@ -89,7 +112,10 @@ TASKS: dict[str, Task] = {
         _sides(f"{_INFLECTION}/finnish", train="train-high"), "exact", _WORDS, "96 (mean)"
     ),
     "inflection tr 1k": _task(
-        _sides(f"{_INFLECTION}/turkish", train="train-medium"), "exact", _WORDS, "87 (mean)"
+        _sides(f"{_INFLECTION}/turkish", train="train-medium"), "exact", _FEW_WORDS, "87 (mean)"
+    ),
+    "inflection es 100": _task(
+        _sides(f"{_INFLECTION}/spanish", train="train-low"), "exact", _FEW_WORDS, "57 (mean)"
     ),
     "g2p fr 3.6k": _task(_sides(f"{_G2P}/fre"), "exact", _WORDS, "94"),
     "g2p ja 3.6k": _task(_sides(f"{_G2P}/jpn"), "exact", _WORDS, "94"),
@@ -97,13 +123,15 @@ TASKS: dict[str, Task] = {
     "transliteration 13k": _task(_sides("translit-ar-en", "ar", "en"), "exact", _WORDS),
     "old German 49k": _task(_sides("histnorm/german-ridges"), "exact", _WORDS, "84"),
     "lemmas tr 4.5k": _task(
-        _sides("lemmatise-ud/Turkish-IMST"), "chrf", (*_SENTENCES, "tokenizer.vocab_size=1000")
+        _sides("lemmatise-ud/Turkish-IMST"), "chrf", _with(_SENTENCES, "tokenizer.vocab_size=1000")
     ),
-    "normalisation vi 8k": _task(_sides("lexnorm-vi"), "bleu", (*_SENTENCES, "tokenizer.vocab_size=2000")),
+    "normalisation vi 8k": _task(
+        _sides("lexnorm-vi"), "bleu", _with(_SENTENCES, "tokenizer.vocab_size=2000")
+    ),
     "SQL geo 549": _task(
         _sides("text2sql/geography-question-split"),
         "exact",
-        (*_FORMAL, "tokenizer.vocab_size=500"),
+        _with(_FORMAL, "tokenizer.vocab_size=500"),
         "71 (copying)",
     ),
     "SQL advising 2.6k": _task(_sides("text2sql/advising-question-split"), "exact", _FORMAL, "70 (copying)"),
@@ -113,7 +141,7 @@ TASKS: dict[str, Task] = {
         ("dev.src", "dev.tgt"),
         ("test.src", "test.tgt"),
         "exact",
-        (*_FORMAL, "tokenizer.vocab_size=500"),
+        _with(_FORMAL, "tokenizer.vocab_size=500"),
         "99",
         _write_scan,
     ),
@@ -123,25 +151,19 @@ TASKS: dict[str, Task] = {
         ("", ""),
         (f"{_MAWPS}/test.src.gz", f"{_MAWPS}/test.tgt.gz"),
         "exact",
-        (*_FORMAL, "tokenizer.vocab_size=1000"),
+        _with(_FORMAL, "tokenizer.vocab_size=1000"),
         "80",
     ),
     "captions en-de 29k": _task(
         _M30K,
         "bleu",
-        (
-            *_SENTENCES,
-            "tokenizer.vocab_size=8000",
-            "objective.r_drop=5",
-            "optim.rate=2.0e-3",
-            "train.batch_tokens=12000",
-        ),
+        _SENTENCES,
         "41",
     ),
     "en-ja 50k": _task(
         _sides("enja-small", "en", "ja"),
         "bleu",
-        (*_SENTENCES, "tokenizer.vocab_size=8000", "objective.r_drop=5", "optim.rate=2.0e-3"),
+        _SENTENCES,
     ),
     "en-hau 3k": _task(_sides("lafand-mt/en-hau", "en", "hau"), "chrf", _SENTENCES),
     "es-gn 26k": _task(_sides("americasnlp2021/es-gn", "es", "gn"), "chrf", _SENTENCES, "22"),

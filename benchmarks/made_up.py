@@ -25,7 +25,7 @@ def write_corpus(directory: Path, tokens: int, words: int, seed: int = 1) -> lis
     rows += [(part, part) for part in np.array_split(np.arange(half), -(-half // MEAN_LENGTH))]  # every word
     files = [directory / "corpus.src", directory / "corpus.tgt"]
     for side, file in enumerate(files):
-        lines = (" ".join(_spelt(word, "ab"[side]) for word in row[side].tolist()) for row in rows)
+        lines = (" ".join(spelt(word, "ab"[side]) for word in row[side].tolist()) for row in rows)
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [str(file) for file in files]
 
@@ -38,11 +38,11 @@ def write_text(directory: Path, tokens: int, words: int, seed: int = 1) -> str:
     ends = np.cumsum(dice.integers(*PARAGRAPH, size=len(drawn) // PARAGRAPH[0]))
     file = directory / "text.txt"
     paragraphs = (part for part in np.split(drawn, ends[ends < len(drawn)]) if len(part))
-    lines = (" ".join(_spelt(word, "a") for word in part.tolist()) for part in paragraphs)
+    lines = (" ".join(spelt(word, "a") for word in part.tolist()) for part in paragraphs)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(file)
 
 
-def _spelt(word: int, first: str) -> str:
+def spelt(word: int, first: str) -> str:
     """A number in letters alone, so that a tokenizer of words takes it for one."""
     return first + "".join(chr(ord("a") + int(digit)) for digit in str(word))

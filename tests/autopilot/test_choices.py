@@ -28,6 +28,7 @@ CPU = Machine(cores=2)
 SMALL_GPU = Machine(cores=8, gpu_bytes=8 << 30)
 LARGE_GPU = Machine(cores=16, gpu_bytes=140 << 30)
 TRANSLATE = LEARNING["translate"]
+_WIDTHS = {"transformer-tiny": 128, "transformer-small": 256}
 
 
 def chosen(profile: Profile, machine: Machine = CPU, **more: Any) -> Chosen:
@@ -137,10 +138,18 @@ def test_the_metric_follows_from_the_kind_of_target(pairs: Any, metric: str) -> 
 def test_more_text_gets_more_pieces() -> None:
     profile = profile_of(sentences(500))
     sizes = [
-        chosen(scaled(profile, pairs)).sections["tokenizer"]["vocab_size"]
+        chosen(scaled(profile, pairs), LARGE_GPU).sections["tokenizer"]["vocab_size"]
         for pairs in (500, 5_000, 50_000, 500_000, 5_000_000)
     ]
     assert sizes == sorted(sizes) and sizes[0] >= 500 and sizes[-1] == 32_000
+
+
+def test_a_narrow_model_on_a_cpu_gets_fewer_pieces() -> None:
+    profile = scaled(profile_of(sentences(500)), 500_000)
+    narrow, wide = chosen(profile, CPU, minutes=10), chosen(profile, LARGE_GPU, minutes=10)
+    assert narrow.sections["tokenizer"]["vocab_size"] == 4000 < wide.sections["tokenizer"]["vocab_size"]
+    given = chosen(profile, CPU, minutes=10, given={"model": {"preset": "transformer-base"}})
+    assert given.sections["tokenizer"]["vocab_size"] > 4000
 
 
 def test_two_scripts_get_a_vocabulary_each_where_there_is_much_text() -> None:
@@ -159,6 +168,17 @@ def test_less_time_makes_a_smaller_model() -> None:
         resolved(chosen(profile, CPU, minutes=minutes), minutes=minutes).model for minutes in (1.0, 10_000.0)
     ]
     assert widths[0]["model_dim"] * widths[0]["num_layers"] < widths[1]["model_dim"] * widths[1]["num_layers"]
+
+
+def test_on_a_cpu_a_model_is_small_enough_for_thousands_of_updates() -> None:
+    """However small the corpus is: seeing it often is not enough."""
+    profile = scaled(profile_of(sounds(300)), 1000)
+    widths = []
+    for minutes in (5.0, 60.0, 600.0):
+        found = chosen(profile, CPU, minutes=minutes)
+        assert found.sections["train"]["max_updates"] > 1000
+        widths.append(found.sections["model"].get("model_dim", _WIDTHS[found.sections["model"]["preset"]]))
+    assert widths == sorted(widths) and widths[0] < widths[-1] == 256
 
 
 def test_more_pairs_make_a_larger_model_on_a_card() -> None:
@@ -254,3 +274,19 @@ def test_text_is_planned_too(name: str) -> None:
         found = choose(profile, machine, learning=LEARNING[name])
         data = {"train": [{"files": ["a.txt"], "format": "text"}]}
         assert resolve({**found.sections, "data": data, "objective": {"name": name}}).train.metric == "loss"
+
+
+def test_few_inflected_words_get_invented_pairs() -> None:
+    def chosen(pairs: list[tuple[str, str]], **given: Any) -> int:
+        found = choose(
+            profile_of(pairs), Machine(cores=2), minutes=5.0, learning=LEARNING["translate"], given=given
+        )
+        return found.sections["objective"].get("invented", 0)
+
+    words = [f"{a}{b}{c}m" for a in "bcdfghjklmnpqrst" for b in ("ar", "el", "ino", "us") for c in "bdgtkplr"]
+    inflected = [(f"V;PST;{n % 3 + 1};SG {word}", f"{word}ed") for n, word in enumerate(words)]
+    assert chosen(inflected[:100]) == 10
+    assert chosen(inflected) == 10
+    assert chosen(inflected, tokenizer={"joint": False}) == 0
+    assert chosen(sounds(400)) == 0  # nothing is copied
+    assert chosen([(a, a[::-1]) for a in words]) == 0

@@ -6,6 +6,7 @@ from dragoman.data.batch import collate
 from dragoman.models import MODELS, build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig
+from dragoman.models.copying import CopyingEncoderDecoder
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import Markov, MarkovConfig
 from dragoman.models.mixed import MixedConfig
@@ -179,6 +180,36 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         ),
         SEPARATE,
     ),
+    # untied: their output goes through the projection, and padding gets an embedding that is not a number
+    "transformer-copy": ("transformer", TransformerConfig(**_SMALL, tie_embeddings=False, copy=True), VOCAB),
+    "transformer-rotary-copy": (
+        "transformer",
+        TransformerConfig(**_SMALL, positions="rotary", tie_embeddings=False, copy=True),
+        SEPARATE,
+    ),
+    "lstm-copy": ("rnn", RnnConfig(**_RNN, tie_embeddings=False, copy=True), VOCAB),
+    "gru-luong-copy": (
+        "rnn",
+        RnnConfig(
+            **_RNN,
+            cell="gru",
+            attention="dot",
+            wiring="luong",
+            input_feeding=True,
+            tie_embeddings=False,
+            copy=True,
+        ),
+        SEPARATE,
+    ),
+    "convs2s-copy": ("convs2s", ConvS2SConfig(**_CONV, tie_embeddings=False, copy=True), VOCAB),
+    "transformer+lstm-copy": (
+        "mixed",
+        MixedConfig(
+            {"kind": "transformer", **_SMALL},
+            {"kind": "rnn", "model_dim": 12, "tie_embeddings": False, "copy": True},
+        ),
+        SEPARATE,
+    ),
     "gpt": ("gpt", GptConfig(**_SMALL, norm="post", max_positions=32, silent_pad=True), VOCAB),
     # 6 places are fewer than source and target have together
     "gpt-2": ("gpt", GptConfig(**_SMALL, max_positions=6, tie_embeddings=False, output_bias=True), SEPARATE),
@@ -211,6 +242,11 @@ def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> Encode
         src, mask, tgt = random_batch(model.vocab, [1 + i % 8 for i in range(200)], 12, seed)
         rows = zip(src, mask, tgt, strict=True)
         model.count([collate([(ids[kept].tolist(), out.tolist()) for ids, kept, out in rows])])
+    if isinstance(model, CopyingEncoderDecoder):
+        # a source piece is the next target piece, and every third is not in the target
+        src = [None if piece % 3 == 0 else str(piece) for piece in range(model.vocab.src_size)]
+        tgt = [None, None, None, *map(str, range(2, model.vocab.tgt_size - 1))]
+        model.match_pieces(src, tgt)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import dragoman
+from drafted import make_config
 from dragoman.training.display import Quiet
-from dragoman.training.draft import make_config
 from given import MODEL, STILL, begin
 
 WORDS = ["red", "blue", "old", "new", "cat", "dog", "fish", "hill"]

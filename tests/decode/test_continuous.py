@@ -81,8 +81,10 @@ def test_places_of_any_number_find_what_the_plain_search_finds(config: SearchCon
         {"positions": "none", "norm": "pre"},
         {"head_dim": 3, "value_dim": 5, "num_decoder_layers": 1, "gated": True, "scale_attention": False},
         {"norm": "pre", "norm_kind": "rms", "bias": False, "output_bias": True, "tie_embeddings": False},
+        {"positions": "rotary", "norm": "pre"},
+        {"positions": "rotary", "position_layout": "halves", "head_dim": 4, "value_dim": 3},
     ],
-    ids=["learned", "none", "heads", "rms"],
+    ids=["learned", "none", "heads", "rms", "rotary", "rotary-halves"],
 )
 def test_every_transformer_that_fits(options: dict[str, Any]) -> None:
     model, (ids, mask) = random_model(23, 3, **options), random_sources(23, 3)
@@ -93,9 +95,10 @@ def test_every_transformer_that_fits(options: dict[str, Any]) -> None:
     )
 
 
-def test_slots_step_as_the_decoder_does() -> None:
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_slots_step_as_the_decoder_does(positions: str) -> None:
     """Two beams that change places at every step, against whole sequences at once."""
-    model = random_model(23, 5)
+    model = random_model(23, 5, positions=positions)
     ids, mask = random_sources(23, 5, count=3)
     words = torch.randint(3, 23, (3, 2, 5))
     words[:, :, 0] = model.vocab.bos_id
@@ -134,7 +137,7 @@ def test_a_search_that_looks_at_words_or_attention_is_not_taken() -> None:
     assert not rooms.take([model.train()], plain)
 
 
-@pytest.mark.parametrize("positions", ["t5", "shaw", "rotary"])
+@pytest.mark.parametrize("positions", ["t5", "shaw"])
 def test_positions_between_tokens_do_not_fit(positions: str) -> None:
     assert not fits(random_model(11, 1, positions=positions))
 

@@ -96,6 +96,7 @@ def test_wrong_options(run: Run, tmp_path: Path, arguments: list[str], message: 
         ("rnn", {"model_dim": 8}, "model.kind: CTranslate2 runs the kind transformer, not rnn"),
         ("markov", {}, "model.kind: CTranslate2 runs the kind transformer, not markov"),
         ("transformer", {"decoder_self": "average"}, "model.decoder_self: CTranslate2 has no average"),
+        ("transformer", {"copy": True}, "model.copy: CTranslate2 cannot copy from the source"),
         ("transformer", {"value_dim": 4}, "model.value_dim: in CTranslate2 keys and values have one width"),
     ],
 )

@@ -103,7 +103,8 @@ def check_search() -> None:
     )
     for seed, (size, config) in enumerate(searches):
         torch.manual_seed(seed)
-        wiring = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16)
+        positions = "rotary" if seed == 1 else "sinusoidal"
+        wiring = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, positions=positions)
         model = build("transformer", wiring, Vocab(size, size, shared=True))
         for parameter in model.parameters():
             parameter.data.mul_(2.0)

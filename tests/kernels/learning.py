@@ -20,12 +20,14 @@ from dragoman.models.bert import BertConfig
 from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.attention_kernels import Projected, join_heads
 from dragoman.nn.embedding import Projection
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.kernel_choice import half_refusal
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
-from dragoman.nn.mask import Mask, Packing, packed, padding
+from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
 from dragoman.nn.r_drop import projected_r_drop, r_drop
+from dragoman.nn.relative_positions import Relation, Rotary
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCAB = Vocab(23, 23, shared=True)
@@ -149,6 +151,31 @@ def check_attention() -> None:
         _same(found, expected, [x, memory, *cross.parameters()])
 
 
+def check_rotary() -> None:
+    """Queries and keys are turned by the place of their token, values stay; against plain torch."""
+    for key_dim, value_dim, layout in ((4, 5, "interleaved"), (6, 3, "halves"), (32, 32, "interleaved")):
+        torch.manual_seed(key_dim)
+        rotary = Rotary(key_dim, 10000.0, layout).to(DEVICE)
+        packing = _packing((17, 1, 0, 30))
+        x = random(1, 48, 3 * (2 * key_dim + value_dim)).requires_grad_()
+        rotation = rotary.packed(packing, x).rotation
+        projected = Projected(x, None, (3, key_dim, value_dim), rotation)
+        heads = projected.split()
+        expected = torch.cat([join_heads(part) for part in (heads.query, heads.key, heads.value)], dim=-1)
+        found = projected.rotated()
+        assert "_Rotate" in type(found.grad_fn).__name__, "this would not run the kernel"
+        _same(found, expected, [x])
+        own = SelfAttention(12, 3, key_dim, value_dim).to(DEVICE)
+        inside, mask = random(1, 48, 12).requires_grad_(), packed(packing, packing, causal=True)
+        rows, visible = packing.padded(inside[:, None])[:, 0], packing.visible()[:, 0, 0]
+        visible[2] = False  # of an empty sequence too
+        wanted = own(rows, CAUSAL, rotary(30, 30, x))[visible][None]
+        _same(own(inside, mask, Relation(rotation=rotation)), wanted, [inside, *own.parameters()])
+        half = Projected(x.detach().bfloat16(), None, projected.sizes, rotation).rotated()
+        assert half.dtype == torch.bfloat16
+        torch.testing.assert_close(half.float(), expected.detach(), atol=0.05, rtol=0.02)
+
+
 def check_linear() -> None:
     for activation in ("relu", "gelu", "gelu_tanh"):
         _check_linear(activation)
@@ -178,11 +205,13 @@ def _check_linear(activation: Activation) -> None:
 def check_model() -> None:
     """A whole Transformer learns from a packed batch what it learns from the padded one."""
     batch = collate([([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3])])
-    cases = [
-        (norm, objective) for norm in ("post", "pre") for objective in (CrossEntropy(0.1), RDrop(5.0, 0.1))
-    ]
-    for norm, objective in cases:
-        config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, dropout=0.0, norm=norm)
+    sizes = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 16, "dropout": 0.0}
+    plain, twice = CrossEntropy(0.1), RDrop(5.0, 0.1)
+    cases = [({"norm": norm}, objective) for norm in ("post", "pre") for objective in (plain, twice)]
+    cases += [({"norm": norm, "positions": "rotary"}, plain) for norm in ("post", "pre")]
+    cases += [({"norm": "pre", "positions": positions}, plain) for positions in ("t5", "shaw")]
+    for fields, objective in cases:
+        config = TransformerConfig(**sizes, **fields)
         model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
         parameters = list(model.parameters())
         expected = objective(model, batch.to(DEVICE))
@@ -263,6 +292,7 @@ if __name__ == "__main__":
         check_residual,
         check_dropout,
         check_attention,
+        check_rotary,
         check_linear,
         check_model,
         check_language_models,

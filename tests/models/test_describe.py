@@ -1,8 +1,10 @@
 """A model in words: the plan names what it trains."""
 
+from dataclasses import replace
+
 import pytest
 
-from dragoman.models.describe import describe
+from dragoman.models.describe import describe, outline
 from dragoman.models.presets import PRESETS, preset
 
 
@@ -20,8 +22,20 @@ def test_a_preset_in_words(name: str, begins: str) -> None:
     assert describe(*preset(name)).startswith(begins)
 
 
+def test_the_essence_of_a_model() -> None:
+    assert outline(*preset("transformer-student")) == "Transformer, 6 + 1 layers of width 256"
+    assert outline(*preset("lstm")) == "LSTM with additive attention, 1 + 1 layers of width 256"
+    assert outline(*preset("markov")) == "counts of n-grams (Markov)"
+
+
 def test_every_preset_has_a_name_and_a_size() -> None:
     for name in PRESETS:
         kind, config = preset(name)
         told = describe(kind, config)
         assert told and "None" not in told and not told.startswith(f"{kind},"), told
+
+
+def test_copying_is_told() -> None:
+    kind, config = preset("lstm")
+    assert "copying" not in describe(kind, config)
+    assert "copying from the source" in describe(kind, replace(config, copy=True))

@@ -86,7 +86,7 @@ def test_short_packed_sequences_take_the_triton_kernel() -> None:
         assert choose(ATTENTION, call).name == "padded"
     refused = {
         "attention has dropout": replace(call, dropout=0.1),
-        "positions are relative": replace(call, inputs=call.inputs.split()),
+        "relative positions add to the scores": replace(call, inputs=call.inputs.split()),
         f"sequences are longer than {LONGEST_SEQUENCE}": packed_call([LONGEST_SEQUENCE + 1]),
         f"heads are wider than {WIDEST_HEAD}": packed_call([3], WIDEST_HEAD + 1),
         "it is for packed batches, as on a GPU": replace(call, mask=EVERYTHING),

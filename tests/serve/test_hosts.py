@@ -118,3 +118,12 @@ def test_with_keys_any_page_may_ask() -> None:
         named |= {"Sec-Fetch-Site": "cross-site"}
         assert client.get(SERVICE, headers={**named, "X-API-Key": KEY}).status_code == 200
         assert client.get(SERVICE, headers=named).status_code == 400
+
+
+def test_the_address_that_is_printed_can_be_opened() -> None:
+    from dragoman.serve.run import address_to_open
+
+    told = {
+        host: address_to_open(host) for host in ("127.0.0.1", "localhost", "0.0.0.0", "::", "::1", "10.0.0.7")
+    }
+    assert list(told.values()) == ["127.0.0.1", "localhost", "127.0.0.1", "[::1]", "[::1]", "10.0.0.7"]

@@ -9,6 +9,7 @@ import pytest
 from browser import ELEMENT, Browser, find
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
+from dragoman.serve.limits import Limits
 from dragoman.serve.memory import Memory
 from serve.live import in_a_thread
 from serve.standin import service_of
@@ -121,4 +122,66 @@ def test_a_key_is_asked_for(browser: Browser) -> None:
         browser.until("return document.getElementById('lock').hidden")
         browser.click("#text")
         browser.press(*"Hi")
+        browser.until(RESULT, "HI")
+
+
+def test_a_wrong_key_says_so_and_a_right_one_is_kept_for_the_tab(browser: Browser) -> None:
+    with in_a_thread(service_of(), Options(keys=Keys([KEY]))) as address:
+        browser.open(address)
+        browser.until(MESSAGE, "Please give a key")
+        browser.click("#key")
+        browser.press(*"not-this-one", "\ue007")
+        browser.until(MESSAGE, "This key is not one of the server's.")
+        assert browser.run("return sessionStorage.getItem('key')") is None
+        browser.press(*KEY, "\ue007")  # what was typed is selected
+        browser.until("return document.getElementById('lock').hidden")
+        assert browser.run("return document.getElementById('message').textContent") == ""
+        browser.open(address)
+        browser.until("return document.getElementById('source').options.length > 0")
+        assert browser.run("return document.getElementById('lock').hidden && localStorage.length") == 0
+
+
+def test_copy_without_the_clipboard_of_secure_pages(browser: Browser) -> None:
+    """At an address that is neither https nor localhost a browser has no `navigator.clipboard`."""
+    with in_a_thread(service_of()) as address:
+        browser.open(address)
+        browser.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        browser.run(
+            "window.copied = []; document.execCommand = (name) => "
+            "{ copied.push(name, document.activeElement.value); return copied.length < 3; }"
+        )
+        browser.until("return document.getElementById('source').options.length > 0")
+        browser.run("text.value = 'Hi'; translate()")
+        browser.until(RESULT, "HI")
+        browser.click("#copy")
+        browser.until("return document.getElementById('copy').textContent === 'Copied'")
+        assert browser.run("return window.copied") == ["copy", "HI"]
+        browser.click("#copy")
+        browser.until(MESSAGE, "The browser does not let this page copy.")
+
+
+def test_the_same_document_can_be_sent_again(browser: Browser, tmp_path: Path) -> None:
+    document = tmp_path / "note.txt"
+    document.write_text("hi", "utf-8")
+    with in_a_thread(service_of(("en", "de"), ("de", "en"))) as address:
+        browser.open(address)
+        browser.run(SAVES)
+        browser.until("return document.getElementById('source').options.length === 3")
+        path = {"text": str(document)}
+        browser.ask("POST", f"/element/{element(browser, '#file')}/value", path)
+        browser.until(MESSAGE, "Choose the language of the document first.")
+        choose(browser, "#source", "en")
+        for times in (1, 2):
+            browser.ask("POST", f"/element/{element(browser, '#file')}/value", path)
+            browser.until("return window.saved.length === values[0]", 2 * times)
+
+
+def test_a_text_that_is_too_long_leaves_the_translation(browser: Browser) -> None:
+    with in_a_thread(service_of(limits=Limits(characters=20))) as address:
+        browser.open(address)
+        browser.until("return document.getElementById('source').options.length > 0")
+        browser.run("text.value = 'Hi'; translate()")
+        browser.until(RESULT, "HI")
+        browser.run("text.value = 'Hi'.repeat(20); translate()")
+        browser.until(MESSAGE, "The text has 40 characters, and this server translates 20 at a time.")
         browser.until(RESULT, "HI")

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 import dragoman
+from drafted import make_config
 from dragoman.cli.resume import resume as resume_command
 from dragoman.cli.train import train as train_command
 from dragoman.config import dump_yaml
@@ -24,7 +25,7 @@ from dragoman.training import loop
 from dragoman.training.api import resume, train
 from dragoman.training.batches import UpdateBatch
 from dragoman.training.display import Plain, Quiet
-from dragoman.training.draft import make_config, split_arguments
+from dragoman.training.draft import split_arguments
 from dragoman.training.estimate import estimate
 from dragoman.training.plan import make_plan
 from dragoman.training.session import train_run

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from drafted import make_config
 from dragoman.errors import UserError
 from dragoman.training.display import Quiet
-from dragoman.training.draft import make_config
 
 
 class Reading(Quiet):

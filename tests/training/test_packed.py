@@ -35,8 +35,11 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13]), ([14] * 6, [3]), ([], [])
         {},
         {"norm": "pre", "positions": "learned", "max_positions": 4},
         {"positions": "none", "activation": "gelu", "gated": True, "tie_embeddings": False},
+        {"positions": "rotary", "norm": "pre", "scale_output": True},
+        {"positions": "rotary", "position_layout": "halves", "head_dim": 6, "value_dim": 3},
+        {"positions": "t5", "norm": "pre", "norm_kind": "rms", "bias": False, "gated": True},
     ],
-    ids=["post", "pre", "gated"],
+    ids=["post", "pre", "gated", "rotary", "rotary-halves", "t5"],
 )
 @pytest.mark.parametrize("objective", [CrossEntropy(0.1), RDrop(5.0, 0.1)], ids=["plain", "r-drop"])
 def test_a_packed_batch_gives_the_loss_and_gradients_of_the_padded_one(
@@ -79,10 +82,8 @@ def test_batches_are_filled_up_to_few_forms() -> None:
     assert len(forms) <= 3
 
 
-def test_models_that_look_at_pairs_of_positions_stay_padded(
-    make_config: MakeConfig, prepared: Prepared
-) -> None:
-    for override in ("model.positions=rotary", "transfer.freeze_layers=1"):
+def test_models_that_cannot_be_packed_stay_padded(make_config: MakeConfig, prepared: Prepared) -> None:
+    for override in ("model.decoder_self=average", "transfer.freeze_layers=1"):
         assert not Training(make_config(override), prepared, CPU).packed
         with pytest.raises(UserError, match=r"train\.pack"):
             Training(make_config(override, "train.pack=true"), prepared, CPU)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from drafted import make_config
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.labelled.example import Example
@@ -17,7 +18,6 @@ from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 from dragoman.training.api import changed_config, resume, train
 from dragoman.training.display import Quiet
-from dragoman.training.draft import make_config
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import train_until_killed

@@ -9,6 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from drafted import make_config
 from dragoman.checkpoint.model import load_model, load_network
 from dragoman.cli.main import app
 from dragoman.config import to_dict
@@ -22,7 +23,6 @@ from dragoman.models.elmo import Elmo, spelling_table
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training.display import Quiet
-from dragoman.training.draft import make_config
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import assert_same_checkpoint, train_until_killed

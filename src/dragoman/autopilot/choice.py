@@ -25,6 +25,9 @@ class Chosen:
     """Pairs that the usual rules of cleaning would have left out."""
     update_seconds: float | None = None
     """What an update is taken to cost on this machine; None where nothing depends on it."""
+    updates: int | None = None
+    """How many there will be, about."""
+    epochs: float = 0.0
 
 
 def said(given: Mapping[str, Any], dotted: str) -> Any:

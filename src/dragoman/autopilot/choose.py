@@ -10,6 +10,7 @@ from dragoman.autopilot.cleaning import cleaning, search_limits
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
+    TINY,
     Size,
     convolutional,
     family_of,
@@ -98,6 +99,10 @@ class _Choosing:
         )
         if r_drop.value:
             self._because("regularisation", r_drop.reason)
+        invented = training.invented(profile, kind, tokenizer["joint"])
+        if invented.value:
+            self._because("invented pairs", invented.reason)
+        objective = {"r_drop": r_drop.value, "invented": invented.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
         validation = self._told("validation", training.validation(profile, machine, updates))
         if limits.value:
@@ -105,7 +110,7 @@ class _Choosing:
         sections: dict[str, dict[str, Any]] = {
             "tokenizer": tokenizer,
             "model": self._model(size, dropped, longest),
-            "objective": {"label_smoothing": 0.1, **({"r_drop": r_drop.value} if r_drop.value else {})},
+            "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
             "schedule": {"name": self._schedule(), "warmup": _warmup(updates)},
             "train": {
@@ -124,7 +129,7 @@ class _Choosing:
         if clean:
             sections["data"] = {"clean": clean}
         measured = pace.value.update_seconds if minutes is not None else None
-        return Chosen(sections, self.reasons, cleaned.shown, measured)
+        return Chosen(sections, self.reasons, cleaned.shown, measured, updates, epochs / (1 + invented.value))
 
     def _schedule(self) -> str:
         """The rate falls to 0 at the end, where that is known beforehand and comes after the warm-up."""
@@ -164,11 +169,22 @@ class _Choosing:
         why = chosen.reason if section is chosen.value else "as given"
         joint = joint_vocabulary(self.profile, kind)
         together = own["joint"] if isinstance(own.get("joint"), bool) else joint.value
-        size = vocabulary_size(self.profile, kind, together)
+        size = self._affordable(kind, vocabulary_size(self.profile, kind, together))
         self._because("tokenizer", f"{kind}: {why}")
         number = "one vocabulary" if together else "two vocabularies"
         self._because("vocabulary size", f"up to {size.value:,}, {size.reason}; {number}: {joint.reason}")
         return {**section, "joint": together, "vocab_size": size.value}
+
+    def _affordable(self, kind: str, size: Choice[int]) -> Choice[int]:
+        """A narrow model on a CPU would spend most of its time on the scores of a large vocabulary."""
+        free = family_of(_mapping(self.given.get("model"))) is None
+        if self.machine.gpu or kind != "bpe" or size.value <= _OF_NARROW or not free:
+            return size
+        counts = count_tokens(self.profile, kind)
+        model = model_size(self.profile, counts, size.value, self.machine, self.minutes).value
+        if model.width > TINY.width:
+            return size
+        return Choice(_OF_NARROW, "since more would take most of the time of a small model")
 
     def _size(self, counts: TokenCounts, pieces: int) -> Size:
         own = _mapping(self.given.get("model"))
@@ -201,6 +217,8 @@ class _Choosing:
 
 
 _USUAL_LENGTH = CleanConfig().max_length
+_OF_NARROW = 4000
+"""Pieces of the vocabulary of a narrow model on a CPU, at most."""
 
 
 def _mapping(value: object) -> dict[str, Any]:

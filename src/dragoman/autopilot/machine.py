@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 GIB = 1 << 30
 _CORE_FLOPS = 55e9
-"""Operations a second that a core reaches in training small networks in float32."""
+"""Operations a second that a core reaches in training in float32, with matrices that are wide enough."""
+_WIDE_ENOUGH = 256
 _GPU_FLOPS = 150e12
 """What a large card reaches in bfloat16 with a network that fills it."""
-_GPU_UPDATE_SECONDS = 0.008
+_GPU_UPDATE_SECONDS = 0.006
 """An update of a small network takes so long on a card, however few tokens it has."""
-_GPU_LAYER_SECONDS = 0.0007
+_GPU_LAYER_SECONDS = 0.0005
 _GPU_START_SECONDS = 25.0
 """Until kernels are compiled and batches are recorded."""
 
@@ -28,10 +29,11 @@ class Machine:
     def gpu(self) -> bool:
         return self.gpu_bytes > 0
 
-    def update_seconds(self, operations: float, layers: int) -> float:
-        """Of an update with so many floating-point operations."""
+    def update_seconds(self, operations: float, layers: int, width: int) -> float:
+        """Of an update with so many floating-point operations, by a model of this width."""
         if not self.gpu:
-            return operations / (_CORE_FLOPS * self.cores) / self.speed
+            core = _CORE_FLOPS * min(1.0, width / _WIDE_ENOUGH)
+            return operations / (core * self.cores) / self.speed
         return max(_GPU_UPDATE_SECONDS + layers * _GPU_LAYER_SECONDS, operations / _GPU_FLOPS) / self.speed
 
     def learning_seconds(self, minutes: float) -> float:

@@ -72,6 +72,9 @@ class Profile:
     """How much of the letters of the two sides is the same: 1 where they are equally frequent in both."""
     overlap: float
     """Mean share of the target's characters that the source has too."""
+    stem: float
+    """Mean share of the target that is one run of characters of the source: high where words are inflected.
+    Only of short lines; 0 for others."""
     repeating: float
     """Share of the targets that end in circles, as a search that has lost its way does."""
     log_ratios: tuple[float, ...]

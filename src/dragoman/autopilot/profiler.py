@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 
 from dragoman.autopilot.profile import Example, Lengths, Profile, SideProfile, quantiles
@@ -19,6 +20,8 @@ _LONGEST = 2_000
 _OFTEN = 10
 """A word of the sample is frequent from so many occurrences on; of a small sample, from fewer on."""
 _EXAMPLES = 20
+_STEMS, _LONGEST_WORD = 1000, 80
+"""Pairs of the sample in which common runs of characters are looked for, and the longest lines of them."""
 _SHOWN = 60
 """Characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
@@ -83,6 +86,7 @@ class Profiler:
             tgt=self._tgt.profile(tgt),
             shared_letters=_shared(src_letters, tgt_letters),
             overlap=sum(map(_overlap, src, tgt)) / max(1, len(sample)),
+            stem=_mean_stem(src, tgt),
             repeating=sum(map(_ends_in_circles, tgt)) / max(1, len(sample)),
             log_ratios=quantiles([math.log(n.tgt_characters / n.src_characters) for n in lengths]),
             lengths=tuple(lengths),
@@ -171,6 +175,18 @@ def _shared(src: Counter[str], tgt: Counter[str]) -> float:
 
 def _overlap(src: str, tgt: str) -> float:
     return (Counter(src) & Counter(tgt)).total() / len(tgt)
+
+
+def _mean_stem(src: Sequence[str], tgt: Sequence[str]) -> float:
+    pairs = list(zip(src, tgt, strict=True))[:_STEMS]
+    return sum(_stem(a, b) for a, b in pairs) / max(1, len(pairs))
+
+
+def _stem(src: str, tgt: str) -> float:
+    if max(len(src), len(tgt)) > _LONGEST_WORD:
+        return 0.0
+    longest = SequenceMatcher(None, src, tgt, autojunk=False).find_longest_match()
+    return longest.size / len(tgt)
 
 
 def _scripts(characters: Counter[str]) -> tuple[tuple[str, float], ...]:

@@ -13,6 +13,8 @@ from dragoman.models.presets import PRESETS
 CPU_MINUTES = 60.0
 GPU_MINUTES = 30.0
 """What is reckoned with where nobody gives a number of minutes."""
+FEWEST_TOKENS = 1024
+"""Of a batch."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Size:
         decoder = self.layers * (8 * self.width**2 + 2 * self.width * self.ff) + pieces * self.width
         return 6 * (encoder * (counts.src_mean + 1) + decoder * (counts.tgt_mean + 1))
 
+    def seconds(self, counts: TokenCounts, pieces: int, machine: Machine, pairs: float) -> float:
+        """What learning from so many pairs at once takes."""
+        return machine.update_seconds(pairs * self.operations(counts, pieces), 2 * self.layers, self.width)
+
 
 def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> Size:
     return Size(
@@ -60,6 +66,16 @@ MINI = _transformer(
     "transformer-tiny", 2, 128, 256, model={"num_layers": 2}, rate=4e-3, tokens=4096, memory=70_000
 )
 TINY = _transformer("transformer-tiny", 4, 128, 256, rate=4e-3, tokens=12_000, memory=100_000)
+MID = _transformer(
+    "transformer-small",
+    3,
+    192,
+    768,
+    model={"model_dim": 192, "ff_dim": 768},
+    rate=1.8e-3,
+    tokens=8000,
+    memory=150_000,
+)
 WORDS = _transformer(
     "transformer-small",
     4,
@@ -74,8 +90,12 @@ WORDS = _transformer(
 SMALL = _transformer("transformer-small", 3, 256, 1024, rate=1.1e-3, tokens=12_000, memory=200_000)
 BASE = _transformer("transformer-base", 6, 512, 2048, rate=1e-3, tokens=25_000, memory=600_000)
 BIG = _transformer("transformer-big", 6, 1024, 4096, rate=5e-4, tokens=25_000, memory=1_500_000)
-_OF_SENTENCES = (MINI, TINY, SMALL, BASE, BIG)
-_OF_WORDS = (MINI, TINY, WORDS)
+_OF_SENTENCES = (MINI, TINY, MID, SMALL, BASE, BIG)
+_OF_WORDS = (MINI, TINY, MID, WORDS)
+LADDERS = {False: _OF_SENTENCES, True: _OF_WORDS}
+"""From small to large; True for words that are spelt."""
+_FEWEST_UPDATES = 2500
+"""On a CPU, models above TINY are chosen where there is time for so many updates of the smallest batch."""
 _LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
 """Below so many pairs, a model that cannot see them so often in the time is too large."""
 
@@ -90,10 +110,13 @@ def is_spelt(profile: Profile) -> bool:
 def model_size(
     profile: Profile, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> Choice[Size]:
-    ladder = _OF_WORDS if is_spelt(profile) else _OF_SENTENCES
+    ladder = LADDERS[is_spelt(profile)]
     rung = _by_pairs(profile, machine, ladder)
     reason = f"for {profile.pairs:,} pairs"
-    while rung > 0 and epochs_in(ladder[rung], counts, pieces, machine, minutes) < _least_epochs(profile):
+    while rung > 0 and (
+        epochs_in(ladder[rung], counts, pieces, machine, minutes) < _least_epochs(profile)
+        or (rung > ladder.index(TINY) and not _updates_often(ladder[rung], counts, pieces, machine, minutes))
+    ):
         rung -= 1
         reason = f"the largest that can see {profile.pairs:,} pairs often enough in the time"
     return Choice(ladder[rung], reason)
@@ -102,8 +125,18 @@ def model_size(
 def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None) -> float:
     """How often the corpus can be seen in the time."""
     pairs_an_update = max(1.0, min(counts.pairs, size.batch_tokens / (counts.longer_mean + 1)))
-    seconds = machine.update_seconds(pairs_an_update * size.operations(counts, pieces), 2 * size.layers)
+    seconds = size.seconds(counts, pieces, machine, pairs_an_update)
     return learning_seconds(machine, minutes) / seconds * pairs_an_update / max(1, counts.pairs)
+
+
+def _updates_often(
+    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+) -> bool:
+    """On a card small updates take as long as large ones, so a smaller model would not have more of them."""
+    if machine.gpu:
+        return True
+    seconds = size.seconds(counts, pieces, machine, FEWEST_TOKENS / (counts.longer_mean + 1))
+    return learning_seconds(machine, minutes) / seconds >= _FEWEST_UPDATES
 
 
 def learning_seconds(machine: Machine, minutes: float | None) -> float:

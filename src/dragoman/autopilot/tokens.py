@@ -99,7 +99,7 @@ def joint_vocabulary(profile: Profile, kind: str) -> Choice[bool]:
         return Choice(
             False, f"the letters of both sides are the same to only {percent(profile.shared_letters)}"
         )
-    return Choice(True, "what one side teaches about a piece serves the other")
+    return Choice(True, "source and target may share letters and words")
 
 
 def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:

@@ -7,12 +7,11 @@ from typing import Any
 from dragoman.autopilot.choice import Choice, percent, round_down
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import Size, is_spelt, learning_seconds
+from dragoman.autopilot.sizes import FEWEST_TOKENS, Size, is_spelt, learning_seconds
 from dragoman.autopilot.tokens import TokenCounts, looks_of
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
 """A batch is small enough for so many updates an epoch; a card would only idle with smaller ones."""
-_FEWEST_TOKENS = 1024
 _PAIRS_AT_ONCE = 400
 """Of words, at least (Wu, Cotterell & Hulden 2021)."""
 _UPDATES_IN_TIME = 4000
@@ -33,6 +32,11 @@ _R_DROP_UPDATES = 2000
 """Of two passes each."""
 _R_DROP_RATE = 2.0
 """With R-Drop the learning rate is so many times higher."""
+_MUCH_COPIED = 0.5
+"""Mean share of the target that is one run of characters of the source."""
+_FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 5000, 10_000, 10
+_LOWEST_SCALE = 0.7
+"""Of the learning rate, however small a batch is."""
 _FEW_FOR_POSITIONS = 20_000
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
@@ -66,7 +70,7 @@ def batch(
     if counts.batched // many < wanted:
         wanted, reason = counts.batched // many, f"about {many} updates an epoch"
     if not machine.gpu:
-        seconds = machine.update_seconds(size.operations(counts, pieces), 2 * size.layers)
+        seconds = size.seconds(counts, pieces, machine, 1)
         in_time = int(learning_seconds(machine, minutes) / seconds * a_pair / _UPDATES_IN_TIME)
         if min(in_time, _MOST_ON_CPU) < wanted:
             wanted = min(in_time, _MOST_ON_CPU)
@@ -74,7 +78,7 @@ def batch(
     elif (in_time := _updates_in(size, counts, pieces, machine, minutes, wanted / a_pair)) < _ENOUGH_UPDATES:
         wanted = int(wanted * max(_SMALLEST_SHARE, in_time / _ENOUGH_UPDATES))
         reason = "smaller, since time allows few updates"
-    wanted = max(_FEWEST_TOKENS, wanted)
+    wanted = max(FEWEST_TOKENS, wanted)
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
     return Choice((max(round_down(wanted / accumulate), longest + 2), accumulate), reason)
@@ -94,8 +98,7 @@ def pace(
     """How many updates there will be."""
     pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
     an_epoch = max(1.0, counts.pairs / pairs_an_update)
-    operations = passes * pairs_an_update * size.operations(counts, pieces)
-    seconds = machine.update_seconds(operations, 2 * size.layers)
+    seconds = size.seconds(counts, pieces, machine, passes * pairs_an_update)
     in_time = learning_seconds(machine, minutes) / seconds
     if max_updates is not None:
         return Choice(Pace(max_updates, max_updates / an_epoch, seconds), "as given")
@@ -131,8 +134,7 @@ def _updates_in(
     size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
 ) -> float:
     """Updates of so many pairs that there is time for."""
-    seconds = machine.update_seconds(pairs * size.operations(counts, pieces), 2 * size.layers)
-    return learning_seconds(machine, minutes) / seconds
+    return learning_seconds(machine, minutes) / size.seconds(counts, pieces, machine, pairs)
 
 
 def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[float]:
@@ -147,12 +149,22 @@ def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[
     return Choice(0.0, "no R-Drop")
 
 
+def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
+    """Pairs to invent for every real one: of few inflected words, whose stems are copied."""
+    copied = profile.stem >= _MUCH_COPIED and is_spelt(profile) and joint and kind in ("char", "word")
+    if not copied or profile.pairs > _FEW_WORDS:
+        return Choice(0, "no invented pairs")
+    times = max(1, min(_MOST_INVENTED, _REAL_AND_INVENTED // max(1, profile.pairs)))
+    why = f"{profile.pairs:,} pairs are few, and {percent(profile.stem)} of a target is copied on average"
+    return Choice(times, f"{times} for each real pair, with made-up stems: {why}")
+
+
 def positions(profile: Profile) -> Choice[str]:
     """How the model knows where a piece stands."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
-        why = "distances are learnt from fewer pairs than places (an export to Marian does not have them)"
+        why = "better with few pairs (models of Hugging Face's Marian do not have them)"
         return Choice("rotary", why)
-    return Choice("sinusoidal", "as in the paper")
+    return Choice("sinusoidal", "the usual ones")
 
 
 def metric(profile: Profile) -> Choice[str]:
@@ -174,7 +186,7 @@ def metric(profile: Profile) -> Choice[str]:
 
 def learning_rate(size: Size, update_tokens: int, regularised: bool) -> Choice[float]:
     """Smaller batches get a smaller rate; what is regularised much can take a higher one."""
-    scale = min(1.0, max(0.5, math.sqrt(update_tokens / size.batch_tokens)))
+    scale = min(1.0, max(_LOWEST_SCALE, math.sqrt(update_tokens / size.batch_tokens)))
     if regularised:
         scale *= _R_DROP_RATE
     value = float(f"{size.rate * scale:.1e}")

@@ -15,6 +15,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "distill": ("dragoman distill runs/teacher -o runs/student",),
     "back-translate": ("dragoman back-translate runs/de-en news.de -o news.en --sample",),
+    "adapt": (
+        "dragoman adapt runs/en-de corrections.tmx",
+        "dragoman adapt runs/en-de memory.tsv --share 0.3",
+    ),
     "average": ("dragoman average runs/en-de --last 5",),
     "tune": ("dragoman tune runs/en-de", "dragoman tune runs/en-de --beams 1,4,8 --write"),
     "translate": (
@@ -45,6 +49,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'dragoman explain runs/bert "A man sleeps." --html look.html',
     ),
     "studio": ("dragoman studio runs/en-de runs/bert",),
+    "lab": ("dragoman lab", "dragoman lab bottleneck --quick", "dragoman lab all -o lab"),
     "tokenize": ('dragoman tokenize runs/en-de "unbelievable" --steps',),
     "serve": (
         "dragoman serve runs/en-de",

@@ -35,6 +35,7 @@ class Looking(StrEnum):
     encoder = "encoder"
     decoder = "decoder"
     cross = "cross"
+    copy = "copy"
 
 
 WITHOUT_SENTENCE = (Picture.positions, Picture.curves)
@@ -57,7 +58,7 @@ def explain(
         Picture, typer.Option(metavar="NAME", help=f"What the picture shows: {', '.join(Picture)}.")
     ] = Picture.alignment,
     attention: Annotated[
-        Looking | None, typer.Option(help="encoder, decoder or cross; cross by default.")
+        Looking | None, typer.Option(help="encoder, decoder, cross or copy; cross by default.")
     ] = None,
     layer: Annotated[
         int | None, typer.Option(min=1, help="From 1; by default the layer that aligns best.")

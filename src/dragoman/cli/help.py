@@ -13,11 +13,11 @@ from dragoman.cli.file_options import gather_files
 GROUPS = {
     "Train": (
         *("demo", "train", "resume", "pretrain", "finetune", "distill", "back-translate"),
-        *("average", "tune"),
+        *("adapt", "average", "tune"),
     ),
     "Use": ("translate", "generate", "fill", "predict", "embed", "score", "align"),
     "Evaluate": ("evaluate", "compare", "search-report"),
-    "Look inside": ("explain", "studio", "tokenize"),
+    "Look inside": ("explain", "studio", "lab", "tokenize"),
     "Serve and exchange": ("serve", "export", "import", "verify"),
     "Data": ("corpus", "align-corpus"),
     "This installation": ("doctor",),

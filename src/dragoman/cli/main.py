@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dragoman import __version__
+from dragoman.cli.adapt import adapt
 from dragoman.cli.align import align
 from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.average import average
@@ -31,6 +32,7 @@ from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.help import Command, Commands
 from dragoman.cli.import_model import import_model
+from dragoman.cli.lab import lab
 from dragoman.cli.predict import predict
 from dragoman.cli.pretrain import pretrain
 from dragoman.cli.resume import resume
@@ -62,8 +64,8 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
-    *(pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
-    *(export, verify, serve, corpus, align_corpus, tokenize, doctor),
+    *(adapt, pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
+    *(export, verify, serve, corpus, align_corpus, tokenize, lab, doctor),
 ):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_model)

@@ -32,7 +32,8 @@ Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case when s
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write to.")]
 OutputOrOut = Annotated[Path | None, typer.Option("--output", "--out", "-o", help="File to write to.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; everything is still in log.txt.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan with all reasons, and stop.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the reasons for every choice.")]
 FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 

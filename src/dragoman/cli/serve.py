@@ -71,7 +71,9 @@ def serve(
 
     def tell(address: str) -> None:
         pairs = ", ".join("→".join(pair) for pair in service.routes)
-        typer.echo(f"{address}  {pairs}  {'with keys' if keys else 'without keys'}; Ctrl-C stops", err=True)
+        others = " and at this machine's other addresses" if host in ("0.0.0.0", "::") else ""
+        locked = "with keys" if keys else "without keys"
+        typer.echo(f"{address}{others}  {pairs}  {locked}; Ctrl-C stops", err=True)
 
     serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import DryRun, Quiet
+from dragoman.cli.options import DryRun, Quiet, Verbose
 
 
 def train(
@@ -29,7 +29,14 @@ def train(
     minutes: Annotated[
         float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
     ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Try a few configurations first, with a fifth of the minutes.")
+    ] = False,
+    half: Annotated[
+        bool, typer.Option("--half", help="Train on half of the data too, to see what more data would bring.")
+    ] = False,
     dry_run: DryRun = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
@@ -51,7 +58,10 @@ def train(
         valid=[] if columns is not None else valid or [],
         quiet=quiet,
         dry_run=dry_run,
+        verbose=verbose,
         minutes=minutes,
+        search=search,
+        half=half,
         clock=clock,
     )
     if run is not None and run.outcome is not None and run.outcome.exit_status:

@@ -37,6 +37,8 @@ def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
         raise UserError(f"model.kind: CTranslate2 runs the kind transformer, not {kind}")
     if config.decoder_self == "average":
         raise UserError("model.decoder_self: CTranslate2 has no average in place of self-attention")
+    if config.copy:
+        raise UserError("model.copy: CTranslate2 cannot copy from the source; use the run itself")
     _, head_dim, value_dim = config.heads
     if head_dim != value_dim:
         raise UserError(

@@ -3,6 +3,7 @@
     half_linear       linear layers trained in half precision, weights in float32          Triton
     fused_norm        LayerNorm of a residual sum, with dropout and gradients               Triton
     packed_attention  attention inside short sequences of a packed batch                    Triton
+    rotary            rotary positions of projected queries and keys                        Triton
     loss              cross-entropy and R-Drop from logits, with their gradients            Triton
     slots             embedding and attention of a recorded search step                     Triton
     beam_search       the best pieces of a step, and what a beam search decides             Triton

@@ -158,7 +158,7 @@ def may_pack(
     if wanted and not able:
         raise UserError(
             "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
-            "with sinusoidal, learned or no positions and cross-entropy, with R-Drop or without, or bert"
+            "with decoder_self attention and cross-entropy, with R-Drop or without, or bert"
         )
     return able and (device.type == "cuda" if wanted is None else wanted)
 

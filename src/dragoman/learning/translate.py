@@ -8,9 +8,10 @@ import torch
 from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import PairStore, Prepared
+from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.errors import UserError
-from dragoman.learning.base import TRACKS, Learning
+from dragoman.learning.base import TRACKS, Examples, Learning
 from dragoman.learning.cross_entropy import decoder_objective
 from dragoman.learning.loss import Objective
 from dragoman.learning.text import other_model
@@ -41,12 +42,20 @@ class Translate(Learning):
                 "objective.name: translate learns from pairs, and data.train is text; choose another one, "
                 "such as causal or masked, or give pairs"
             )
+        _check_invented(config)
         guided = config.objective.guided_alignment.weight and not abilities.counts
         if guided and not any(source.alignment for source in config.data.train):
             raise UserError(
                 "objective.guided_alignment.weight: no corpus of data.train has an alignment; make one with  "
                 "dragoman align-corpus SRC TGT --output FILE  and name it under data.train[].alignment"
             )
+
+    def notes(self, examples: Examples) -> list[str]:
+        """How many pairs are made up."""
+        if not isinstance(examples, Pairs) or len(examples) == examples.real:
+            return []
+        invented = len(examples) - examples.real
+        return [f"an epoch has {examples.real:,} real pairs and {invented:,} invented ones"]
 
     def examples(self, config: RunConfig, prepared: Prepared) -> "Pairs":
         return Pairs(
@@ -56,6 +65,8 @@ class Translate(Learning):
             seed=config.seed,
             max_length=config.data.clean.max_length,
             linked=bool(config.objective.guided_alignment.weight),
+            every=config.objective.every,
+            invented=config.objective.invented,
         )
 
     def plain_examples(self, config: RunConfig, prepared: Prepared, store: PairStore) -> "Pairs":  # noqa: ARG002
@@ -77,11 +88,24 @@ class Translate(Learning):
         return model.abilities.packs
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
-        return [("languages", f"{config.data.src_lang} → {config.data.tgt_lang}")]
+        src, tgt = config.data.src_lang, config.data.tgt_lang
+        return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
+
+
+def _check_invented(config: RunConfig) -> None:
+    if not config.objective.invented:
+        return
+    if not config.tokenizer.joint:
+        raise UserError("objective.invented: both sides need one vocabulary; set tokenizer.joint to true")
+    if config.tokenizer.dropout or config.objective.guided_alignment.weight:
+        raise UserError(
+            "objective.invented: it goes neither with tokenizer.dropout nor guided_alignment; set it to 0"
+        )
 
 
 class Pairs:
-    """The pairs of a store. `dropout` is that of BPE; `max_length` then bounds what it makes of a side."""
+    """The pairs of a store, or every n-th of them. `dropout` is that of BPE; `max_length` then bounds what it
+    makes of a side. `invented` pairs for each real one come after all of them."""
 
     def __init__(
         self,
@@ -92,17 +116,38 @@ class Pairs:
         seed: int = 0,
         max_length: int | None = None,
         linked: bool = False,
+        every: int = 1,
+        invented: int = 0,
     ) -> None:
         self.store, self.tokenizers, self.dropout = store, tokenizers, dropout
         self.seed, self.max_length = seed, max_length
         self.src_lengths, self.tgt_lengths, self.corpora = store.src_lengths, store.tgt_lengths, store.corpora
-        self.origin = store.origin
+        self._every = every
+        if every > 1:
+            self.src_lengths, self.tgt_lengths = self.src_lengths[::every], self.tgt_lengths[::every]
+            self.corpora = tuple(
+                replace(corpus, start=-(-corpus.start // every), end=-(-corpus.end // every))
+                for corpus in self.corpora
+            )
+        self.real = len(self.src_lengths)
         self._spread = LinkSpread(store, *tokenizers) if linked else None
+        self._inventor = None
+        if invented:
+            self._inventor = inventor = Inventor(store, np.arange(0, len(store), every), invented, seed)
+            self.src_lengths = inventor.repeated(self.src_lengths)
+            self.tgt_lengths = inventor.repeated(self.tgt_lengths)
+            self.corpora = inventor.repeated_corpora(self.corpora)
 
     def __len__(self) -> int:
-        return len(self.store)
+        return len(self.src_lengths)
+
+    def origin(self, index: int) -> str:
+        return self.store.origin(index % self.real * self._every)
 
     def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:
+        if self._inventor is not None:
+            return collate(self._inventor.pairs(numbers, epoch))
+        numbers = numbers * self._every
         if self.dropout:
             settings = {"rate": self.dropout, "seed": self.seed, "epoch": epoch}
             ids = load_pairs_dropout(

@@ -35,6 +35,9 @@ class Abilities:
     """It is a language model from either side (`both_ways`, ELMo)."""
     reads_by_segment: bool = False
     """Segments say what each piece may see (`read_text`, UniLM)."""
+    copies: bool = False
+    """It copies pieces of its source, and has to know which pieces both sides have (`match_pieces`). It gives
+    log p in place of vectors to be projected."""
     needs_spelling: bool = False
     """It needs the spelling of its vocabulary (`spell`)."""
     pooling: Pooling = "mean"

@@ -64,6 +64,8 @@ class Memory:
     """The final state of a recurrent encoder."""
     values: Float[Tensor, "B S D"] | None = None
     """Attention values, where they differ from the keys (ConvS2S)."""
+    ids: Int[Tensor, "B S"] | None = None
+    """The pieces of the source, for models that copy them."""
 
     @property
     def summary(self) -> Float[Tensor, "B D"]:
@@ -244,4 +246,10 @@ def join(
     ]
     projection = Projection(weight, there.output_bias, silent)
     halves = encoder(here, src), decoder(there, tgt, here.model_dim)
-    return EncoderDecoder(vocab, *halves, projection, joined_abilities(here, there))
+    abilities = joined_abilities(here, there)
+    if abilities.copies:
+        from dragoman.models.copying import CopyingEncoderDecoder  # it is one of these
+
+        widths = there.model_dim, here.model_dim
+        return CopyingEncoderDecoder(vocab, *halves, projection, widths, abilities)
+    return EncoderDecoder(vocab, *halves, projection, abilities)

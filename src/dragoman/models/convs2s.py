@@ -74,6 +74,7 @@ class ConvS2SConfig:
     scale_embeddings: bool = False
     tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
     output_bias: bool = True
+    copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
         check_sizes(
@@ -98,7 +99,7 @@ class ConvS2SConfig:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(max_length=self.max_positions)
+        return Abilities(copies=self.copy, max_length=self.max_positions)
 
     def dilations(self, num_layers: int) -> list[int]:
         """The dilation of each layer."""

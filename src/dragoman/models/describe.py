@@ -17,6 +17,28 @@ _NAMES = {
 }
 
 
+def outline(kind: str, config: Any) -> str:
+    """The essence of it, such as `Transformer, 4 + 4 layers of width 256`."""
+    there = {field.name for field in fields(config)}
+    name = _named(
+        kind, getattr(config, "cell", None), getattr(config, "attention", None), "attention" in there
+    )
+    layers, width = _layers(config), getattr(config, "model_dim", None)
+    wide = f" of width {width:,}" if isinstance(width, int) else ""
+    return f"{name}, {layers}{wide}" if layers else name
+
+
+def _layers(config: Any) -> str | None:
+    """`4 + 4 layers`, or `4 layers` of a model that has one stack; None where there are none."""
+    there = {field.name for field in fields(config)}
+    layers = config.num_layers if "num_layers" in there else None
+    if layers is None:
+        return None
+    if "num_decoder_layers" in there:
+        return f"{layers} + {config.num_decoder_layers or layers} layers"
+    return f"{layers} layer{'s' * (layers != 1)}"
+
+
 def describe(kind: str, config: Any) -> str:
     """One line, such as `LSTM with additive attention, 1 + 1 layers, width 256, dropout 0.2`. It asks for
     fields, not for the kind: a new model is described by what its configuration has."""
@@ -26,12 +48,8 @@ def describe(kind: str, config: Any) -> str:
         return getattr(config, name) if name in there else None
 
     parts = [_named(kind, of("cell"), of("attention"), "attention" in there)]
-    layers, below = of("num_layers"), of("num_decoder_layers")
-    if layers is not None:
-        both = "num_decoder_layers" in there
-        parts.append(
-            f"{layers} + {below or layers} layers" if both else f"{layers} layer{'s' * (layers != 1)}"
-        )
+    if (layers := _layers(config)) is not None:
+        parts.append(layers)
     for name, told in (
         ("model_dim", "width {:,}"),
         ("num_heads", "{} heads"),
@@ -45,6 +63,8 @@ def describe(kind: str, config: Any) -> str:
         parts.append(f"{of('positions')} positions")
     if isinstance(of("order"), int):
         parts.append(f"order {of('order')}")
+    if of("copy"):
+        parts.append("copying from the source")
     if isinstance(of("dropout"), float):
         parts.append(f"dropout {of('dropout'):g}")
     return ", ".join(parts)

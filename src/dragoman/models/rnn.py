@@ -61,6 +61,7 @@ class RnnConfig:
     scale_embeddings: bool = True
     tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
     output_bias: bool = False
+    copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
         depths, widths = ["num_layers", "num_decoder_layers"], ["model_dim", "attention_dim"]
@@ -77,7 +78,7 @@ class RnnConfig:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(step_gradients=True, max_length=self.max_positions)
+        return Abilities(step_gradients=True, copies=self.copy, max_length=self.max_positions)
 
 
 def rnn(config: RnnConfig, vocab: Vocab) -> EncoderDecoder:

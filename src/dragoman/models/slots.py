@@ -21,19 +21,21 @@ from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.transformer import TransformerDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention, attend
-from dragoman.nn.attention_kernels import join_heads, split_heads
+from dragoman.nn.attention_kernels import Projected, join_heads, split_heads
 from dragoman.nn.layer import DecoderLayer
 from dragoman.nn.mask import lengths
-from dragoman.nn.relative_positions import NoRelation
+from dragoman.nn.relative_positions import NoRelation, Rotary
+from dragoman.nn.rotation import Rotation
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer without relative positions."""
+    """Whether a model can use slots: a Transformer that does not copy and scores queries and keys alone."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
-        and isinstance(decoder.relations, NoRelation)
+        and not model.abilities.copies
+        and isinstance(decoder.relations, NoRelation | Rotary)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )
 
@@ -55,6 +57,8 @@ class StepView:
     ancestors: Int[Tensor, "B K C"]
     lengths: Int[Tensor, "B"]
     """Of the memories."""
+    rotation: Rotation | None = None
+    """Of the queries and keys of this step, sentence by sentence and beam by beam."""
     past: Float[Tensor, "B 1 K M"] | None = None
     memory: Float[Tensor, "B 1 1 S"] | None = None
     """Zeros and −∞ to add to scores, where no kernel uses the fields above."""
@@ -86,13 +90,13 @@ class LayerSlots:
 
     def _look_back(self, asked: Float[Tensor, "B K J"], view: StepView) -> Float[Tensor, "B K W"]:
         own = self.own
+        flat = Projected(asked.flatten(0, 1)[None], None, own.sizes, view.rotation).rotated()[0]
         if view.past is None:
             from dragoman.kernels.slots import attend_past
 
-            flat = asked.flatten(0, 1)
             found = attend_past(flat, self.past, view.ancestors, view.position, *self._sizes(own))
             return found.unflatten(0, asked.shape[:2])
-        query, written = asked.split([self.widths[0], sum(self.widths)], dim=-1)
+        query, written = flat.view_as(asked).split([self.widths[0], sum(self.widths)], dim=-1)
         self.past[self.sentences, view.position] = written
         slots = self.past[:, : view.past.size(3) // self.beams].flatten(1, 2)  # B M G, as it lies in memory
         return self._attend(own, query, slots, view.past)
@@ -137,6 +141,9 @@ class TransformerSlots:
         self.layers = [LayerSlots(layer, shape, like) for layer in decoder.layers]
         nothing = like.new_zeros(1, capacity, like.size(1))
         self.places = decoder.positions(nothing).detach()[0].contiguous()  # T D: what is added at each
+        self.sinusoids = None  # T E: those that rotate, at each
+        if isinstance(decoder.relations, Rotary):
+            self.sinusoids = decoder.relations.sinusoids(0, capacity, like)
         self.lengths = torch.ones(sentences, dtype=torch.long, device=like.device)
         self.memory = torch.arange(memory, device=like.device)
         self.by_kernels = usable(like)
@@ -156,7 +163,7 @@ class TransformerSlots:
         used: int,
     ) -> Float[Tensor, "B K D"]:
         """One further position for every beam; no sentence has more than `used` positions after it."""
-        view = StepView(position, ancestors, self.lengths)
+        view = StepView(position, ancestors, self.lengths, self._rotation(position))
         embedding = self.decoder.embedding
         if self.by_kernels:
             from dragoman.kernels.slots import embed
@@ -170,6 +177,12 @@ class TransformerSlots:
         for layer in self.layers:
             x = layer.step(x, view)
         return self.decoder.finish(x)
+
+    def _rotation(self, position: Int[Tensor, "B"]) -> Rotation | None:
+        relations = self.decoder.relations
+        if self.sinusoids is None or not isinstance(relations, Rotary):
+            return None
+        return relations.at(position.repeat_interleave(self.beams), self.sinusoids).rotation
 
     def _visible(self, position: Int[Tensor, "B"], ancestors: Int[Tensor, "B K U"]) -> Bool[Tensor, "B K M"]:
         """Every beam sees one slot at each position up to the current one."""

@@ -225,6 +225,10 @@ class TaskNetwork(nn.Module):
         """Set the spelling of the vocabulary, for networks that need it."""
         cast(Any, self.network).spell(spellings)
 
+    def match_pieces(self, src_pieces: Sequence[str | None], tgt_pieces: Sequence[str | None]) -> None:
+        """Say which pieces both sides have, for networks that copy."""
+        cast(Any, self.network).match_pieces(src_pieces, tgt_pieces)
+
     def mixture(self) -> dict[str, float]:
         """The share of each layer, from the embeddings on, and γ; empty if layers are not mixed."""
         mix = self.head.mix

@@ -24,12 +24,18 @@ from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.layer import DecoderLayer, EncoderLayer, LayerState, all_layers, read_through
+from dragoman.nn.layer import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerState,
+    all_layers,
+    decode_through,
+    read_through,
+)
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, residual_stream
 from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
 from dragoman.nn.relative_positions import (
-    UNRELATED,
     BucketedBias,
     ClippedDistances,
     DistanceVectors,
@@ -42,6 +48,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
+Relations = BucketedBias | Rotary | ClippedDistances | NoRelation
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class TransformerConfig:
     scale_output: bool = False  # what is projected, by 1/√D, as the first T5 has it
     output_bias: bool = False
     silent_bos: bool = False  # <s> takes no part in the softmax
+    copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
         check_sizes(
@@ -119,9 +127,11 @@ class TransformerConfig:
 
     @property
     def abilities(self) -> Abilities:
-        """Batches can be packed where nothing but attention looks at pairs of positions."""
-        packs = self.positions in ("sinusoidal", "learned", "none") and self.decoder_self == "attention"
-        return Abilities(packs=packs, max_length=self.max_positions if self.positions == "learned" else None)
+        """Batches can be packed where nothing but attention looks at other positions. Packed gradients of
+        Shaw's vectors differ by a thousandth on a GPU, so these are padded."""
+        packs = self.decoder_self == "attention" and self.positions != "shaw"
+        max_length = self.max_positions if self.positions == "learned" else None
+        return Abilities(packs=packs, copies=self.copy, max_length=max_length)
 
     @property
     def decoder_layers(self) -> int:
@@ -167,7 +177,7 @@ class TransformerEncoder(nn.Module):
         """The same for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
-        return self._read(x, packed(packing, packing), UNRELATED)
+        return self._read(x, packed(packing, packing), self.relations.packed(packing, like=x))
 
     def _embedded(self, src_ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embedding_norm(self.positions(self.embedding(src_ids)))
@@ -194,9 +204,7 @@ class TransformerDecoder(nn.Module):
         x = self.embedding_norm(self.positions(self.embedding(tgt_in)))
         x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
-        for layer in self.layers:
-            x = layer(x, memory.hidden, mask, relation)
-        return self.finish(x)
+        return self._scaled(decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm))
 
     def packed(
         self,
@@ -209,13 +217,16 @@ class TransformerDecoder(nn.Module):
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
-        for layer in self.layers:
-            x = layer(x, memory, mask, UNRELATED, self_mask)
-        return self.finish(x)
+        relation = self.relations.packed(packing, like=x)
+        return self._scaled(
+            decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
+        )
 
     def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """What is projected, of what the last layer gave."""
-        x = self.final_norm(x)
+        return self._scaled(self.final_norm(x))
+
+    def _scaled(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         return x if self.output_scale is None else x * self.output_scale
 
     def start(self, memory: Memory) -> "TransformerState":
@@ -313,7 +324,7 @@ def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositi
     return NoPositions()
 
 
-def _relations(config: TransformerConfig, causal: bool) -> nn.Module:
+def _relations(config: TransformerConfig, causal: bool) -> Relations:
     if config.positions == "t5":
         buckets, farthest = config.relative_buckets, config.relative_max_distance
         return BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)

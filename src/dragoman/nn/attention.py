@@ -82,8 +82,8 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: Mask, relation: Relation = UNRELATED
     ) -> Float[Tensor, "B T D"]:
-        if relation is UNRELATED and self.distances is None:
-            inputs = Projected(self.query_key_value(x), None, self.sizes)
+        if relation.bias is None and self.distances is None:
+            inputs = Projected(self.query_key_value(x), None, self.sizes, relation.rotation)
             dropout = self.dropout if self.training else 0.0
             call = AttentionCall(self, inputs, mask, dropout, scaled=self.scaled)
             return self.out(join_heads(run_attention(call)))
@@ -117,6 +117,10 @@ class SelfAttention(nn.Module):
         if self.distances is None:
             return attend(self, query, key, value, mask, dropout, relation.bias, self.scaled)
         assert relation.clipped is not None, "vectors for distances need distances"
+        if mask.packing is not None:
+            heads, rows = Heads(query, key, value).in_rows(mask)
+            found = self._attend(heads.query, heads.key, heads.value, rows, relation)
+            return mask.packing[0].packed(found)
         scores = dot_scores(query, key, self.scaled)
         scaled_query = query / math.sqrt(self.head_dim) if self.scaled else query
         scores = scores + self.distances.scores(scaled_query, relation.clipped)
@@ -127,10 +131,8 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "B T D"], relation: Relation = UNRELATED
     ) -> tuple[Float[Tensor, "B H T E"], Float[Tensor, "B H T E"], Float[Tensor, "B H T W"]]:
         """Queries, keys and values, rotated where positions are rotary."""
-        heads = Projected(self.query_key_value(x), None, self.sizes).split()
-        if relation.rotation is None:
-            return heads.query, heads.key, heads.value
-        return relation.rotation(heads.query), relation.rotation(heads.key), heads.value
+        heads = Projected(self.query_key_value(x), None, self.sizes, relation.rotation).split()
+        return heads.query, heads.key, heads.value
 
 
 class CrossAttention(nn.Module):

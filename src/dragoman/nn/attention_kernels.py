@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dragoman.kernels import usable
 from dragoman.nn.mask import EVERYTHING, Mask
+from dragoman.nn.rotation import Rotation
 from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
@@ -32,6 +34,13 @@ class Heads:
     def split(self) -> "Heads":
         return self
 
+    def in_rows(self, mask: Mask) -> tuple["Heads", Mask]:
+        """Every sequence of a packed batch in a padded row of its own."""
+        assert mask.packing is not None, "only packed batches are padded"
+        queries, memory = mask.packing
+        heads = Heads(queries.padded(self.query), memory.padded(self.key), memory.padded(self.value))
+        return heads, Mask(memory.visible(), mask.causal)
+
 
 @dataclass(slots=True)
 class Projected:
@@ -43,19 +52,37 @@ class Projected:
     """Keys and values of a cross-attention, side by side."""
     sizes: tuple[int, int, int]
     """Number of heads, width of a key, width of a value."""
+    rotation: Rotation | None = None
+    """Of the queries and keys of a self-attention, which are not rotated yet."""
 
     @property
     def head_widths(self) -> tuple[int, int]:
         return self.sizes[1:]
 
     def split(self) -> Heads:
+        """Rotated, where there is a rotation."""
         heads, key_dim, value_dim = self.sizes
         widths = [heads * key_dim, heads * value_dim]
         if self.memory is None:
             parts = self.query.split([widths[0], *widths], dim=-1)
         else:
             parts = (self.query, *self.memory.split(widths, dim=-1))
-        return Heads(*(split_heads(part, heads) for part in parts))
+        query, key, value = (split_heads(part, heads) for part in parts)
+        if self.rotation is not None:
+            query, key = self.rotation(query), self.rotation(key)
+        return Heads(query, key, value)
+
+    def rotated(self) -> Float[Tensor, "B Q J"]:
+        """The queries with what is beside them, rotated where there is a rotation."""
+        if self.rotation is None:
+            return self.query
+        if not usable(self.query):
+            heads = self.split()
+            return torch.cat([join_heads(part) for part in (heads.query, heads.key, heads.value)], dim=-1)
+        from dragoman.kernels.rotary import rotate
+
+        turn = self.rotation
+        return rotate(self.query, turn.cos, turn.sin, self.sizes[0], turn.interleaved)
 
 
 @dataclass(slots=True)
@@ -170,7 +197,7 @@ def attend_packed(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
     assert call.mask.packing is not None and isinstance(call.inputs, Projected)
     (queries, memory), (heads, key_dim, value_dim) = call.mask.packing, call.inputs.sizes
     found = attend_inside(
-        call.inputs.query,
+        call.inputs.rotated(),
         call.inputs.memory,
         (queries.starts, memory.starts),
         (queries.longest, memory.longest),

@@ -16,7 +16,6 @@ from torch import nn
 from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD, onednn, triton_refusal
 from dragoman.nn.attention_kernels import (
     AttentionCall,
-    Heads,
     Projected,
     attend_explicitly,
     attend_flash,
@@ -24,7 +23,6 @@ from dragoman.nn.attention_kernels import (
     attend_one_query,
     attend_packed,
 )
-from dragoman.nn.mask import Mask
 from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 _WIDEST_FLASH_HEAD = 256
 _WIDEST_NORM = 8192
 _NOT_PACKED = "it is for packed batches, as on a GPU"
+_BIASED = "relative positions add to the scores"
 _WATCHED = "a tap looks at the weights"
 _RECORDED = "gradients are recorded"
 
@@ -83,7 +82,7 @@ def _packed_refusal(call: AttentionCall) -> str | None:
     if call.mask.packing is None:
         return _NOT_PACKED
     if not isinstance(call.inputs, Projected):
-        return "positions are relative"
+        return _BIASED
     if reason := triton_refusal(call.inputs.query):
         return reason
     if call.dropout:
@@ -100,6 +99,8 @@ def _packed_refusal(call: AttentionCall) -> str | None:
 def _flash_refusal(call: AttentionCall) -> str | None:
     if call.mask.packing is None:
         return _NOT_PACKED
+    if call.bias is not None:
+        return _BIASED
     query = call.inputs.query
     if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
         return "it needs an NVIDIA GPU and half precision"
@@ -120,12 +121,9 @@ def _padded_refusal(call: AttentionCall) -> str | None:
 def _attend_padded(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
     """Every sequence of a packed batch in a row of its own, and back."""
     assert call.mask.packing is not None, "only packed batches are padded"
-    assert call.bias is None, "a packed batch has no relative positions"
-    queries, memory = call.mask.packing
-    heads = call.inputs.split()
-    rows = Heads(queries.padded(heads.query), memory.padded(heads.key), memory.padded(heads.value))
-    padded = replace(call, inputs=rows, mask=Mask(memory.visible(), call.mask.causal))
-    return queries.packed(choose(ATTENTION, padded).run(padded))
+    rows, mask = call.inputs.split().in_rows(call.mask)
+    padded = replace(call, inputs=rows, mask=mask)
+    return call.mask.packing[0].packed(choose(ATTENTION, padded).run(padded))
 
 
 def _explicit_refusal(call: AttentionCall) -> str | None:

@@ -107,6 +107,29 @@ def read_through(
     return normed
 
 
+def decode_through(
+    layers: Iterable["DecoderLayer"],
+    x: Float[Tensor, "B T D"],
+    memory: Float[Tensor, "B S G"],
+    memory_mask: Mask,
+    relation: Relation,
+    final_norm: nn.Module,
+    self_mask: Mask = CAUSAL,
+) -> Float[Tensor, "B T D"]:
+    """`read_through` for layers with attention to a memory."""
+    layers = list(layers)
+    first = layers[0].self_residual
+    if not first.fuses_next_norm(x):
+        for layer in layers:
+            x = layer(x, memory, memory_mask, relation, self_mask)
+        return final_norm(x)
+    normed = in_half(first.norm(x))
+    norms = [*(layer.self_residual.norm for layer in layers[1:]), final_norm]
+    for layer, following in zip(layers, norms, strict=True):
+        x, normed = layer.forward_fused(x, normed, memory, memory_mask, relation, self_mask, following)
+    return normed
+
+
 def all_layers(
     layers: Iterable[EncoderLayer],
     x: Float[Tensor, "B S D"],
@@ -171,6 +194,23 @@ class DecoderLayer(nn.Module):
         cross = self.cross_attention.read(self.cross_residual.before(x), memory, memory_mask)
         x = self.cross_residual.after(x, cross)
         return self.ff_residual.after(x, self.feedforward(self.ff_residual.before(x)))
+
+    def forward_fused(
+        self,
+        x: Float[Tensor, "B T D"],
+        normed: Float[Tensor, "B T D"],
+        memory: Float[Tensor, "B S G"],
+        memory_mask: Mask,
+        relation: Relation,
+        self_mask: Mask,
+        following: nn.Module,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+        """As `EncoderLayer.forward_fused`."""
+        attended = self.self_attention(normed, self_mask, relation)
+        x, normed = self.self_residual.after_and_norm(x, attended, self.cross_residual.norm)
+        cross = self.cross_attention.read(normed, memory, memory_mask)
+        x, normed = self.cross_residual.after_and_norm(x, cross, self.ff_residual.norm)
+        return self.ff_residual.after_and_norm(x, self.feedforward(normed), following)
 
     def start(self, memory: Float[Tensor, "B S G"]) -> LayerState:
         key, value = self.cross_attention.project_memory(memory)

@@ -6,7 +6,8 @@
              Σ_j α_ij (v_j + a^V[clip(j − i)])
 
 A stack computes one `Relation` a call and passes it to all its layers. Queries are always the last `queries`
-of `memory` positions: all of them in a whole sequence, one in a step.
+of `memory` positions: all of them in a whole sequence, one in a step. In a packed batch every token has the
+place in its own sequence.
 """
 
 import math
@@ -17,27 +18,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.init import bias_table, xavier_table
+from dragoman.nn.mask import Packing
 from dragoman.nn.positions import SinusoidLayout, SinusoidTable
+from dragoman.nn.rotation import Rotation
 from dragoman.shapes import Float, Int, Tensor
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """Rotates each pair of elements of a vector by an angle that grows with its position.
-
-    `interleaved` pairs neighbours, as in the paper. `halves` pairs elements half a vector apart, as in Llama.
-    """
-
-    cos: Float[Tensor, "T A"]
-    sin: Float[Tensor, "T A"]
-    layout: SinusoidLayout
-
-    def __call__(self, x: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T E"]:
-        pairs = x.unflatten(-1, (-1, 2) if self.layout == "interleaved" else (2, -1))
-        axis = -1 if self.layout == "interleaved" else -2
-        first, second = pairs.unbind(axis)  # B H T E/2
-        turned = [first * self.cos - second * self.sin, first * self.sin + second * self.cos]
-        return torch.stack(turned, axis).flatten(-2).to(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -57,6 +41,9 @@ UNRELATED = Relation()
 
 class NoRelation(nn.Module):
     def forward(self, queries: int, memory: int, like: Tensor) -> Relation:  # noqa: ARG002
+        return UNRELATED
+
+    def packed(self, packing: Packing, like: Tensor) -> Relation:  # noqa: ARG002
         return UNRELATED
 
 
@@ -101,6 +88,10 @@ class BucketedBias(nn.Module):
         windows = by_distance.unfold(0, memory, 1).flip(0)  # Q H M
         return Relation(bias=windows.transpose(0, 1)[None])
 
+    def packed(self, packing: Packing, like: Tensor) -> Relation:
+        """For sequences in padded rows."""
+        return self(packing.longest, packing.longest, like)
+
 
 class Rotary(nn.Module):
     """The angles of all positions: position t turns pair i by t / base^(2i/E)."""
@@ -111,8 +102,18 @@ class Rotary(nn.Module):
         self.layout: SinusoidLayout = layout
 
     def forward(self, queries: int, memory: int, like: Tensor) -> Relation:
-        sin, cos = self.sinusoids(memory - queries, queries, like).chunk(2, dim=-1)
-        return Relation(rotation=Rotation(cos, sin, self.layout))
+        return self._relation(self.sinusoids(memory - queries, queries, like))
+
+    def packed(self, packing: Packing, like: Tensor) -> Relation:
+        return self.at(packing.places[0], self.sinusoids(0, packing.longest, like))
+
+    def at(self, places: Int[Tensor, "N"], sinusoids: Float[Tensor, "T E"]) -> Relation:
+        """With a position for every token. `sinusoids` are those of all positions from 0 on."""
+        return self._relation(F.embedding(places, sinusoids))
+
+    def _relation(self, sinusoids: Float[Tensor, "T E"]) -> Relation:
+        sin, cos = sinusoids.chunk(2, dim=-1)
+        return Relation(rotation=Rotation(cos, sin, self.layout == "interleaved"))
 
 
 class ClippedDistances(nn.Module):
@@ -126,6 +127,10 @@ class ClippedDistances(nn.Module):
         places = torch.arange(memory, device=like.device)
         distances = places[None] - places[memory - queries :, None]
         return Relation(clipped=distances.clamp(-self.window, self.ahead) + self.window)
+
+    def packed(self, packing: Packing, like: Tensor) -> Relation:
+        """For sequences in padded rows."""
+        return self(packing.longest, packing.longest, like)
 
 
 class DistanceVectors(nn.Module):

@@ -39,6 +39,7 @@ _SIDES = {
     "decoder": ("target", "target"),
     "cross": ("target", "source"),
     "joint": ("target", "source, then target"),
+    "copy": ("target", "source"),
 }
 """What the rows and the columns of each kind of attention are."""
 

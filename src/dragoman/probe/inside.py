@@ -5,6 +5,7 @@
     encoder   source pieces × source pieces
     decoder   what has been read × what has been read; cells ahead are hidden
     cross     what has been read × source pieces
+    copy      what has been read × source pieces that can be copied             models with `copy`
     joint     what has been read × source pieces and what has been read     counting models with skips, GPT,
                                                                             and the pieces of UniLM
 
@@ -29,7 +30,7 @@ from dragoman.probe.record import record
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
-Kind = Literal["encoder", "decoder", "cross", "joint"]
+Kind = Literal["encoder", "decoder", "cross", "joint", "copy"]
 Alternatives = tuple[tuple[int, float], ...]
 """Pieces and their log-probabilities, best first."""
 
@@ -86,7 +87,12 @@ class Inside:
         """What the rows and the columns of weights of this kind stand for."""
         if kind == "encoder":
             return self.src, self.src
-        columns = {"decoder": self.read, "cross": self.src, "joint": (*self.src, *self.read)}
+        columns = {
+            "decoder": self.read,
+            "cross": self.src,
+            "copy": self.src,
+            "joint": (*self.src, *self.read),
+        }
         return self.steps, columns[kind]
 
     @property
@@ -156,6 +162,8 @@ def inside_hypothesis(translator: Translator, source: str, found: Hypothesis) ->
 def _kind(name: str, module: nn.Module, weights: Float[Tensor, "H Q M"]) -> Kind:
     if getattr(module, "looks_at_memory", False):
         return "cross"
+    if getattr(module, "points_at_source", False):
+        return "copy"
     if name.startswith("encoder."):
         return "encoder"
     return "decoder" if weights.size(1) == weights.size(2) else "joint"

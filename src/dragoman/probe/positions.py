@@ -96,7 +96,7 @@ def _rotary(module: Rotary, length: int) -> Positions:
     assert rotation is not None
     cos, sin = rotation.cos.double().cpu(), rotation.sin.double().cpu()
     ones = torch.ones(1, 1, length, 2 * cos.size(1), dtype=torch.float64)
-    turned = type(rotation)(cos, sin, rotation.layout)(ones)[0, 0]
+    turned = type(rotation)(cos, sin, rotation.interleaved)(ones)[0, 0]
     places = tuple(map(str, range(length)))
     return Positions(
         "rotary",

@@ -8,7 +8,7 @@ checkpoints/      one directory each, named by its update
 best.json         which of them is the best
 shortlist.txt     which target pieces a source piece can become, once it has been asked for
 metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
-plan.json  tuning.json  report.md
+plan.json  contest.json  half.json  tuning.json  report.md
 """
 
 import hashlib

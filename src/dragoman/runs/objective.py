@@ -109,6 +109,10 @@ class ObjectiveConfig:
     temporal_penalty: float = 0.0
     """On how much that changes from a piece to the next (TAR)."""
     guided_alignment: AlignmentGuide = field(default_factory=AlignmentGuide)
+    every: int = 1
+    """translate: learn from every n-th training pair alone, to see what the others are worth."""
+    invented: int = 0
+    """translate: invented pairs for every real one in an epoch, for few pairs of words; 0 is off."""
 
     def __post_init__(self) -> None:
         check_shares(self, "label_smoothing")
@@ -123,7 +127,15 @@ class ObjectiveConfig:
                 "mask_shares: expected three numbers of 0 or more, for both sides, left to right, and source "
                 f"and target, found {list(self.mask_shares)}"
             )
-        check_not_negative(self, "r_drop", "activation_penalty", "temporal_penalty")
+        check_not_negative(self, "r_drop", "activation_penalty", "temporal_penalty", "invented")
+        if self.every < 1:
+            raise UserError(f"every: expected a whole number of at least 1, found {self.every}")
+        if self.every > 1 and self.name != "translate":
+            raise UserError(f"every: it is for translate alone, found name {self.name}; set it to 1")
+        if self.invented and self.name != "translate":
+            raise UserError(
+                f"invented: pairs are invented for translate alone, found name {self.name}; set it to 0"
+            )
         guided = self.guided_alignment.weight
         if self.carry and (self.name != "causal" or self.forcing().samples or self.r_drop):
             raise UserError(

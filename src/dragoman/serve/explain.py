@@ -23,7 +23,9 @@ MOST_CHARACTERS = 1000
 
 
 class Attention(BaseModel):
-    kind: Annotated[Literal["encoder", "decoder", "cross", "joint"], Field(description="Who looks where.")]
+    kind: Annotated[
+        Literal["encoder", "decoder", "cross", "joint", "copy"], Field(description="Who looks where.")
+    ]
     layer: Annotated[int, Field(description="Among those of its kind, from 1.")]
     aligns: Annotated[bool, Field(description="Whether this is the one that aligns words best.")]
     weights: Annotated[

@@ -232,9 +232,8 @@ def _locked(dialect: str, given: bool) -> Refusal:
         missing = "Please contact the server operator to get an API key"
         return Refusal(403, "Invalid API key") if given else Refusal(400, missing)
     if dialect == "own":
-        return Refusal(
-            401, "This needs a key; see the page or the documentation", {"WWW-Authenticate": "Bearer"}
-        )
+        told = "The API key is wrong" if given else "An API key is missing: Authorization: Bearer KEY"
+        return Refusal(401, told, {"WWW-Authenticate": "Bearer"})
     return Refusal(403, "Invalid API key")
 
 

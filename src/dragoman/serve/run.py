@@ -39,7 +39,7 @@ def until_stopped(gate: Gate, limits: Limits, host: str, port: int, ready: Calla
     """Blocks, and answers with what stands behind the gate."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     with contextlib.closing(listen(host, port)) as listening:
-        name = f"[{host}]" if ":" in host else host
+        name = address_to_open(host)
         server = Server(gate, limits, min(limits.connections, connections_possible()))
         ready(f"http://{name}:{listening.getsockname()[1]}/")
         unanswered = asyncio.run(_run(server, listening))
@@ -62,6 +62,12 @@ def connections_possible() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return max(1, soft - len(list(Path("/dev/fd").iterdir())) - _OTHER_FILES)
+
+
+def address_to_open(host: str) -> str:
+    """As it stands in a URL. Where all addresses of the machine are listened on, one that can be opened."""
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{named}]" if ":" in named else named
 
 
 def is_loopback(host: str) -> bool:

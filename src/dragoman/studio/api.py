@@ -44,7 +44,7 @@ class PositionsRequest(_About):
 class AttentionRequest(_About):
     target: Ids | None = None
     masked: Annotated[dict[Name, Heads], Field(max_length=256)] = {}
-    kind: Literal["encoder", "decoder", "cross", "joint"] | None = None
+    kind: Literal["encoder", "decoder", "cross", "joint", "copy"] | None = None
     beam: Beam = 5
     alpha: Alpha = 1.0
 

@@ -7,14 +7,16 @@ from pathlib import Path
 from dragoman.config import apply_overrides, to_dict
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
-from dragoman.runs.config import RunConfig, differences, training_differences
+from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.directory import Run
 from dragoman.training.clock import Clock
+from dragoman.training.contest_record import Contest, directory_of, read_contest
 from dragoman.training.display import Display, make_display
 from dragoman.training.distributed import Crew, joined
 from dragoman.training.draft import Overrides, Source, as_assignments
-from dragoman.training.plan import Plan, make_plan
-from dragoman.training.report import write_reasons
+from dragoman.training.half import MAIN_SHARE, measure_half
+from dragoman.training.plan import Plan, make_plan, open_or_create
+from dragoman.training.search import asked_for, go_on, run_directory, search_and_train
 from dragoman.training.session import train_run
 
 _EXAMPLES = (
@@ -23,6 +25,8 @@ _EXAMPLES = (
     "objective.carry",
     "objective.noise",
     "objective.next_sentence",
+    "objective.every",
+    "objective.invented",
 )
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""
@@ -35,12 +39,16 @@ def train(
     valid: Sequence[str] = (),
     quiet: bool = False,
     minutes: float | None = None,
+    search: bool = False,
+    half: bool = False,
 ) -> Run:
     """Train on parallel files (`"a.en", "a.de"`), a table of pairs, a YAML recipe, or a mapping like one.
 
     What is not given is chosen from the data and the machine. `overrides` are strings such as
     `"model.num_layers=4"`, or a mapping of dotted names. `minutes` is a budget for all of it: the learning
-    rate falls to 0 within it. A run that exists with the same configuration goes on where it stopped.
+    rate falls to 0 within it. With `search`, a share of it goes to a contest between a few configurations.
+    `half` trains a second run on half of the data, with a third of the time, to see what more would bring.
+    A run that exists with the same configuration goes on where it stopped.
     """
     run = plan_and_train(
         sources,
@@ -49,6 +57,8 @@ def train(
         valid=valid,
         quiet=quiet,
         minutes=minutes,
+        search=search,
+        half=half,
         clock=Clock(),
     )
     assert run is not None, "this was not a dry run"
@@ -63,16 +73,24 @@ def plan_and_train(
     valid: Sequence[str],
     quiet: bool,
     dry_run: bool = False,
+    verbose: bool = False,
     minutes: float | None = None,
+    search: bool = False,
+    half: bool = False,
     clock: Clock | None = None,
 ) -> Run | None:
     """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
-    run in the end. `clock` began with the command."""
+    run in the end. `verbose`: with the reasons of every choice. `clock` began with the command."""
     clock = clock or Clock()
+    if half and minutes is not None:
+        minutes *= MAIN_SHARE
     with joined() as crew:
+        if crew.size > 1 and (search or half):
+            option = "--search" if search else "--half"
+            raise UserError(f"{option}: it is for one process; start it without torchrun")
         display = make_display(quiet or not crew.first)
 
-        def begin() -> str | None:
+        def planned(out: Path | None) -> Plan:
             plan = make_plan(
                 sources,
                 display,
@@ -83,15 +101,30 @@ def plan_and_train(
                 minutes=minutes,
                 clock=clock,
             )
-            display.table("Plan", plan.rows())
+            for title, rows in plan.tables(verbose or dry_run):
+                display.table(title, rows)
+            return plan
+
+        def begin() -> str | None:
+            plan = planned(out)
             return None if dry_run else str(open_or_create(plan).directory)
 
-        try:
+        def trained() -> Run | None:
+            if search:
+                where = out or run_directory(sources, overrides, valid)
+                asked = asked_for(sources, overrides, valid, minutes)
+                return search_and_train(planned, where, asked, display, clock, dry_run)
             directory = crew.decide(begin)
             if directory is None:
                 return None
             run = _open_as_member(directory, crew)
             train_run(run, display, crew, clock)
+            return run
+
+        try:
+            run = trained()
+            if half and run is not None and run.outcome is not None and not run.outcome.exit_status:
+                run.outcome = measure_half(run, display, clock).outcome
             return run
         finally:
             display.close()
@@ -113,22 +146,6 @@ def execute(plan: Plan, display: Display) -> Run:
     return run
 
 
-def open_or_create(plan: Plan) -> Run:
-    if not Run.exists(plan.out):
-        run = Run.create(plan.out, plan.config, plan.prepared)
-        if plan.reasons:
-            write_reasons(run.directory, plan.reasons, plan.speed)
-        return run
-    run = Run.open(plan.out)
-    if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
-        # It was not there when the plan was made.
-        raise UserError(
-            f"{plan.out}: another process has just made another run here; choose another directory with --out"
-        )
-    run.check_data()
-    return run
-
-
 def resume(
     run: str | Path | Run, overrides: Overrides = (), quiet: bool = False, clock: Clock | None = None
 ) -> Run:
@@ -136,6 +153,9 @@ def resume(
     command."""
     clock = clock or Clock()
     directory = run.directory if isinstance(run, Run) else Path(run)
+    contest = None if Run.exists(directory) else read_contest(directory_of(directory))
+    if contest is not None:
+        return _resume_contest(directory, contest, overrides, quiet, clock)
 
     def change() -> None:
         opened = Run.open(directory)
@@ -154,6 +174,16 @@ def resume(
         finally:
             display.close()
     return opened
+
+
+def _resume_contest(out: Path, contest: Contest, overrides: Overrides, quiet: bool, clock: Clock) -> Run:
+    if as_assignments(overrides):
+        raise UserError(f"{out}: a contest is under way; resume it without changes first")
+    display = make_display(quiet)
+    try:
+        return go_on(out, contest, display, clock)
+    finally:
+        display.close()
 
 
 def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:

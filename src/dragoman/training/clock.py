@@ -21,6 +21,16 @@ class Clock:
         return time.monotonic() - self._began
 
 
+class Since(Clock):
+    """Another clock, from now on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._then = clock, clock.seconds()
+
+    def seconds(self) -> float:
+        return self._clock.seconds() - self._then
+
+
 def _process_age() -> float:
     """Seconds since the process was started; 0 where the system does not tell (Linux does)."""
     try:

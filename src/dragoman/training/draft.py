@@ -13,6 +13,7 @@ import yaml
 
 from dragoman.autopilot import Chosen, Profile, Profiler, choose, this_machine
 from dragoman.autopilot.choice import positive, said
+from dragoman.autopilot.contenders import Contender, contenders
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once
@@ -21,7 +22,6 @@ from dragoman.data.formats.columns import parse_columns
 from dragoman.data.languages import languages_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
-from dragoman.files import scratch_directory
 from dragoman.learning import named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task
@@ -51,24 +51,10 @@ class Draft:
     """What was chosen for it; None where everything was given."""
     scanned: Scan | None = None
     """What is known of the corpora, if they were read to choose."""
-    at_speed: Callable[[float], tuple[RunConfig, Chosen]] | None = None
-    """The same choices for a machine that is so many times as fast as was taken."""
-
-
-def make_config(
-    sources: Sequence[Source],
-    *,
-    overrides: Overrides,
-    valid: Sequence[str],
-    display: Display,
-    minutes: float | None = None,
-) -> RunConfig:
-    """The resolved configuration of files, of a YAML recipe, or of a mapping like one; `minutes` is a budget
-    that takes the place of other ends."""
-    with ExitStack() as stack, scratch_directory() as cache:
-        return make_draft(
-            sources, stack, cache, overrides=overrides, valid=valid, display=display, minutes=minutes
-        ).config
+    at_speed: Callable[..., tuple[RunConfig, Chosen]] | None = None
+    """The same choices for a machine that is so many times as fast as was taken, with further overrides."""
+    contenders: Callable[[Chosen], list[Contender]] | None = None
+    """What a contest would try beside what was chosen."""
 
 
 def make_draft(
@@ -81,15 +67,16 @@ def make_draft(
     display: Display,
     minutes: float | None = None,
 ) -> Draft:
-    """The same, with what was chosen and found out on the way. Files of a scan are in `cache` until the stack
-    is closed."""
+    """The resolved configuration of files, of a YAML recipe, or of a mapping like one, with what was chosen
+    and found out on the way; `minutes` is a budget that takes the place of other ends. Files of a scan are in
+    `cache` until the stack is closed."""
     assignments = as_assignments(overrides)
     format = _LABELLED if _is_task(assignments) else "text" if _learns_from_text(assignments) else "auto"
-    plain = apply_overrides(_plain_config(sources, valid, format), assignments)
+    plain = apply_overrides(plain_config(sources, valid, format), assignments)
     if not isinstance(plain.get("data"), Mapping):
         raise UserError("data: this section is required")
     data = from_dict(DataConfig, plain["data"], "data")
-    given = _plain_config(sources, valid, format)
+    given = plain_config(sources, valid, format)
     if plain.get("start") is not None:
         given = _as_begun(Run.open(str(plain["start"])), given)
     missing = [section for section in CHOSEN if section not in given]
@@ -110,14 +97,15 @@ def make_draft(
     machine = this_machine(str(said(plain, "train.device") or "auto"))
     following = [name for name in _FOLLOWING if "tokenizer" in missing and name not in given]
 
-    def at_speed(speed: float) -> tuple[RunConfig, Chosen]:
+    def at_speed(speed: float, more: Sequence[str] = ()) -> tuple[RunConfig, Chosen]:
+        all_given = [*assignments, *more]
         chosen = choose(
             profile,
             dataclasses.replace(machine, speed=speed),
             minutes=minutes or positive(plain, "train.max_minutes"),
             max_updates=int(updates) if updates is not None else None,
             learning=named(_objective_of(plain)),
-            given=apply_overrides(given, assignments),
+            given=apply_overrides(given, all_given),
         )
         if plain.get("start") is not None:
             chosen.sections["optim"]["rate"] = _FINE_TUNING_RATE
@@ -125,10 +113,15 @@ def make_draft(
         whole = {**given, **sections}
         if "tokenizer" in missing and "data" in chosen.sections:
             whole["data"] = {**given["data"], **chosen.sections["data"]}
-        return resolve(whole, assignments, minutes), chosen
+        return resolve(whole, all_given, minutes), chosen
+
+    def rivals(chosen: Chosen) -> list[Contender]:
+        fields = {assignment.partition("=")[0] for assignment in assignments}
+        return contenders(profile, chosen.sections, fields | (given.keys() - set(missing)))
 
     config, chosen = at_speed(1.0)
-    return Draft(config, chosen, scanned, at_speed)
+    from_pairs = named(_objective_of(plain)).learns_from == "pairs"
+    return Draft(config, chosen, scanned, at_speed, rivals if from_pairs else None)
 
 
 def _profile(data: DataConfig, profiler: Profiler, scanned: Scan) -> Profile:
@@ -170,7 +163,7 @@ def _learns_from_text(assignments: Sequence[str]) -> bool:
     return bool(chosen) and named(_objective_of(apply_overrides({}, chosen))).learns_from == "text"
 
 
-def _plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -> dict[str, Any]:
+def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -> dict[str, Any]:
     if not sources:
         raise UserError("nothing to train on: give two files, a table of pairs, or a YAML recipe")
     if len(sources) == 1 and isinstance(sources[0], Mapping):

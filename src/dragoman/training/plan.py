@@ -2,32 +2,33 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.autopilot import Chosen
+from dragoman.autopilot.choice import round_down
+from dragoman.autopilot.contenders import Contender
 from dragoman.autopilot.profile import Example
 from dragoman.data.cache import CACHE
-from dragoman.data.corpus import Prepared, prepare
-from dragoman.data.formats import describe_columns
+from dragoman.data.corpus import prepare
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.task_plan import prepare_for_task
-from dragoman.models.describe import describe
 from dragoman.runs.config import RunConfig, training_differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
 from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock
-from dragoman.training.display import Display, duration
-from dragoman.training.draft import Overrides, Source, make_draft
+from dragoman.training.display import Display
+from dragoman.training.draft import Draft, Overrides, Source, make_draft
 from dragoman.training.estimate import Estimate, estimate, measured_update
-from dragoman.training.report import read_speed
+from dragoman.training.plan_rows import Rows, details, reasons, summary
+from dragoman.training.report import read_speed, write_reasons
 
 _AS_EXPECTED = 0.7
-_UNITS = {"pairs": "pairs", "text": "lines", "labels": "examples"}
 
 
 @dataclass(frozen=True)
@@ -45,75 +46,23 @@ class Plan:
     speed: float = 1.0
     """Of the machine, beside what the choices take it to have."""
 
-    def rows(self) -> list[tuple[str, str]]:
-        """What a person wants to know before training."""
-        config, prepared, train = self.config, self.prepared, self.config.train
-        learning = learning_of(config)
-        kind, model = config.model_config
-        dropped = ", ".join(f"{count:,} {reason}" for reason, count in prepared.dropped.items() if count)
-        src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
-        pieces = f"{src.size:,} (joint)" if src.config.joint else f"{src.size:,} and {tgt.size:,}"
-        times = f"{train.accumulate} × " if train.accumulate > 1 else ""
-        ends = {"updates": train.max_updates, "epochs": train.max_epochs}
-        limits = [f"{value:,} {name}" for name, value in ends.items() if value is not None]
-        if train.max_minutes is not None:
-            limits.append(f"{train.max_minutes:g} minutes")
-        if train.patience:
-            limits.append(f"{train.patience} validations without a better {train.metric}")
-        if config.counted:
-            limits = ["one pass over the data: this model is fitted by counting"]
-        read = f"to learn from, {len(prepared.valid):,} to validate on"
-        rows = [
-            *learning.plan_rows(config),
-            *(_columns(config) if learning.learns_from == "pairs" else []),
-            (_UNITS[learning.learns_from], f"{len(prepared.train):,} {read}"),
-            *([("dropped", dropped or "none")] if isinstance(prepared, Prepared) else []),
-            ("vocabulary", f"{pieces} {src.kind} pieces"),
-            ("model", describe(kind, model)),
-            *([] if config.counted else [("optimizer", _optimizer(config))]),
-            *([] if config.counted else [("batch", f"{times}{train.batch_tokens:,} tokens")]),
-            *([] if config.counted else [("best checkpoint", f"by {train.metric} on the validation set")]),
-            ("ends after", " or ".join(limits)),
-            ("device", str(pick_device(train.device))),
-        ]
-        if self.processes > 1:
-            each = f"{train.accumulate // self.processes} of the {train.accumulate} batches of an update each"
-            rows.append(("processes", f"{self.processes}, {each}{', in parts' if train.shard else ''}"))
-        if self.estimate is not None:
-            below = [name for name, _ in rows].index("model") + 1
-            rows.insert(below, ("parameters", f"{self.estimate.parameters:,}"))
-            unit = "targets" if learning.learns_from == "labels" else "target tokens"
-            if self.estimate.tokens_per_second is not None:
-                rows.append(("speed", f"{self.estimate.tokens_per_second:,.0f} {unit} a second"))
-            rows.append(("time", self._time()))
-        return [*self._chosen_rows(), *rows, ("run", str(self.out))]
+    expected: tuple[int, float] | None = None
+    """Updates and epochs, where the autopilot has reckoned them."""
+    rivals: tuple[Contender, ...] = ()
+    """What a contest would try: the plan itself first."""
+    variant: Callable[[Sequence[str]], RunConfig] | None = None
+    """The configuration of the same plan with further overrides."""
 
-    def _chosen_rows(self) -> list[tuple[str, str]]:
-        kept = [("kept, for example", f"{pair.src} → {pair.tgt}") for pair in self.shown]
-        return [*((f"why: {name}", reason) for name, reason in self.reasons), *kept]
+    def rows(self) -> Rows:
+        """About ten lines."""
+        return summary(self)
 
-    def _time(self) -> str:
-        assert self.estimate is not None
-        seconds = self.estimate.seconds
-        if seconds is None:
-            return "not known"
-        if self.config.budgeted:
-            return f"{duration(seconds)} for all of it"
-        return f"about {duration(seconds)}{' if it runs to its end' if self.config.train.patience else ''}"
-
-
-def _columns(config: RunConfig) -> list[tuple[str, str]]:
-    """Of tables with more than two columns, those that are read."""
-    data = config.data
-    told = (describe_columns(source, data.src_lang, data.tgt_lang) for source in data.train)
-    return [("columns", each) for each in dict.fromkeys(told) if each is not None]
-
-
-def _optimizer(config: RunConfig) -> str:
-    name = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD"}[config.optim.name]
-    rate = "" if config.optim.rate is None else f", learning rate up to {config.optim.rate:.3g}"
-    warmup = f", warm-up {config.schedule.warmup:,} updates" if config.schedule.warmup else ""
-    return f"{name}{rate}, schedule {config.schedule.name}{warmup}"
+    def tables(self, verbose: bool) -> list[tuple[str, Rows]]:
+        """What is printed, with titles."""
+        shown = [("Plan", summary(self))]
+        if verbose:
+            shown += [("Details", details(self)), ("Reasons", reasons(self))]
+        return [(title, rows) for title, rows in shown if rows]
 
 
 def make_plan(
@@ -144,15 +93,24 @@ def make_plan(
         elif out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError(f"{out}: this is not a run, and not empty; choose another directory with --out")
         prepared = _prepare(config, cache, display, draft.scanned)
-    speed = 1.0
+    speed = ratio = 1.0
     if chosen is not None and chosen.update_seconds is not None and not Run.exists(out):
         assert draft.at_speed is not None, "what was chosen can be chosen again"
-        speed = _measured_speed(config, prepared, chosen.update_seconds, display, clock or Clock())
+        ratio = _measured_speed(config, prepared, chosen.update_seconds, display, clock or Clock())
+        speed = _rounded(ratio)
         if speed < 1:
             config, chosen = draft.at_speed(speed)
             config = _dealt(config, processes)
-    reasons, shown = (tuple(chosen.reasons), chosen.shown) if chosen else ((), ())
-    plan = Plan(config, out, prepared, None, processes, reasons, shown, speed)
+    plan = Plan(config, out, prepared, None, processes, speed=speed)
+    if chosen is not None:
+        plan = dataclasses.replace(
+            plan,
+            reasons=tuple(chosen.reasons),
+            shown=chosen.shown,
+            expected=_expected(chosen, config, ratio / speed),
+            rivals=tuple(draft.contenders(chosen)) if draft.contenders is not None else (),
+            variant=_variants(draft, speed, processes),
+        )
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return plan
@@ -166,13 +124,37 @@ def make_plan(
 def _measured_speed(
     config: RunConfig, prepared: Corpus, expected: float, display: Display, clock: Clock
 ) -> float:
-    """1 where updates take about what was expected, less where they take much longer: a slower machine, or
-    one that others use too. Rounded, so that small differences choose nothing else."""
+    """What an update was expected to take over what it takes; 1 where none could be timed."""
     display.stage("timing a few updates", 0, None)
     seconds = measured_update(config, prepared, pick_device(config.train.device), clock)
-    if seconds is None or expected / seconds > _AS_EXPECTED:
-        return 1.0
-    return 2.0 ** round(math.log2(expected / seconds))
+    return 1.0 if seconds is None else expected / seconds
+
+
+def _rounded(ratio: float) -> float:
+    """1 where updates take about what was expected, less where they take much longer: a slower machine, or
+    one that others use too. Rounded, so that small differences choose nothing else."""
+    return 1.0 if ratio > _AS_EXPECTED else 2.0 ** round(math.log2(ratio))
+
+
+def _variants(draft: Draft, speed: float, processes: int) -> Callable[[Sequence[str]], RunConfig]:
+    def variant(overrides: Sequence[str]) -> RunConfig:
+        assert draft.at_speed is not None, "what was chosen can be chosen again"
+        return _dealt(draft.at_speed(speed, overrides)[0], processes)
+
+    return variant
+
+
+def _expected(chosen: Chosen, config: RunConfig, faster: float) -> tuple[int, float] | None:
+    """Updates and epochs, unless somebody has given another end. `faster`: than was chosen for."""
+    if chosen.updates is None or config.train.max_epochs is not None:
+        return None
+    times = faster if config.train.max_updates is None else 1.0
+    return max(1, round_down(chosen.updates * times)), chosen.epochs * times
+
+
+def prepare_for(config: RunConfig, out: Path, display: Display) -> Corpus:
+    """The data of a run that will be `out`, from the cache where they are there."""
+    return _prepare(config, out.parent / CACHE, display, None)
 
 
 def _prepare(config: RunConfig, cache: Path, display: Display, scanned: Scan | None) -> Corpus:
@@ -209,3 +191,19 @@ def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:
             f"{run.directory}: this run was made with other data (fingerprint {run.fingerprint[:12]}…, "
             f"these files have {prepared.fingerprint[:12]}…): choose another directory with --out"
         )
+
+
+def open_or_create(plan: Plan) -> Run:
+    if not Run.exists(plan.out):
+        run = Run.create(plan.out, plan.config, plan.prepared)
+        if plan.reasons:
+            write_reasons(run.directory, plan.reasons, plan.speed)
+        return run
+    run = Run.open(plan.out)
+    if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
+        # It was not there when the plan was made.
+        raise UserError(
+            f"{plan.out}: another process has just made another run here; choose another directory with --out"
+        )
+    run.check_data()
+    return run

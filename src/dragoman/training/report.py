@@ -18,6 +18,7 @@ from dragoman.files import explained, read_regular, replace_file
 from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
 from dragoman.runs.directory import Outcome, Run
+from dragoman.training.contest_record import read_contest
 from dragoman.training.curve import text_curve
 from dragoman.training.display import duration
 
@@ -90,6 +91,7 @@ def write_report(
         [f"# {run.directory.name}", ""],
         _table(("", ""), [*report_rows(run, outcome, seconds, said)[:-1], *_data_rows(prepared)]),
         _chosen_part(run),
+        _contest_part(run),
         _curve_part(run),
         _mistakes_part(run, prepared, said),
         _examples_part(said),
@@ -145,6 +147,14 @@ def _data_rows(prepared: Prepared) -> list[tuple[str, str]]:
 def _chosen_part(run: Run) -> list[str]:
     reasons = read_reasons(run.directory)
     return ["## What was chosen, and why", "", *_table(("choice", "reason"), reasons)] if reasons else []
+
+
+def _contest_part(run: Run) -> list[str]:
+    contest = read_contest(run.directory)
+    if contest is None:
+        return []
+    title = f"## The contest ({run.config.train.metric} at the end of each round)"
+    return [title, "", *_table(("contender", "what it changed, and how it went"), contest.told())]
 
 
 def _curve_part(run: Run) -> list[str]:

@@ -30,6 +30,7 @@ from dragoman.learning.base import captures, may_pack
 from dragoman.learning.loss import Loss
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.budget import Cooling
 from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
@@ -66,6 +67,8 @@ class Fitting:
         self.model: Any = build_described(self.description).to(home).train()
         if self.model.abilities.needs_spelling:
             self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
+        if self.model.abilities.copies:
+            self.model.match_pieces(_copyable(src), _copyable(tgt))
         self.progress = Progress()
 
     def autocast(self) -> torch.autocast:
@@ -239,6 +242,12 @@ class Training(Fitting):
         if self.carried is not None:
             self.carried.load(found.read("carried", self.device))
         return changed
+
+
+def _copyable(tokenizer: Tokenizer) -> list[str | None]:
+    """The names of all pieces; None for control pieces, which write nothing."""
+    names = tokenizer.pieces(range(tokenizer.size))
+    return [name if tokenizer.bytes_of(piece) else None for piece, name in enumerate(names)]
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:

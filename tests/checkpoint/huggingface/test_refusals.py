@@ -121,6 +121,7 @@ MARIAN = TransformerConfig(model_dim=16, num_heads=2, position_layout="halves")
         ({"gated": True}, "gated: Marian knows only false"),
         ({"decoder_self": "average"}, "decoder_self: Marian knows only attention"),
         ({"activation": "sigmoid"}, "activation: transformers has no sigmoid"),
+        ({"copy": True}, "copy: transformers has no encoder-decoder that copies"),
         ({"positions": "rotary"}, "positions: transformers has no encoder-decoder with rotary"),
         ({"positions": "learned"}, "norm_embeddings: BART knows only true"),
         ({"positions": "t5"}, "norm: T5 knows only pre"),

@@ -29,6 +29,8 @@ def family_of(kind: str, config: Any) -> Family:
     if not isinstance(config, TransformerConfig):
         known = ", ".join(dict.fromkeys(family.kind for family in FAMILIES.values()))
         raise UserError(f"model.kind: transformers has no counterpart of {kind}; only {known} have one")
+    if config.copy:
+        raise UserError("model.copy: transformers has no encoder-decoder that copies from its source")
     if config.positions not in _BY_POSITIONS:
         known = ", ".join(f"{name} ({family.architecture})" for name, family in _BY_POSITIONS.items())
         raise UserError(

@@ -77,6 +77,8 @@ def source_attention(
     seen: dict[str, list[Tensor]] = {}
 
     def keep(module: torch.nn.Module, weights: Tensor) -> None:
+        if getattr(module, "points_at_source", False):  # it looks only where something can be copied
+            return
         if head is not None and head >= weights.size(1):
             return
         if module in names and len(weights) == len(src_ids) and weights.size(-1) == src_ids.size(1):

@@ -98,6 +98,11 @@ class Scorer:
 
     def among(self, jobs: Sequence[Job]) -> "ListedScorer":
         """The same models, asked only for the pieces that these jobs can become."""
+        if any(model.abilities.copies for model in self.models):
+            raise UserError(
+                "search.shortlist: this model copies pieces of its source, which a shortlist may leave out; "
+                "set it to false"
+            )
         if self.shortlist is None:
             raise UserError("search.shortlist: this translator has none; open a run, or set it to false")
         return ListedScorer(self, self.shortlist(), jobs)

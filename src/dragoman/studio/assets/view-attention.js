@@ -10,8 +10,8 @@ import { HEADS } from "./scale.js";
 import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js";
 import { all, entropy, matrixOf } from "./weights.js";
 
-const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before" };
-const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "looks"], cross: ["source", "target"], joint: ["source and target", "target"] };
+const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
+const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "looks"], cross: ["source", "target"], joint: ["source and target", "target"], copy: ["source", "target"] };
 
 export function create(root) {
   const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = h("p", { class: "readout" });

@@ -7,7 +7,7 @@ import { about, attention, target } from "./questions.js";
 import { set, state } from "./state.js";
 
 const FEW = 8;
-const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross", joint: "Joint" };
+const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross", joint: "Joint", copy: "Copy" };
 
 export function create(root) {
   const controls = h("div", { class: "bar" }), body = h("div", {}), nothing = h("div", {});

@@ -18,7 +18,7 @@ export function sidesOf(data, kind, rows = "written") {
   if (kind === "encoder") return { rows: src, columns: src };
   const own = rows === "read" ? read : written;
   if (kind === "decoder") return { rows: own, columns: read };
-  return kind === "cross" ? { rows: own, columns: src } : { rows: own, columns: joined(src, read) };
+  return kind === "cross" || kind === "copy" ? { rows: own, columns: src } : { rows: own, columns: joined(src, read) };
 }
 
 /* Each position of the decoder as «read › written»: its weights may belong to either. */

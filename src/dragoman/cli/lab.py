@@ -1,0 +1,128 @@
+"""`dragoman lab`: claims of lectures, each tested by one command."""
+
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import Device
+from dragoman.errors import UserError, missing_extra
+
+if TYPE_CHECKING:
+    from dragoman.lab.page import Report
+    from dragoman.training.display import Display
+
+
+def lab(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME [field=value]...]",
+            help="Experiment to run, or all; none lists them. Fields are set for each of its runs.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small runs: under a minute on two cores.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder of pages, runs and data.")] = Path("lab"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with train, valid and test pairs of your own, for the made-up language."),
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Test a claim of the lectures: train, measure, draw, decide.
+
+    Ctrl-C saves and stops; the same command goes on. Runs are ordinary run directories in OUT/runs.
+    """
+    if not arguments:
+        print_list()
+        return
+    for module, extra in (("torch", "train"), ("matplotlib", "plots")):
+        if find_spec(module) is None:
+            raise missing_extra(module, extra, "the lab")
+    name, *changes = arguments
+    wrong = next((change for change in changes if "=" not in change), None)
+    if wrong is not None:
+        raise UserError(f"lab: expected field=value after the name, found '{wrong}'")
+    if data is not None and not data.is_dir():
+        raise UserError(f"--data {data}: there is no such folder")
+    run_named(name, changes, quick, out, data, device)
+
+
+def run_named(name: str, changes: list[str], quick: bool, out: Path, data: Path | None, device: str) -> None:
+    from dragoman.lab.bench import Interrupted
+    from dragoman.lab.book import Lab
+    from dragoman.lab.experiments import all_experiments, experiment_named
+
+    chosen = list(all_experiments().values()) if name == "all" else [experiment_named(name)]
+    place = Lab(out, quick, changes, data, device)
+    for experiment in chosen:
+        typer.echo(f"{experiment.name}: {experiment.claim}")
+        began = time.monotonic()
+        try:
+            report = place.run(experiment, progress_of)
+        except Interrupted as stopped:
+            typer.echo("stopped; the same command goes on", err=True)
+            raise typer.Exit(stopped.status) from None
+        print_report(report)
+        page = out / experiment.name / f"{experiment.name}.html"
+        typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)\n")
+    typer.echo(f"all pages: {place.write_book()}")
+
+
+def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
+    """A line for each run, which follows its updates on a terminal."""
+    import sys
+
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from dragoman.training.display import Quiet
+
+    text = f"  run {number} of {count}: {label}, seed {seed}"
+    if not sys.stdout.isatty():
+        typer.echo(text)
+        return Quiet()
+
+    class Line(Quiet):
+        def __init__(self) -> None:
+            self.bar = Progress(TextColumn(text, markup=False), BarColumn(bar_width=24), transient=True)
+            self.task = self.bar.add_task("", total=None)
+            self.bar.start()
+
+        def tick(self, update: int, total: int | None) -> None:
+            self.bar.update(self.task, completed=update, total=total)
+
+        def close(self) -> None:
+            self.bar.stop()
+
+    return Line()
+
+
+def print_report(report: "Report") -> None:
+    from dragoman.lab.page import spread_note, table_of
+
+    table = table_of(report.numbers)
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        typer.echo("    " + "  ".join(cells).rstrip())
+    if note := spread_note(report.numbers):
+        typer.echo(f"    {report.experiment.cell}; {note}")
+    typer.echo(f"  {report.verdict}")
+
+
+def print_list(echo: Callable[[str], None] = typer.echo) -> None:
+    from dragoman.lab.experiment import LECTURES
+    from dragoman.lab.experiments import all_experiments
+
+    experiments = list(all_experiments().values())
+    width = max(len(experiment.name) for experiment in experiments)
+    for number, title in LECTURES.items():
+        echo(f"\n{number}. {title}")
+        for experiment in experiments:
+            if experiment.lecture == number:
+                mark = " " if experiment.trains else "·"
+                echo(f"  {mark} {experiment.name:<{width}}  {experiment.claim}")
+    echo("\n· needs no training.   dragoman lab NAME --quick runs one, dragoman lab all makes the book.")

@@ -1,0 +1,96 @@
+"""Invented pairs for small corpora of words: what source and target have in common is made up anew.
+
+    V;PST  walk   walked          the stem that both sides share, here `walk`, is found,
+    V;PST  wqzk   wqzked          and the letters inside it become others, the same on both sides
+
+A model that has seen a few hundred words learns from them which letters are copied and which are changed
+(data hallucination, Anastasopoulos & Neubig 2019, section 3.2). Letters come from the stems of the corpus
+itself. An invented pair is a pure function of (seed, epoch, number), as long as the pair that it is made of.
+"""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from dragoman.data.pairs import IdPair
+from dragoman.data.sampler import CorpusRange
+from dragoman.data.seeded import GOLDEN, splitmix
+from dragoman.data.store import PairStore
+
+LEAST = 3
+"""Pieces of a stem: the first and the last stay, what is inside changes."""
+_LETTERS_FROM = 5000
+"""Pairs whose stems give the letters."""
+_KEY = np.uint64(0x1472)
+
+
+def stems(src: np.ndarray, tgt: np.ndarray) -> list[tuple[int, int, int]]:
+    """Where runs of at least `LEAST` equal pieces begin on both sides, and how long they are."""
+    matcher = SequenceMatcher(None, src.tolist(), tgt.tolist(), autojunk=False)
+    return [(a, b, size) for a, b, size in matcher.get_matching_blocks() if size >= LEAST]
+
+
+class Inventor:
+    """Pairs of a store, by their numbers in it, and `times` as many invented ones behind them."""
+
+    def __init__(self, store: PairStore, numbers: np.ndarray, times: int, seed: int) -> None:
+        self.store, self.numbers, self.times, self.seed = store, numbers, times, seed
+        self.letters = self._letters()
+        self._stems: dict[int, list[tuple[int, int, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers) * (1 + self.times)
+
+    def _letters(self) -> np.ndarray:
+        """Pieces inside stems, each as often as it occurs there."""
+        found: list[int] = []
+        for number in self.numbers[:: max(1, -(-len(self.numbers) // _LETTERS_FROM))].tolist():
+            tgt = self.store.tgt(number)
+            for _, begin, size in stems(self.store.src(number), tgt):
+                found.extend(tgt[begin : begin + size].tolist())
+        return np.array(sorted(found), dtype=np.int64)
+
+    def repeated(self, values: np.ndarray) -> np.ndarray:
+        """A number for every pair, and the same for those that are made of it."""
+        return np.tile(np.asarray(values), 1 + self.times)
+
+    def repeated_corpora(self, corpora: Sequence[CorpusRange]) -> tuple[CorpusRange, ...]:
+        size = len(self.numbers)
+        return tuple(
+            CorpusRange(turn * size + corpus.start, turn * size + corpus.end, corpus.weight)
+            for turn in range(1 + self.times)
+            for corpus in corpora
+        )
+
+    def pairs(self, numbers: np.ndarray, epoch: int) -> list[IdPair]:
+        """Real pairs and invented ones, by their numbers."""
+        keys = splitmix(np.asarray(numbers).astype(np.uint64) + self._key(epoch))
+        return [self._pair(number, key) for number, key in zip(map(int, numbers), keys, strict=True)]
+
+    def _key(self, epoch: int) -> np.ndarray:
+        """Of an epoch of this run."""
+        seeds = np.array([self.seed % (1 << 64)], dtype=np.uint64)
+        return splitmix(splitmix(seeds + _KEY) + np.uint64(epoch) * GOLDEN)
+
+    def _pair(self, number: int, key: np.uint64) -> IdPair:
+        turn, place = divmod(number, len(self.numbers))
+        base = int(self.numbers[place])
+        src, tgt = self.store.src(base), self.store.tgt(base)
+        if turn == 0 or not len(self.letters):
+            return src, tgt
+        found = self._stems.get(base)
+        if found is None:
+            found = self._stems[base] = stems(src, tgt)
+        src, tgt = src.copy(), tgt.copy()
+        drawn = self._draw(key, sum(size - 2 for _, _, size in found))
+        for in_src, in_tgt, size in found:
+            inside, drawn = drawn[: size - 2], drawn[size - 2 :]
+            src[in_src + 1 : in_src + size - 1] = inside
+            tgt[in_tgt + 1 : in_tgt + size - 1] = inside
+        return src, tgt
+
+    def _draw(self, key: np.uint64, count: int) -> np.ndarray:
+        """Letters, as often as they occur in stems."""
+        raw = splitmix(np.full(count, key) + np.arange(count, dtype=np.uint64) * GOLDEN)
+        return self.letters[((raw >> np.uint64(11)) * 2.0**-53 * len(self.letters)).astype(np.int64)]

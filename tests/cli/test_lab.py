@@ -1,0 +1,55 @@
+"""`dragoman lab`, as it is typed."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
+from dragoman.errors import UserError
+
+
+def typed(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["lab", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_list_is_by_lecture() -> None:
+    text = typed()
+    assert text.index("1. Sequence to sequence") < text.index("bottleneck") < text.index("5. Attention")
+    assert "· softmax-scale" in text
+
+
+def test_one_experiment_says_its_verdict_and_where_its_page_is(tmp_path: Path) -> None:
+    text = typed("softmax-scale", "--quick", "-o", str(tmp_path))
+    assert "holds: softmax 0.8808" in text
+    assert (tmp_path / "softmax-scale" / "softmax-scale.html").is_file() and (
+        tmp_path / "book.html"
+    ).is_file()
+
+
+def test_a_model_of_ones_own_is_drawn(tmp_path: Path) -> None:
+    text = typed("transformer-picture", "model.num_layers=2", "model.model_dim=128", "-o", str(tmp_path))
+    assert "holds here for another configuration" in text
+
+
+def test_a_matrix_is_made_of_ones_own_text(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a rose is a rose\n")
+    text = typed("transition-matrix", "--data", str(tmp_path), "-o", str(tmp_path / "lab"))
+    assert "rose" in text and "holds: 3 words" in text
+
+
+def test_mistakes_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, sentence in (
+        (("nothing",), "there is no experiment 'nothing'"),
+        (("masks", "quick"), "expected field=value after the name, found 'quick'"),
+        (("masks", "--data", str(tmp_path / "none")), "there is no such folder"),
+        (("transformer-picture", "model.kind=rnn"), "this picture is of a transformer"),
+        (("transition-matrix", "--data", str(tmp_path)), "text.txt: there is no such file"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            typed(*arguments, "-o", str(tmp_path))
+    monkeypatch.setattr("dragoman.cli.lab.find_spec", lambda _name: None)
+    with pytest.raises(UserError, match="the lab needs the package 'torch'"):
+        typed("masks", "-o", str(tmp_path))

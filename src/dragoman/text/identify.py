@@ -174,9 +174,10 @@ def language_of(texts: Iterable[str]) -> str | None:
 
 
 def _encode(text: str) -> bytes:
-    """As the model was trained: capitals only where there are small letters too."""
+    """As the model was trained: capitals only where there are small letters too. The spaces around it tell
+    where the first word begins and the last one ends, which matters in short texts."""
     lowered = text.lower() if text.isupper() else text
-    return unicodedata.normalize("NFC", lowered).encode("utf-8", errors="surrogatepass")
+    return f" {unicodedata.normalize('NFC', lowered)} ".encode("utf-8", errors="surrogatepass")
 
 
 def _label(code: str) -> str:

@@ -151,7 +151,9 @@ class Judge:
         for half in (0, 1):  # sentences of one half stay among themselves, for the other half to judge
             order = chance.permutation(np.flatnonzero(halves == half))
             other[order] = np.roll(order, 1)
-        wrong = [Pair(pair.src, sample[place].tgt, 0) for pair, place in zip(sample, other, strict=True)]
+        wrong = [
+            Pair(pair.src, sample[place].tgt, 0) for pair, place in zip(sample, other.tolist(), strict=True)
+        ]
         of_sample, of_wrong = np.sort(self._scores(sample)), np.sort(self._scores(wrong, halves))
         limits = np.quantile(of_wrong, np.linspace(0.05, 0.999, 400))
         below_wrong = np.searchsorted(of_wrong, limits) / len(wrong)

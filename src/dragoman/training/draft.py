@@ -189,7 +189,7 @@ def with_columns(files: Sequence[str], valid: Sequence[str], columns: str) -> di
     src, tgt = parse_columns(columns)
     if any(file.endswith((".yaml", ".yml")) for file in files):
         raise UserError("--columns: a recipe names its own columns, as src and tgt of a corpus")
-    data = _plain_config(files, valid, "auto")["data"]
+    data = plain_config(files, valid, "auto")["data"]
     for side in ("train", "valid"):
         data[side] = [{**source, "src": src, "tgt": tgt} for source in data.get(side, [])]
     languages = languages_of(SourceConfig(tuple(data["train"][0]["files"]), src=src, tgt=tgt))

@@ -102,7 +102,8 @@ def _call(function: Any, *arguments: Any, **named: Any) -> Any:
         taken(len(arguments[0]).bit_length())
         return function(*arguments, **named)
     if function in _CHEAP_FUNCTIONS or getattr(function, "__name__", "") in _CHEAP.get(type(owner), ()):
-        taken(_size(owner) if isinstance(owner, list) and arguments == (0,) else 0)
+        from_the_front = getattr(function, "__name__", "") == "pop" and arguments == (0,)
+        taken(_size(owner) if isinstance(owner, list) and from_the_front else 0)
         return function(*arguments, **named)
     if function in _LAZY or (isinstance(function, type) and function.__module__ != "builtins"):
         return function(*arguments, **named)

@@ -32,6 +32,11 @@ def missing_extra(module: str, extra: str, purpose: str) -> UserError:
     return UserError(f"{purpose} needs the package '{module}': install it with  {install_command(extra)}")
 
 
+def missing_package(module: str, purpose: str) -> UserError:
+    """The error to raise where a package that comes with dragoman is not there."""
+    return UserError(f"{purpose} needs the package '{module}': install it with  pip install {module}")
+
+
 def shown(value: object, width: int = 60) -> str:
     """A value as it is shown in a sentence: cut, however large it is and however deep it goes."""
     try:

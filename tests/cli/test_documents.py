@@ -114,7 +114,7 @@ def test_several_documents_go_into_a_directory(run: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["real.docx", "--out", "x.docx"], r"real.docx: Word files are not supported; save it as"),
+        (["real.doc", "--out", "x.doc"], r"real.doc: such Word files are not supported; save it as DOCX"),
         (["gide.po", "--out", "x.po"], r"gide.po: there is no such file; did you mean 'guide.po'\?"),
         (["none.xyz", "--out", "none.de.xyz"], r"none.xyz: there is no such file"),
         (["sub/none.xyz"], r"sub/none.xyz: there is no such file; a text that looks like a file name can be"),
@@ -126,7 +126,7 @@ def test_several_documents_go_into_a_directory(run: Path, tmp_path: Path) -> Non
         (["a red cat", "--out", "x.po"], r"--out x.po: sentences are written one a line"),
         (["--input", "pairs.tsv"], r"--input pairs.tsv: a line of this file is not a sentence; .* document"),
         (["--input", "pairs.csv.gz"], r"--input pairs.csv.gz: a line of this table is not a sentence"),
-        (["--input", "real.docx"], r"real.docx: Word files are not supported"),
+        (["--input", "real.doc"], r"real.doc: such Word files are not supported"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -135,7 +135,7 @@ def test_a_file_is_never_translated_as_a_sentence(
 ) -> None:
     """Each mistake is told before a run is opened, so there is none here."""
     monkeypatch.chdir(tmp_path)
-    for name in ("real.docx", "guide.po", "other.po", "a.en", "pairs.tsv"):
+    for name in ("real.doc", "guide.po", "other.po", "a.en", "pairs.tsv"):
         Path(name).write_text(PO)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     result = command("translate", "run", *arguments)

@@ -251,7 +251,7 @@ BAD = [
     ("a.jsonl", b'{"src": 1}', r"a\.jsonl:1: expected an object with the text"),
     ("a.jsonl", b"{", r"a\.jsonl:1: not valid JSON"),
     ("a.tsv", b"x\tsrc\ttgt\na\n", r"a\.tsv:2: expected 3 columns, found 1"),
-    ("a.docx", b"", r"a\.docx: expected a document with one of the suffixes \.po"),
+    ("a.xyz", b"", r"a\.xyz: expected a document with one of the suffixes \.po"),
 ]
 
 

@@ -22,7 +22,8 @@ Through = Callable[[str, str], None]
 @pytest.fixture(scope="module")
 def through() -> Iterator[Through]:
     """A document read, translated and written, with all steps counted."""
-    with counting("dragoman.text", "dragoman.data.formats", "dragoman.data.documents") as load:
+    packages = "dragoman.text", "dragoman.data.formats", "dragoman.data.documents", "markdown_it"
+    with counting(*packages) as load:
         documents, units = load("dragoman.data.documents"), load("dragoman.data.documents.unit")
         translate = load("dragoman.data.documents.translate").translate_units
 

@@ -16,11 +16,10 @@ def test_one_text_as_a_form_and_several_as_json(client: TestClient) -> None:
 
 def test_detected_languages_and_alternatives_only_if_asked_for(client: TestClient) -> None:
     asked = {"q": "der Hund", "source": "auto", "target": "en", "alternatives": 1}
-    assert client.post("/translate", json=asked).json() == {
-        "translatedText": "DER HUND",
-        "detectedLanguage": {"confidence": 100.0, "language": "de"},
-        "alternatives": ["DER HUND #2"],
-    }
+    answer = client.post("/translate", json=asked).json()
+    detected = answer.pop("detectedLanguage")
+    assert answer == {"translatedText": "DER HUND", "alternatives": ["DER HUND #2"]}
+    assert detected["language"] == "de" and 10 < detected["confidence"] <= 100
     several = client.post("/translate", json={**asked, "q": ["der Hund", "le chat"]}).json()
     assert [one["language"] for one in several["detectedLanguage"]] == ["de", "fr"]
     assert several["alternatives"] == [["DER HUND #2"], ["LE CHAT #2"]]

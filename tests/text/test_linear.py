@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
+import sentencex
 
+from dragoman.text.sentences import WINDOW, split_sentences
 from hostile import AFTER, PIECES, RUNS
 from steps import counted_call, counting, steps_of
 
@@ -31,7 +33,9 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
     terms = glossary.Glossary(
         [glossary.GlossaryEntry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )
-    identify = load("dragoman.text.identify").identify
+    identification = load("dragoman.text.identify")
+    identification.load_model()  # not counted: it is read once
+    identify = identification.identify
     segments = segment.segmenter(options.TokenizerConfig()).findall
 
     def protected(text: str) -> None:
@@ -92,6 +96,21 @@ def test_the_longest_term_is_looked_for_once_at_each_place(load: Load) -> None:
         assert terms.matches("a " * count) == []
 
     assert steps_of(found, 800) <= MOST_GROWTH * steps_of(found, 400)
+
+
+@pytest.mark.parametrize("text", ["a. " * 4000, "“a " * 4000, "a" * 12_000, "<b>a</b>. " * 1500])
+def test_the_splitter_sees_windows_of_long_texts(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sentencex takes the square of a text's length where there are many quotes."""
+    seen: list[int] = []
+
+    def segment(language: str, window: str) -> list[str]:
+        seen.append(len(window))
+        return real(language, window)
+
+    real = sentencex.segment
+    monkeypatch.setattr(sentencex, "segment", segment)
+    assert "".join(split_sentences(text)) == text
+    assert max(seen) <= WINDOW and sum(seen) <= 3 * len(text)
 
 
 PLACED = {

@@ -21,7 +21,7 @@ def align_corpus(
         typer.Option(help="Hand-made links (0-0 1p2) of the first pairs; prints the alignment error rate."),
     ] = None,
     gold_first: FirstWord = 0,
-    iterations: Annotated[int, typer.Option(min=1, help="EM iterations.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="EM iterations of each of the two models.")] = 5,
 ) -> None:
     """Learn word alignments from a parallel corpus, without a model.
 
@@ -39,7 +39,7 @@ def align_corpus(
     right = [] if gold is None else read_gold(gold, gold_first)
     pairs = (pair for source in sources for pair in read_pairs(source, *languages))
     aligner = CorpusAligner((pair.src, pair.tgt) for pair in pairs)
-    aligner.learn(iterations, lambda step: typer.echo(f"step {step} of {iterations}", err=True))
+    aligner.learn(iterations, lambda step: typer.echo(f"step {step} of {2 * iterations}", err=True))
     if aligner.too_long:
         numbers = ", ".join(str(number + 1) for number in aligner.too_long[:5])
         typer.echo(f"{len(aligner.too_long)} pairs are too long and get no links: pair {numbers}", err=True)

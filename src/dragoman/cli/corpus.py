@@ -1,7 +1,5 @@
 """`dragoman corpus`: what is in parallel files, and what training would leave out of them."""
 
-import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +9,9 @@ import typer
 if TYPE_CHECKING:
     from dragoman.autopilot.profile import Profile
     from dragoman.data.config import SourceConfig
-    from dragoman.data.report import CorpusReport, SideReport
+    from dragoman.data.report import CorpusReport
     from dragoman.text.tokenizer import Tokenizer
 
-_BAR = 24
 _EXPLAIN = {
     "empty": "one side has no text",
     "copy": "untranslated: both sides are the same",
@@ -30,6 +27,14 @@ class Reason(StrEnum):
     duplicate = "duplicate"
     too_long = "too_long"
     ratio = "ratio"
+    language = "language"
+    swapped = "swapped"
+    script = "script"
+    misaligned = "misaligned"
+    digits = "digits"
+    address = "address"
+    length = "length"
+    near_duplicate = "near_duplicate"
     overlap = "overlap"
 
 
@@ -60,6 +65,12 @@ def corpus(
         str | None, typer.Option(help="Source column, by name or number; its language in a memory.")
     ] = None,
     tgt: Annotated[str | None, typer.Option(help="Target column, or language.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="SRC,TGT", help="Both columns at once: en,de.")
+    ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Name every file that cannot be read, and report the others.")
+    ] = False,
     tokenizer: Annotated[
         Path | None,
         typer.Option(help="Run or tokenizer file that counts the tokens.  [default: learnt here]"),
@@ -70,17 +81,29 @@ def corpus(
         bool, typer.Option("--keep-duplicates", help="Do not count them out.")
     ] = False,
     drop_copies: Annotated[bool, typer.Option("--drop-copies", help="Count untranslated pairs out.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Count suspects and untranslated pairs out.")
+    ] = False,
+    suspects: Annotated[
+        bool, typer.Option("--suspects/--no-suspects", help="Look for pairs that are no translations.")
+    ] = True,
 ) -> None:
     """Show what is in a parallel corpus: lengths, faults, overlap with a test set, what training drops."""
     from dataclasses import replace
 
     from dragoman.autopilot.profiler import Profiler
+    from dragoman.cli.corpus_tables import print_report
     from dragoman.data.config import CleanConfig
     from dragoman.data.formats import Pair, group_files
+    from dragoman.data.formats.columns import parse_columns
     from dragoman.data.languages import languages_of
     from dragoman.data.report import analyse
     from dragoman.errors import UserError
 
+    if columns is not None:
+        if src is not None or tgt is not None:
+            raise UserError("--columns: names both columns; leave --src and --tgt out")
+        src, tgt = parse_columns(columns)
     if lines is Reason.overlap and not test:
         raise UserError("--lines overlap: name the test set with --test")
 
@@ -88,7 +111,12 @@ def corpus(
         return tuple(replace(source, src=src, tgt=tgt) for source in group_files(names, format))
 
     sources = corpora(files)
-    clean = CleanConfig(max_length, max_ratio, not keep_duplicates, drop_copies)
+    unread = 0
+    if keep_going:
+        sources, unread = _readable(sources)
+    clean = CleanConfig(
+        max_length, max_ratio, not keep_duplicates, drop_copies or strict, ("all",) if strict else ()
+    )
     languages = languages_of(sources[0]) or ("src", "tgt")
 
     shown = 0
@@ -111,18 +139,40 @@ def corpus(
             show_line=show_line if lines else None,
             progress=progress,
             watch=profiler.add,
+            suspects=suspects,
         )
     if lines:
         found = f"{shown:,} pair{'s' * (shown != 1)}" if shown else "no pair"
         typer.echo(f"{found} with the fault {lines.value}", err=True)
-        return
-    profile = profiler.profile(report.found["duplicate"])
-    if json:
-        typer.echo(_as_json(report, profile))
-        return
-    learnt = "a vocabulary learnt from the corpus itself; --tokenizer RUN takes that of a run"
-    counted_by = f"the vocabulary of {tokenizer}" if tokenizer else learnt
-    _print_report(report, profile, _explanations(max_length, max_ratio), counted_by)
+    elif json:
+        typer.echo(_as_json(report, profiler.profile(report.found["duplicate"])))
+    else:
+        learnt = "a vocabulary learnt from the corpus itself; --tokenizer RUN takes that of a run"
+        counted_by = f"the vocabulary of {tokenizer}" if tokenizer else learnt
+        profile = profiler.profile(report.found["duplicate"])
+        print_report(report, profile, _explanations(max_length, max_ratio), counted_by)
+    if unread:
+        raise typer.Exit(1)
+
+
+def _readable(sources: "tuple[SourceConfig, ...]") -> "tuple[tuple[SourceConfig, ...], int]":
+    """The corpora that can be read to their end, and how many cannot; these are named."""
+    from collections import deque
+
+    from dragoman.data.formats import read_pairs
+    from dragoman.data.languages import languages_of
+    from dragoman.errors import UserError
+
+    good = []
+    for source in sources:
+        try:
+            deque(read_pairs(source, *(languages_of(source) or ("src", "tgt"))), maxlen=0)
+            good.append(source)
+        except (UserError, OSError) as error:
+            typer.echo(f"dragoman: left out: {error}", err=True)
+    if not good:
+        raise UserError(f"none of the {len(sources)} corpora can be read")
+    return tuple(good), len(sources) - len(good)
 
 
 def _load_tokenizers(path: Path) -> "tuple[Tokenizer, Tokenizer]":
@@ -134,9 +184,12 @@ def _load_tokenizers(path: Path) -> "tuple[Tokenizer, Tokenizer]":
 
 
 def _explanations(max_length: int, max_ratio: float) -> dict[str, str]:
-    return {
-        reason: text.format(max_length=max_length, max_ratio=max_ratio) for reason, text in _EXPLAIN.items()
+    from dragoman.data.suspects import EXPLANATIONS
+
+    limits = {
+        name: text.format(max_length=max_length, max_ratio=max_ratio) for name, text in _EXPLAIN.items()
     }
+    return limits | EXPLANATIONS
 
 
 def _line(origin: str, src: str, tgt: str) -> str:
@@ -163,134 +216,6 @@ def _as_json(report: "CorpusReport", profile: "Profile") -> str:
 
     plain = {**asdict(report), "profile": plain_profile(profile)}
     return json.dumps(plain, ensure_ascii=False, indent=1)
-
-
-def _print_report(
-    report: "CorpusReport", profile: "Profile", explanations: dict[str, str], counted_by: str
-) -> None:
-    from dragoman.cli.corpus_profile import profile_rows
-
-    src, tgt = report.src.language, report.tgt.language
-    names = [[files, f"{pairs:,}"] for files, pairs in report.corpora]
-    if len(names) > 1:
-        names.append(["all", f"{report.pairs:,}"])
-    _table("Corpus", ["files", "pairs"], names)
-    rows = [
-        [label, *(_number(getattr(side, field)) for side in (report.src, report.tgt))]
-        for label, field in (
-            ("words", "words"),
-            ("characters", "characters"),
-            ("tokens", "tokens"),
-            ("mean length", "mean"),
-            ("median", "median"),
-            ("99% are up to", "percentile_99"),
-            ("longest", "longest"),
-        )
-    ]
-    _table("Size (lengths in tokens)", ["", src, tgt], rows)
-    _table(
-        "Sentences by length in tokens",
-        ["tokens", src, "", tgt, ""],
-        _histogram(report.src, report.tgt),
-        (2, 4),
-    )
-    _table("What it is like", ["", src, tgt], profile_rows(profile))
-    faults = [
-        [
-            reason,
-            f"{found:,}",
-            _share(found, report.pairs),
-            f"{report.dropped[reason]:,}",
-            explanations[reason],
-        ]
-        for reason, found in report.found.items()
-    ]
-    dropped = report.pairs - report.kept
-    faults.append(
-        ["dropped", "", _share(dropped, report.pairs), f"{dropped:,}", "by the first reason that applies"]
-    )
-    faults.append(
-        ["kept", "", _share(report.kept, report.pairs), f"{report.kept:,}", "what training would use"]
-    )
-    _table("What training would drop", ["reason", "found", "", "dropped", ""], faults, (4,))
-    if report.overlap is not None:
-        exact, normalised, total = report.overlap.exact, report.overlap.normalised, report.overlap.pairs
-        overlaps = []
-        for label, field in (
-            (f"{src} sentence", "src"),
-            (f"{tgt} sentence", "tgt"),
-            ("both, as a pair", "pair"),
-        ):
-            counts = getattr(exact, field), getattr(normalised, field)
-            overlaps.append([label, *(cell for n in counts for cell in (f"{n:,}", _share(n, total)))])
-        title = f"Test pairs found in the corpus (of {total:,})"
-        _table(title, ["", "exact", "", "normalised", ""], overlaps)
-    typer.echo(f"Tokens are counted with {counted_by}.")
-    if any(report.found.values()):
-        typer.echo("See the pairs themselves with  --lines REASON")
-
-
-def _histogram(src: "SideReport", tgt: "SideReport") -> list[list[str]]:
-    """The two histograms side by side; their steps are the same, but either may lack the outermost."""
-    sides = [{(low, high): count for low, high, count in side.histogram} for side in (src, tgt)]
-    most = max(max(side.values(), default=0) for side in sides)
-    rows = []
-    for low, high in sorted({*sides[0], *sides[1]}, key=lambda step: step[0]):
-        label = f"{low}+" if high is None else f"{low}" if high == low else f"{low}–{high}"
-        counts = [side.get((low, high), 0) for side in sides]
-        rows.append([label, *(cell for n in counts for cell in (f"{n:,}", _bar(n, most)))])
-    return rows
-
-
-def _bar(count: int, most: int) -> str:
-    if not sys.stdout.isatty():
-        return "#" * round(_BAR * count / max(1, most))
-    eighths = round(8 * _BAR * count / max(1, most))
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def _number(value: float) -> str:
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _share(part: int, whole: int) -> str:
-    """A percentage in which a few are not none, and nearly all are not all."""
-    if part == 0:
-        return ""
-    shown = f"{100 * part / whole:.2f}%"
-    if shown == "0.00%":
-        return "<0.01%"
-    return ">99.99%" if shown == "100.00%" and part < whole else shown
-
-
-def _table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = ()
-) -> None:
-    """A table: rich on a terminal, aligned plain text in a pipe. Numbers to the right, first column left."""
-    justify = ["left" if column == 0 or column in left else "right" for column in range(len(header))]
-    if sys.stdout.isatty():
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        for name, side in zip(header, justify, strict=True):
-            table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
-        for row in rows:
-            table.add_row(*map(Text, row))
-        Console().print(table)
-        return
-    everything = [header, *rows] if any(header) else rows
-    widths = [max(len(row[column]) for row in everything) for column in range(len(header))]
-    typer.echo(title)
-    for row in everything:
-        cells = (
-            cell.ljust(width) if side == "left" else cell.rjust(width)
-            for cell, width, side in zip(row, widths, justify, strict=True)
-        )
-        typer.echo(f"  {'  '.join(cells)}".rstrip())
-    typer.echo("")
 
 
 def _progress() -> Any:

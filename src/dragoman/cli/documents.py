@@ -42,7 +42,11 @@ def _translate_file(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("sentences", total=None)
         outcome = translate_units(
-            opened.units, translate, lambda done, total: bar.update(task, completed=done, total=total), 256
+            opened.units,
+            translate,
+            lambda done, total: bar.update(task, completed=done, total=total),
+            256,
+            language=languages[0],
         )
     write_file(output, opened.written(outcome.texts))
     for unit, reason in outcome.left[:_SHOWN]:

@@ -6,12 +6,11 @@ from pathlib import Path, PurePath
 from dragoman.errors import UserError, no_such_file
 
 _OFFICE = {
-    **dict.fromkeys((".docx", ".doc", ".dotx", ".rtf"), "Word files"),
-    **dict.fromkeys((".odt", ".ods", ".odp"), "OpenDocument files"),
-    **dict.fromkeys((".pptx", ".ppt"), "PowerPoint files"),
-    **dict.fromkeys((".xlsx", ".xls"), "Excel files"),
+    **dict.fromkeys((".doc", ".dotx", ".rtf", ".pages"), "such Word files"),
+    **dict.fromkeys((".ppt", ".ppsx"), "such PowerPoint files"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets"),
     ".pdf": "PDF files",
-    ".epub": "e-books",
+    ".mobi": "such e-books",
 }
 _TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 _LINES = (".txt", ".text", ".md", ".markdown")
@@ -40,9 +39,9 @@ def check_input(file: Path) -> None:
     suffix = _bare_suffix(file)
     if suffix in _OFFICE:
         raise _unsupported(file, suffix)
-    from dragoman.data.documents import SUFFIXES
+    from dragoman.data.documents import DOCUMENTS
 
-    if suffix in SUFFIXES and suffix not in _LINES:
+    if suffix in DOCUMENTS and suffix not in _LINES:
         raise UserError(
             f"--input {file}: a line of this file is not a sentence; translate it as a document: "
             f"dragoman translate RUN {file} --out FILE"
@@ -80,10 +79,10 @@ def _is_file_name(text: str) -> bool:
         return False
     if any(sign.isspace() for sign in text):
         return False
-    from dragoman.data.documents import SUFFIXES
+    from dragoman.data.documents import DOCUMENTS
 
     suffix = PurePath(text).suffix.lower()
-    if suffix in SUFFIXES or suffix in _OFFICE or suffix in _TABLES:
+    if suffix in DOCUMENTS or suffix in _OFFICE or suffix in _TABLES:
         return True
     return len(suffix) > 1 and suffix[1:].isalnum() and ("/" in text or "\\" in text)
 
@@ -97,13 +96,13 @@ def _has_suffix_of(text: str, output: Path | None) -> bool:
 
 
 def _document(path: Path) -> Path:
-    from dragoman.data.documents import SUFFIXES
+    from dragoman.data.documents import DOCUMENTS
 
     if not path.is_file():
         missing = no_such_file(path)
         raise UserError(f"{missing}{'' if '; ' in str(missing) else _AS_TEXT}")
     suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
+    if suffix in DOCUMENTS:
         return path
     if suffix in _OFFICE:
         raise _unsupported(path, suffix)
@@ -113,7 +112,7 @@ def _document(path: Path) -> Path:
             "and give it with --input"
         )
     raise UserError(
-        f"{path}: not a document of a known kind ({', '.join(SUFFIXES)}); for a file with one sentence a "
+        f"{path}: not a document of a known kind ({', '.join(DOCUMENTS)}); for a file with one sentence a "
         f"line use  --input {path}"
     )
 
@@ -122,17 +121,17 @@ _AS_TEXT = "; a text that looks like a file name can be given on standard input"
 
 
 def _unsupported(path: Path, suffix: str) -> UserError:
-    from dragoman.data.documents import SUFFIXES
+    from dragoman.data.documents import ADVICE, DOCUMENTS
 
-    kinds = ", ".join(SUFFIXES)
-    return UserError(f"{path}: {_OFFICE[suffix]} are not supported; save it as one of {kinds}")
+    advice = ADVICE.get(suffix, f"save it as one of {', '.join(DOCUMENTS)}")
+    return UserError(f"{path}: {_OFFICE[suffix]} are not supported; {advice}")
 
 
 def _check_text_output(output: Path) -> None:
-    from dragoman.data.documents import SUFFIXES
+    from dragoman.data.documents import DOCUMENTS
 
     suffix = output.suffix.lower()
-    if suffix in _OFFICE or (suffix in SUFFIXES and suffix not in (*_LINES, *_TABLES)):
+    if suffix in _OFFICE or (suffix in DOCUMENTS and suffix not in (*_LINES, *_TABLES)):
         raise UserError(
             f"--out {output}: sentences are written one a line, and {suffix} is another kind of file; name "
             "the document to translate after the run, or write to a .txt file"

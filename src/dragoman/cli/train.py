@@ -22,6 +22,10 @@ def train(
     valid: Annotated[
         list[str] | None, typer.Option(metavar="FILES", help="Validation files: dev.en dev.de, or a table.")
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="SRC,TGT", help="The columns of a table, by name or number: en,de."),
+    ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
     ] = None,
@@ -44,14 +48,14 @@ def train(
 
     clock = Clock.of_command()
     from dragoman.training.api import plan_and_train
-    from dragoman.training.draft import split_arguments
+    from dragoman.training.draft import split_arguments, with_columns
 
     files, overrides = split_arguments(arguments)
     run = plan_and_train(
-        files,
+        [with_columns(files, valid or [], columns)] if columns is not None else files,
         out=out,
         overrides=overrides,
-        valid=valid or [],
+        valid=[] if columns is not None else valid or [],
         quiet=quiet,
         dry_run=dry_run,
         verbose=verbose,

@@ -2,17 +2,23 @@
 
 import numpy as np
 
-from dragoman.data.config import CleanConfig
+from dragoman.data.config import SUSPECTS, CleanConfig
 
-REASONS = ("empty", "copy", "duplicate", "too_long", "ratio")
+REASONS = ("empty", "copy", "duplicate", "too_long", "ratio", *SUSPECTS)
+"""Why pairs are left out. The codes of the reasons are in files: new ones go to the end."""
+ASKED = (*REASONS[:3], *SUSPECTS, *REASONS[3:5])
+"""The reasons in the order in which they are asked."""
 KEPT = 0
-EMPTY, COPY, DUPLICATE, TOO_LONG, RATIO = range(1, 1 + len(REASONS))
-"""Codes of the reasons, in the order in which they are asked."""
+EMPTY, COPY, DUPLICATE, TOO_LONG, RATIO = range(1, 6)
 HELD_OUT = 255
 """Not left out, but moved into the validation set."""
 
 SHORT = 12
 """Tokens up to which an odd length ratio says nothing: one word may well be a dozen pieces."""
+
+
+def code_of(reason: str) -> int:
+    return REASONS.index(reason) + 1
 
 
 def reason_of(code: int) -> str:

@@ -12,6 +12,11 @@ FORMATS = (
     *("conll", "squad", "lines"),
 )
 
+SUSPECTS = (
+    *("language", "swapped", "script", "misaligned"),
+    *("digits", "address", "length", "near_duplicate"),
+)
+"""Kinds of pairs that look wrong. They are reported, and left out where `drop_suspects` names them."""
 _LONGEST_LINE = (1 << 31) - 1
 
 
@@ -51,12 +56,23 @@ class CleanConfig:
     drop_duplicates: bool = True
     drop_copies: bool = False
     """Pairs whose target is the source itself: untranslated."""
+    drop_suspects: tuple[str, ...] = ()
+    """Kinds of suspects to leave out; `all` for every kind."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise UserError(f"max_length: expected at least 1, found {self.max_length}")
         if not self.max_ratio >= 1:
             raise UserError(f"max_ratio: expected at least 1, found {self.max_ratio}")
+        for kind in self.drop_suspects:
+            if kind not in (*SUSPECTS, "all"):
+                known = ", ".join(("all", *SUSPECTS))
+                raise UserError(f"drop_suspects: expected some of {known}, found '{kind}'")
+
+    @property
+    def dropped_suspects(self) -> tuple[str, ...]:
+        """The kinds by their names."""
+        return SUSPECTS if "all" in self.drop_suspects else self.drop_suspects
 
 
 @dataclass(frozen=True)

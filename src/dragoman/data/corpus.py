@@ -27,6 +27,7 @@ from dragoman.data.fingerprint import Stamp, check_unchanged, fingerprint
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.hashed import OutputFiles
 from dragoman.data.hashes import write_sorted_set
+from dragoman.data.judged import mark_suspects
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import Progress, Scan, Watch, each_code, sample, scan, sides, text_code
@@ -157,6 +158,8 @@ class _Preparation:
         scanned = self.scanned or scan(self.data, self.scratch, self.report, self.seed)
         if not self.data.cleaning.drop_duplicates:
             scanned.keep_duplicates()
+        if self.data.cleaning.drop_suspects:
+            mark_suspects(self.data, scanned, self.scratch, self.report)
         if not self.data.valid and self.data.text:
             hold_out_end(scanned.codes, self.data.valid_size)
         elif not self.data.valid:

@@ -65,6 +65,8 @@ def fingerprint(
         "seed": seed,
         "version": CONTENTS_VERSION,
     }
+    if not data.clean.drop_suspects:
+        del made_from["clean"]["drop_suspects"]  # what was prepared before keeps its name
     if given:
         made_from["given"] = list(given)
     del made_from["imported"]  # that is about models

@@ -6,12 +6,25 @@ from itertools import chain, islice
 
 import numpy as np
 
-from dragoman.data.clean import DUPLICATE, EMPTY, REASONS, TOO_LONG, is_copy, length_codes, reason_of
-from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.clean import (
+    ASKED,
+    DUPLICATE,
+    EMPTY,
+    RATIO,
+    REASONS,
+    TOO_LONG,
+    code_of,
+    is_copy,
+    length_codes,
+    reason_of,
+)
+from dragoman.data.config import SUSPECTS, CleanConfig, DataConfig, SourceConfig
 from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.judged import judge_of, near_duplicates
 from dragoman.data.leak import Leaks, OverlapReport
 from dragoman.data.scan import Progress, Scan, Watch, sample, scan
+from dragoman.data.suspects import Judge
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import scratch_directory
@@ -21,6 +34,9 @@ OVERLAP = "overlap"
 """What lines can be asked for besides the reasons: pairs that also occur in the test set."""
 
 _CHUNK = 4096
+_EXAMPLES = 3
+"""Pairs that the report shows of each kind of suspects."""
+_SHOWN_CHARACTERS = 200
 _SAMPLE_CHARACTERS = 4_000_000
 _LONGEST_COUNTED = 1 << 16
 
@@ -59,6 +75,10 @@ class CorpusReport:
     """Pairs that training leaves out, each counted once, for the first reason that applies."""
     kept: int
     overlap: OverlapReport | None
+    rules: tuple[str, ...]
+    """The kinds of suspects that were looked for. The others do not fit this corpus."""
+    examples: dict[str, tuple[tuple[str, str, str], ...]]
+    """Of each kind of suspects the first: where it stands, source, target."""
 
 
 class _SideCounts:
@@ -122,8 +142,10 @@ def analyse(
     show_line: ShowLine | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
+    suspects: bool = True,
 ) -> CorpusReport:
-    """Read a corpus and report on it, in memory that does not grow with it.
+    """Read a corpus and report on it, in memory that does not grow with it. Looking for `suspects` takes
+    the longest.
 
     Without `tokenizers` tokens are counted with a vocabulary learnt from a sample. With `lines`, the pairs
     to which that reason applies go to `show_line` on the way. `watch` sees every pair.
@@ -137,6 +159,10 @@ def analyse(
     leaks = Leaks(test, src_lang, tgt_lang) if test else None
     with scratch_directory() as directory:
         scanned = scan(data, directory, report, watch=watch)
+        judge = (
+            judge_of(scanned, report, (src_lang, tgt_lang)) if suspects else Judge((), (src_lang, tgt_lang))
+        )
+        near = near_duplicates(scanned, directory)
         src_tokenizer, tgt_tokenizer = tokenizers or _quick_tokenizer(scanned, report)
         corpora = []
         paths = [directory / name for name in ("src.json", "tgt.json")]
@@ -144,7 +170,7 @@ def analyse(
             tokenizer.save(path)
         with open_workers(paths, scanned.pairs) as workers:
             encoders = Encoders.of(src_tokenizer, tgt_tokenizer, clean, workers)
-            analysis = _Analysis(clean, leaks, lines, show_line)
+            analysis = _Analysis(clean, leaks, lines, show_line, judge, near)
             for source in sources:
                 before = analysis.pairs
                 chunks = _chunks(read_pairs(source, src_lang, tgt_lang))
@@ -162,6 +188,8 @@ def analyse(
         dropped=analysis.dropped,
         kept=analysis.pairs - sum(analysis.dropped.values()),
         overlap=leaks.report() if leaks is not None else None,
+        rules=(*judge.kinds, "near_duplicate"),
+        examples={kind: tuple(rows) for kind, rows in analysis.examples.items() if rows},
     )
 
 
@@ -174,8 +202,11 @@ class _Analysis:
         leaks: Leaks | None,
         lines: str | None,
         show_line: ShowLine | None,
+        judge: Judge,
+        near: np.ndarray,
     ) -> None:
-        self._clean, self._leaks = clean, leaks
+        self._clean, self._leaks, self._judge, self._near = clean, leaks, judge, near
+        self.examples: dict[str, list[tuple[str, str, str]]] = {kind: [] for kind in SUSPECTS}
         self._lines, self._show_line = lines, show_line
         self.pairs = 0
         self.src, self.tgt = _SideCounts(), _SideCounts()
@@ -192,12 +223,20 @@ class _Analysis:
         self.tgt.add([pair.tgt for pair in pairs], tgt_lengths)
         self.pairs += len(pairs)
         applies = self._conditions(pairs, scanned.codes[here], src_lengths, tgt_lengths)
+        applies["near_duplicate"] = self._near[here] == code_of("near_duplicate")
+        for kind, flagged in self._judge.flags(pairs).items():
+            applies[kind] = flagged & ~applies["empty"] & ~applies["copy"]
         undecided = np.ones(len(pairs), dtype=bool)
-        for reason in REASONS:
+        for reason in ASKED:
             self.found[reason] += int(applies[reason].sum())
             if self._drops(reason):
                 self.dropped[reason] += int((applies[reason] & undecided).sum())
                 undecided &= ~applies[reason]
+        for kind, rows in self.examples.items():
+            for index in np.flatnonzero(applies[kind])[: _EXAMPLES - len(rows)]:
+                pair = pairs[index]
+                texts = pair.src[:_SHOWN_CHARACTERS], pair.tgt[:_SHOWN_CHARACTERS]
+                rows.append((f"{name}:{pair.line}", *texts))
         if self._leaks is not None:
             filled = np.flatnonzero(~applies["empty"])
             src_hashes, tgt_hashes = scanned.src_hashes[here][filled], scanned.tgt_hashes[here][filled]
@@ -218,12 +257,14 @@ class _Analysis:
             "copy": ~empty & np.array([is_copy(pair.src, pair.tgt) for pair in pairs]),
             "duplicate": codes == DUPLICATE,
         }
-        for code in range(TOO_LONG, len(REASONS) + 1):
+        for code in (TOO_LONG, RATIO):
             conditions[reason_of(code)] = ~empty & (by_length == code)
         return conditions
 
     def _drops(self, reason: str) -> bool:
-        optional = {"copy": self._clean.drop_copies, "duplicate": self._clean.drop_duplicates}
+        asked = self._clean.dropped_suspects
+        optional = {kind: kind in asked for kind in SUSPECTS}
+        optional |= {"copy": self._clean.drop_copies, "duplicate": self._clean.drop_duplicates}
         return optional.get(reason, True)
 
 

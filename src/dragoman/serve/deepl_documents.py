@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from dragoman.serve.deepl import pair_of
-from dragoman.serve.documents import name_with_suffix
+from dragoman.serve.documents import language_of_document, name_with_suffix
 from dragoman.serve.download import Download
 from dragoman.serve.fields import read_fields
 from dragoman.serve.glossaries import Glossaries
@@ -32,7 +32,7 @@ def router_of(service: Service, jobs: Jobs, glossaries: Glossaries) -> APIRouter
         if asked and asked != PurePath(name).suffix.lower().removeprefix("."):
             raise Refusal(400, "Value for 'output_format' not supported: a document keeps its format.")
         wish = Wish(glossary=await glossaries.wanted(fields, source, target))
-        source = source or service.detect(data[:2000].decode("utf-8", "replace"), target)[0][0]
+        source = source or await language_of_document(service, data, name, target)
         job = jobs.start(data, name, pair_of(service, source, target), wish)
         service.metrics.count("dragoman_characters_total", job.characters)
         return {"document_id": job.id, "document_key": job.key}

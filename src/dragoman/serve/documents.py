@@ -9,9 +9,10 @@ from contextvars import copy_context
 from dataclasses import replace
 from pathlib import PurePath
 
-from dragoman.data.documents import SUFFIXES, parse_document
+from dragoman.data.documents import DOCUMENTS, head_of, parse_document
 from dragoman.data.documents.translate import Outcome, Progress, translate_units
 from dragoman.errors import UserError
+from dragoman.serve.languages import base
 from dragoman.serve.masks import mask
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Pair, Service, Translated, Wish
@@ -92,7 +93,15 @@ class Documents:
 
         def work() -> tuple[bytes, Outcome]:
             opened = parse_document(data, name, pair, own.check)
-            outcome = translate_units(opened.units, ask, progress, limits.batch, limits.characters, own.check)
+            outcome = translate_units(
+                opened.units,
+                ask,
+                progress,
+                limits.batch,
+                limits.characters,
+                own.check,
+                base(pair[0]),
+            )
             return opened.written(outcome.texts, own.check), outcome
 
         async with AsyncExitStack() as room:
@@ -151,5 +160,14 @@ def name_with_suffix(name: str, data: bytes) -> str:
     return plain + found
 
 
+async def language_of_document(service: Service, data: bytes, name: str, target: str | None) -> str:
+    """The source language of an upload that does not say it."""
+    try:
+        text = await asyncio.to_thread(head_of, data, name)
+    except UserError as error:
+        raise Refusal(400, str(error)) from None
+    return service.detect(text, target)[0][0]
+
+
 def supported() -> list[str]:
-    return list(SUFFIXES)
+    return list(DOCUMENTS)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from dragoman.serve.apertium import translate_form
-from dragoman.serve.documents import Documents, name_with_suffix, supported
+from dragoman.serve.documents import Documents, language_of_document, name_with_suffix, supported
 from dragoman.serve.download import Download
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.hints import hints
@@ -88,9 +88,9 @@ def _add_files(router: APIRouter, service: Service, jobs: Jobs) -> None:
         upload = fields.file("file")
         data = await upload.read()
         source, target = fields.text("source"), fields.text("target")
-        if source == "auto":
-            source = service.detect(data[:2000].decode("utf-8", "replace"), target)[0][0]
         name = name_with_suffix(upload.filename or "", data)
+        if source == "auto":
+            source = await language_of_document(service, data, name, target)
         job = jobs.start(data, name, service.pair(source, target), Wish())
         try:
             await job.finished()

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -17,7 +18,7 @@ from dragoman.serve.memory import FuzzyMatch, Memory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
-from dragoman.text.identify import identify
+from dragoman.text.identify import can_identify, identify, load_model
 from dragoman.text.markup import well_formed
 from dragoman.text.sentences import split_sentences
 from dragoman.text.spans import find
@@ -101,6 +102,8 @@ class Service:
         }
         self.memories = dict(memories or {})
         self.corrections = corrections
+        if can_identify():  # so that the first request does not wait for it
+            threading.Thread(target=load_model, daemon=True).start()
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
 
@@ -140,10 +143,13 @@ class Service:
         return any(batcher.full for batcher in self.batchers.values())
 
     def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
-        """Among the languages that are translated at all, or into this one."""
+        """Among the languages that are translated at all, or into this one. A text in another language has
+        a low confidence, even if there is one source language only."""
         tgt = None if target is None else resolve(target, self.targets)
         sources = [src for src, own in self.routes if own == tgt] or self.sources
         meant = {base(src): src for src in reversed(sources)}
+        if not can_identify():
+            raise Refusal(501, "Language identification needs the package py3langid on the server")
         return [(meant[code], sure) for code, sure in identify(text, list(meant)[::-1])]
 
     def pair(self, source: str, target: str) -> Pair:
@@ -226,7 +232,7 @@ class Service:
 
     async def _leg(self, texts: Sequence[str], pair: Pair, kindred: Kindred, wish: Wish) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
-        pieces = await _each(lambda text: _pieces(text, wish.split), texts)
+        pieces = await _each(lambda text: _pieces(text, wish.split, base(pair[0])), texts)
         found = await self._join(pieces, pair, kindred, wish)
         tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
         lost = await _each(lambda n: _tags_broken(texts[n], found[n].text), tagged)
@@ -291,10 +297,10 @@ async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
     return found
 
 
-def _pieces(text: str, split: Split) -> list[str]:
+def _pieces(text: str, split: Split, language: str) -> list[str]:
     if split == "none":
         return [text]
-    return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text)
+    return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text, language)
 
 
 def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Translated:

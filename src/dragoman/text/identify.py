@@ -1,138 +1,185 @@
-"""Language identification by script, frequent words, and letter trigrams.
+"""Language identification with the model of py3langid: naive Bayes over byte n-grams (Lui and Baldwin 2011).
 
-    log P(text | language) ≈ Σ over its words of   log share of the word              if it is a frequent one,
-                                                   Σ log P(letter | the two before)   if it is not
+    log P(language | text) = log P(language) + Σ over n-grams  log(1 + count) · log P(n-gram | language)
 
-A naive Bayes model (Cavnar and Trenkle 1994 and Dunning 1994 use letters; words help with short texts), built
-at start from lists of some hundred frequent words a language.
+An automaton finds the n-grams. It reads many texts at once, one byte of each at a time, so that a corpus of
+millions of sentences takes minutes. Scores are divided by the root of the length, as py3langid does it, which
+makes them probabilities that can be compared between short and long texts.
 """
 
 import math
-import re
-from collections import Counter
+import threading
+import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 
-from dragoman.text.language_words import FREQUENT, SCRIPTS
+import numpy as np
 
-KNOWN = (*FREQUENT, *SCRIPTS)
-"""Codes of the known languages."""
-_LOOKED_AT = 1000
-"""Characters of a text."""
-_WORD = re.compile(r"[^\W\d_]+")
-_SCRIPT = {code: re.compile(f"[{ranges}]") for code, ranges in SCRIPTS.items()}
-_SAME = {"no": "nb", "nn": "nb", "bs": "hr", "iw": "he", "in": "id"}
-_MIXED, _LACKING, _END = 3.0, 0.02, 0.15
-"""The weight of single letters beside trigrams; the count of an unseen letter; the probability that a word
-ends after a letter."""
-_UNLISTED = math.log(0.5)
-"""Half of the words of a text are not among the frequent ones."""
-_MOST_GROUPS = 50_000
-_ENOUGH = 0.15
-"""The share of frequent words that a corpus needs for its language to be named."""
-_LEAST = 4
+from dragoman.errors import missing_package
+
+_MOST_CHARACTERS = 1000
+"""Of a text. The rest is not read."""
+_BATCH = 1024
+_NO_LANGUAGE = "zxx"
+_SAME = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
+"""Other codes of languages in the model."""
+_SURE = 50.0
+_LEAST_LETTERS = 20
+"""Letters that a sample of a corpus needs for its language to be named."""
 
 
-class _Profile:
-    """Log-probabilities of words and letter trigrams in one language."""
+@dataclass(frozen=True)
+class _Model:
+    """The automaton reads a byte in a state: `moves[rows[state] + byte]`. `features` has the n-gram that is
+    complete in a state, or -1."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        # By Zipf's law the n-th word has a share of about 0.1 / n; half of a text is in the list.
-        self.words = {word: math.log(0.08 / (rank + 4)) for rank, word in reversed(list(enumerate(words)))}
-        groups: Counter[str] = Counter()
-        pairs: Counter[str] = Counter()
-        for word in words:
-            for at in range(len(word) + 1):
-                group = f"  {word} "[at : at + 3]
-                groups[group] += 1
-                pairs[group[:2]] += 1
-        letters = Counter("".join(words))
-        self._groups, self._pairs = groups, pairs
-        self._letters, self._size = letters, sum(letters.values())
-        self._logs: dict[str, float] = {}
+    labels: tuple[str, ...]
+    moves: np.ndarray
+    rows: np.ndarray
+    features: np.ndarray
+    log_priors: np.ndarray
+    log_likelihoods: np.ndarray
+    """By n-gram and label."""
 
-    def score(self, word: str) -> float:
-        if (known := self.words.get(word)) is not None:
-            return known
-        spelt, logs, score = f"  {word} ", self._logs, _UNLISTED
-        for at in range(len(word) + 1):
-            group = spelt[at : at + 3]
-            if group not in logs:
-                if len(logs) > _MOST_GROUPS:  # bound the memory
-                    logs.clear()
-                logs[group] = self._after(group)
-            score += logs[group]
-        return score
+    @cached_property
+    def columns(self) -> dict[str, list[int]]:
+        """A language has several columns if it has several scripts."""
+        found: dict[str, list[int]] = {}
+        for column, label in enumerate(self.labels):
+            found.setdefault(label, []).append(column)
+        return found
 
-    def _after(self, group: str) -> float:
-        """Trigrams interpolated with single letters; unseen letters are very improbable."""
-        ends = group[2] == " "
-        alone = _END if ends else (self._letters[group[2]] + _LACKING) / (self._size + 1)
-        return math.log((self._groups[group] + _MIXED * alone) / (self._pairs[group[:2]] + _MIXED))
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """By text and label."""
+        encoded = [_encode(text) for text in texts]
+        lengths = np.array([len(one) for one in encoded])
+        features = self._features(encoded, lengths)
+        scores = np.repeat(self.log_priors[None], len(texts), axis=0)
+        if features.size:
+            found, counts = np.unique(features, return_counts=True)
+            rows, grams = np.divmod(found, len(self.log_likelihoods))
+            weighted = np.log1p(counts, dtype=np.float32)[:, None] * self.log_likelihoods[grams]
+            starts = np.flatnonzero(np.diff(rows, prepend=-1))
+            scores[rows[starts]] += np.add.reduceat(weighted, starts, axis=0)
+        scores /= np.sqrt(np.maximum(1, lengths))[:, None]
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def _features(self, encoded: Sequence[bytes], lengths: np.ndarray) -> np.ndarray:
+        """The n-grams of all texts, as  text · number of n-grams + n-gram."""
+        order = np.argsort(-lengths, kind="stable")
+        letters = np.zeros((int(lengths.max(initial=0)), len(encoded)), dtype=np.int64)
+        for column, row in enumerate(order):
+            letters[: lengths[row], column] = np.frombuffer(encoded[row], dtype=np.uint8)
+        alive = np.searchsorted(-lengths[order], -np.arange(len(letters)), side="left")
+        state = np.zeros(len(encoded), dtype=np.int64)
+        found = []
+        for at, count in enumerate(alive):
+            state = self.moves[self.rows[state[:count]] + letters[at, :count]]
+            features = self.features[state]
+            seen = features >= 0
+            found.append(order[:count][seen] * len(self.log_likelihoods) + features[seen])
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
 
-@cache
-def _profile(code: str) -> _Profile:
-    return _Profile(list(dict.fromkeys(FREQUENT[code].split())))
+_lock = threading.Lock()
+_loaded: list[_Model] = []
 
 
-def identify(text: str, among: Sequence[str] = KNOWN) -> list[tuple[str, float]]:
-    """The languages, best first, each with a confidence from 0 to 100. A single candidate has 100; unknown
-    languages have 0."""
-    if len(among) == 1:
-        return [(among[0], 100.0)]
-    head = text[:_LOOKED_AT]
-    words = _words(head)
-    scores = {code: _score(_code(code), head, words) for code in among}
-    best = max((one for one in scores.values() if one is not None), default=None)
-    weights = {
-        code: 0.0 if one is None or best is None else math.exp(max(one - best, -700.0))
-        for code, one in scores.items()
-    }
-    total = sum(weights.values())
-    shares = ((code, round(100 * own / total, 1) if total else 0.0) for code, own in weights.items())
-    return sorted(shares, key=lambda one: -one[1])
+def load_model() -> _Model:
+    """The model of py3langid, read once. Only languages with a code of two letters are kept: the others are
+    dialects and small languages, for which short texts are taken too often."""
+    with _lock:
+        if not _loaded:
+            try:
+                from py3langid.langid import MODEL_FILE, LanguageIdentifier
+            except ModuleNotFoundError:
+                raise missing_package("py3langid", "language identification") from None
+            read = LanguageIdentifier.from_model_file(MODEL_FILE)
+            kept = [
+                at for at, label in enumerate(read.nb_classes) if len(label) == 2 or label == _NO_LANGUAGE
+            ]
+            _loaded.append(
+                _Model(
+                    labels=tuple(read.nb_classes[at] for at in kept),
+                    moves=np.asarray(read.tk_nextmove, dtype=np.int64),
+                    rows=np.asarray(read.tk_row, dtype=np.int64) << 8,
+                    features=np.asarray(read.tk_output, dtype=np.int64),
+                    log_priors=np.asarray(read.nb_pc, dtype=np.float32)[kept],
+                    log_likelihoods=np.ascontiguousarray(np.asarray(read.nb_ptc, dtype=np.float32)[:, kept]),
+                )
+            )
+        return _loaded[0]
+
+
+def can_identify() -> bool:
+    """Whether py3langid is installed."""
+    if _loaded:
+        return True
+    try:
+        return find_spec("py3langid") is not None
+    except ValueError:  # it is blocked
+        return False
+
+
+def known_languages() -> tuple[str, ...]:
+    """The codes of the languages that can be told."""
+    return tuple(label for label in load_model().columns if label != _NO_LANGUAGE)
+
+
+def identify(text: str, among: Sequence[str] | None = None) -> list[tuple[str, float]]:
+    """The languages `among` which to choose, best first, each with a confidence from 0 to 100."""
+    codes = known_languages() if among is None else among
+    shares = confidences([text], codes)[0]
+    found = zip(codes, (round(float(share), 1) for share in shares), strict=True)
+    return sorted(found, key=lambda one: -one[1])
+
+
+def confidences(texts: Sequence[str], among: Sequence[str]) -> np.ndarray:
+    """By text and language, from 0 to 100.
+
+    A candidate is held against all others and the likeliest language that is none of them. So a text in
+    German is not English, even where English is the only candidate. Languages that are not known and texts
+    without letters have 0.
+    """
+    model = load_model()
+    columns = [model.columns.get(_label(code), []) for code in among]
+    chosen = sorted({column for one in columns for column in one})
+    others = [column for column in range(len(model.labels)) if column not in chosen]
+    result = np.zeros((len(texts), len(among)), dtype=np.float32)
+    for start in range(0, len(texts), _BATCH):
+        part = [text[:_MOST_CHARACTERS] for text in texts[start : start + _BATCH]]
+        found = model.probabilities(part)
+        rival = found[:, others].max(axis=1) if others else np.zeros(len(part), dtype=np.float32)
+        whole = np.maximum(found[:, chosen].sum(axis=1) + rival, 1e-30)
+        letters = np.array([any(map(str.isalpha, text)) for text in part])
+        for place, own in enumerate(columns):
+            result[start : start + len(part), place] = 100 * letters * found[:, own].sum(axis=1) / whole
+    return result
 
 
 def language_of(texts: Iterable[str]) -> str | None:
     """The language of a sample of a corpus; None if it is not certain, as for numbers, codes or names."""
-    votes: Counter[str] = Counter()
-    looked: list[str] = []
-    for text in texts:
-        if (words := _words(text[:_LOOKED_AT])) and (found := identify(text))[0][1] > 0:
-            votes[found[0][0]] += len(words)
-            looked += words
-    if not votes:
+    sample = [text[:_MOST_CHARACTERS] for text in texts]
+    weights = np.array([math.sqrt(sum(map(str.isalpha, text))) for text in sample])
+    if (weights**2).sum() < _LEAST_LETTERS:
         return None
-    code, most = votes.most_common(1)[0]
-    if most * 2 < sum(votes.values()):
-        return None
-    if code in SCRIPTS:
-        return code
-    frequent = sum(len(word) > 1 and word in _profile(code).words for word in looked)
-    return code if frequent >= max(_LEAST, _ENOUGH * len(looked)) else None
+    codes = known_languages()
+    found = confidences(sample, codes)
+    best = found.argmax(axis=1)
+    votes = np.bincount(best, weights * (found.max(axis=1) >= _SURE), minlength=len(codes))
+    return codes[int(votes.argmax())] if votes.max() * 2 > weights.sum() else None
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+def _encode(text: str) -> bytes:
+    """As the model was trained: capitals only where there are small letters too. The spaces around it tell
+    where the first word begins and the last one ends, which matters in short texts."""
+    lowered = text.lower() if text.isupper() else text
+    return f" {unicodedata.normalize('NFC', lowered)} ".encode("utf-8", errors="surrogatepass")
 
 
-def _code(code: str) -> str:
+def _label(code: str) -> str:
     first = code.replace("_", "-").partition("-")[0].lower()
     return _SAME.get(first, first)
-
-
-def _score(code: str, text: str, words: Sequence[str]) -> float | None:
-    """None for an unknown language, and for a text without letters of its script."""
-    if code in SCRIPTS:
-        own = len(_SCRIPT[code].findall(text))
-        if code == "zh" and _SCRIPT["ja"].search(text):
-            own = 0  # Japanese has Chinese characters too
-        if code == "ja" and own:
-            own += len(_SCRIPT["zh"].findall(text))
-        letters = sum(map(str.isalpha, text))
-        return None if not own else -2.0 * own - 12.0 * max(0, letters - own)
-    if code not in FREQUENT or not words:
-        return None
-    profile = _profile(code)
-    return sum(profile.score(word) for word in words)

@@ -1,81 +1,90 @@
-"""Sentence splitting; the sentences concatenated are the text, white space included.
+"""Sentence splitting with sentencex; the sentences concatenated are the text, white space included.
 
-A sentence ends at . ! ? … (with closing quotes or brackets after it) before white space and something that
-can begin a sentence, at their full-width forms, and at the end of a line. It does not end after a single
-letter or a common abbreviation, nor before a lower-case letter. One pass from left to right.
+A sentence also ends at the end of a line. Tags are set aside while a text is cut: a closing tag belongs to
+the sentence before it, all others to the one after it.
+
+The time of sentencex grows with the square of a text that is full of quotes. So it never sees more than
+`WINDOW` characters: a longer text is cut in windows that overlap.
 """
 
 import re
 from collections.abc import Iterator
 
-_ENDS = frozenset(".!?…")
-_WIDE_ENDS = frozenset("。！？")
-_AFTER = _ENDS | _WIDE_ENDS | frozenset("\"'”’»)]}›」』")
-_MARK = re.compile("[\n.!?…。！？]")
-_LONGEST_TAG = 64
-_USUAL = """
-approx bzw ca cf ch co corp d.h dept dr e.g ed eds evtl fig figs ggf i.e inc jr ltd mio mr mrs ms nr p pp prof
-rev sen sr st str tel u.a u.s vol vs z.b
-"""
-_ABBREVIATIONS = frozenset(_USUAL.split())
+from dragoman.errors import missing_package
+
+WINDOW = 2000
+_LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
+_TAG = re.compile(r"<(/?)[A-Za-z][^<>]{0,64}>")
 
 
-def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space after it."""
-    return list(_pieces(text))
+def split_sentences(text: str, language: str = "en") -> list[str]:
+    """The sentences of a text, each with the white space after it. `language` knows its abbreviations."""
+    sentences: list[str] = []
+    before = ""  # white space at the beginning
+    for line in _LINE.finditer(text):
+        for piece in _cut(line[0], language):
+            if not piece.isspace():
+                sentences.append(before + piece)
+                before = ""
+            elif sentences:
+                sentences[-1] += piece
+            else:
+                before += piece
+    return [*sentences, before] if before else sentences
 
 
-def _pieces(text: str) -> Iterator[str]:
-    begin = at = 0
-    while mark := _MARK.search(text, at):
-        at, ends = _look(text, begin, mark.start())
-        if ends:
-            while at < len(text) and text[at].isspace():
-                at += 1
-            yield text[begin:at]
-            begin = at
-    if begin < len(text):
-        yield text[begin:]
+def _cut(line: str, language: str) -> Iterator[str]:
+    """The sentences of one line."""
+    bare, tags = _without_tags(line)
+    begin = passed = removed = 0
+    for boundary in _boundaries(bare.rstrip(), language):
+        while passed < len(tags) and _comes_before(tags[passed], boundary, removed):
+            removed += tags[passed].end() - tags[passed].start()
+            passed += 1
+        yield line[begin : boundary + removed]
+        begin = boundary + removed
+    if begin < len(line):
+        yield line[begin:]
 
 
-def _look(text: str, begin: int, at: int) -> tuple[int, bool]:
-    """How far the mark at this place goes, and whether a sentence ends with it."""
-    char = text[at]
-    if char == "\n":
-        return at + 1, True
-    if char in _WIDE_ENDS:
-        return _closed(text, at + 1), True
-    end = _closed(text, at + 1)
-    if end >= len(text) or not text[end].isspace() or (char == "." and _abbreviated(text, begin, at)):
-        return end, False
-    following = end
-    while following < len(text) and text[following].isspace():
-        following += 1
-    return end, following < len(text) and not text[following].islower()
+def _without_tags(line: str) -> tuple[str, list[re.Match[str]]]:
+    tags = list(_TAG.finditer(line))
+    if not tags:
+        return line, tags
+    ends = [0, *(tag.end() for tag in tags)]
+    starts = [*(tag.start() for tag in tags), len(line)]
+    return "".join(line[end:start] for end, start in zip(ends, starts, strict=True)), tags
 
 
-def _closed(text: str, at: int) -> int:
-    """Past what belongs to the end of a sentence: further marks, closing quotes, brackets and tags."""
-    while at < len(text):
-        if text.startswith("</", at):
-            tag = text.find(">", at, at + _LONGEST_TAG)
-            if tag < 0:
-                break
-            at = tag
-        elif text[at] not in _AFTER:
-            break
-        at += 1
-    return at
+def _comes_before(tag: re.Match[str], boundary: int, removed: int) -> bool:
+    """Whether a tag stands before a boundary of the text without tags."""
+    place = tag.start() - removed
+    return place < boundary or (place == boundary and bool(tag[1]))
 
 
-def _abbreviated(text: str, begin: int, at: int) -> bool:
-    start = at
-    while (
-        start > begin
-        and at - start < 10
-        and not text[start - 1].isspace()
-        and text[start - 1] not in "(\"'“„«"
-    ):
-        start -= 1
-    word = text[start:at]
-    return (len(word) == 1 and word.isalpha()) or word.casefold() in _ABBREVIATIONS
+def _boundaries(text: str, language: str) -> Iterator[int]:
+    """Where a sentence ends and another begins. From each window only what begins in its first half is taken,
+    since the rest may look different with what comes after it."""
+    start = 0
+    while len(text) - start > WINDOW:
+        within = [start + end for end in _ends(text[start : start + WINDOW], language)]
+        half = start + WINDOW // 2
+        taken = [end for end in within if end <= half] or within[:1]
+        yield from taken
+        start = taken[-1] if taken else start + WINDOW
+    yield from (start + end for end in _ends(text[start:], language))
+
+
+def _ends(text: str, language: str) -> list[int]:
+    """Where the sentences of a short text end, but for the last."""
+    try:
+        from sentencex import segment  # type: ignore[attr-defined]
+    except ModuleNotFoundError:
+        raise missing_package("sentencex", "splitting text into sentences") from None
+    pieces = segment(language, text)
+    ends = []
+    at = 0
+    for piece in pieces[:-1]:
+        at += len(piece)
+        ends.append(at)
+    return ends if "".join(pieces) == text else []

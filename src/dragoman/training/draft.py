@@ -15,9 +15,10 @@ from dragoman.autopilot import Chosen, Profile, Profiler, choose, this_machine
 from dragoman.autopilot.choice import positive, said
 from dragoman.autopilot.contenders import Contender, contenders
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
-from dragoman.data.config import DataConfig
+from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once
 from dragoman.data.formats import group_files
+from dragoman.data.formats.columns import parse_columns
 from dragoman.data.languages import languages_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
@@ -181,6 +182,19 @@ def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -
     if valid:
         data["valid"] = [to_dict(source) for source in group_files(list(valid), format)]
     return {"data": {**data, "src_lang": languages[0], "tgt_lang": languages[1]}}
+
+
+def with_columns(files: Sequence[str], valid: Sequence[str], columns: str) -> dict[str, Any]:
+    """A configuration for tables whose source and target column a person has named: `en,de`."""
+    src, tgt = parse_columns(columns)
+    if any(file.endswith((".yaml", ".yml")) for file in files):
+        raise UserError("--columns: a recipe names its own columns, as src and tgt of a corpus")
+    data = plain_config(files, valid, "auto")["data"]
+    for side in ("train", "valid"):
+        data[side] = [{**source, "src": src, "tgt": tgt} for source in data.get(side, [])]
+    languages = languages_of(SourceConfig(tuple(data["train"][0]["files"]), src=src, tgt=tgt))
+    data["src_lang"], data["tgt_lang"] = languages or ("src", "tgt")
+    return {"data": data}
 
 
 def _as_file(source: Source) -> str:

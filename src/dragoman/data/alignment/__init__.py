@@ -11,6 +11,7 @@ from dragoman.text.word_boundaries import units
 MOST_CELLS = 1 << 20
 """Source words × target words of a pair; what is longer is no sentence, and gets no links."""
 ITERATIONS = 5
+"""Of each of the two models."""
 
 Progress = Callable[[int], None]
 """Told the number of each step when it is done."""
@@ -58,8 +59,11 @@ class CorpusAligner:
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
     def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
-        for step in range(iterations):
+        """So many steps with a liking for the diagonal, then as many with jumps from word to word."""
+        for step in range(2 * iterations):
             for direction in (self.forward, self.backward):
+                if step == iterations:
+                    direction.follow_jumps()
                 direction.learn()
             if progress is not None:
                 progress(step + 1)

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.data.alignment.jumps import Jumps, Passes, add_jumps, forward_backward
+
 NULL_PROBABILITY = 0.08
 CONCENTRATION = 0.01
 """α of the prior."""
@@ -106,9 +108,18 @@ class Direction:
         """θ of every entry; the first posteriors see no difference."""
         self.from_none = np.ones(int(table.generated.max(initial=-1)) + 1)
         self.tension = FIRST_TENSION
+        self.jumps: Jumps | None = None
+        """Once there are any, they take the place of the diagonal."""
+
+    def follow_jumps(self) -> None:
+        """From here on, where a word comes from depends on where the word before it came from."""
+        self.jumps = Jumps.first()
 
     def learn(self) -> None:
         """One step of EM."""
+        if self.jumps is not None:
+            self._learn_jumps(self.jumps)
+            return
         counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
         linked: dict[tuple[int, int], np.ndarray] = {}
         distance = 0.0
@@ -120,13 +131,35 @@ class Direction:
             together = posterior.sum(axis=0)  # m n
             linked[shape] = linked.get(shape, 0.0) + together.sum(axis=1)
             distance += float((together * distances(*shape)).sum())
+        self._translate_as(counts, none_counts)
+        self.tension = best_tension(self.tension, distance, linked)
+
+    def _learn_jumps(self, jumps: Jumps) -> None:
+        counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
+        widths = np.zeros_like(jumps.counts)
+        for block in self.blocks:
+            passes = self._passes(block, jumps)
+            np.add.at(counts, block.entries.ravel(), passes.posterior.ravel())
+            np.add.at(none_counts, block.generated.ravel(), passes.none.ravel())
+            add_jumps(widths, passes.jumps, passes.first)
+        self._translate_as(counts, none_counts)
+        self.jumps = Jumps(widths)
+
+    def _translate_as(self, counts: np.ndarray, none_counts: np.ndarray) -> None:
+        """θ from how often words were found to come from one another."""
         totals = np.bincount(self.table.given, weights=counts + CONCENTRATION)
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
-        self.tension = best_tension(self.tension, distance, linked)
+
+    def _passes(self, block: Block, jumps: Jumps) -> Passes:
+        emission, none = self.translation[block.entries], self.from_none[block.generated]
+        return forward_backward(emission, none, jumps, NULL_PROBABILITY)
 
     def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """B m n: how probably each generated word comes from each given one; and B m: from none."""
+        if self.jumps is not None:
+            passes = self._passes(block, self.jumps)
+            return passes.posterior, passes.none
         _, m, n = block.entries.shape
         near = (1 - NULL_PROBABILITY) * diagonal(m, n, self.tension)
         joint = self.translation[block.entries] * near

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from dragoman.data.documents.archive import ADVICE, ARCHIVES, OpenArchive
 from dragoman.data.documents.encoding import Encoding, decode
 from dragoman.data.documents.html import HtmlDocument
 from dragoman.data.documents.markdown import MarkdownDocument
@@ -20,7 +21,18 @@ from dragoman.data.documents.xliff import XliffDocument
 from dragoman.data.formats.lines import open_binary
 from dragoman.errors import UserError
 
-__all__ = ["SUFFIXES", "Check", "OpenDocument", "Unit", "open_document", "parse_document"]
+__all__ = [
+    "ADVICE",
+    "DOCUMENTS",
+    "SUFFIXES",
+    "Check",
+    "OpenArchive",
+    "OpenDocument",
+    "Unit",
+    "head_of",
+    "open_document",
+    "parse_document",
+]
 
 MAX_BYTES = 128 << 20
 
@@ -37,7 +49,11 @@ SUFFIXES: dict[str, Parse] = {
     **dict.fromkeys((".jsonl", ".ndjson"), JsonlDocument),
     **dict.fromkeys((".txt", ".text"), PlainDocument),
 }
+"""Formats that are one text."""
+DOCUMENTS = (*SUFFIXES, *ARCHIVES)
+"""The suffixes of all documents."""
 _XML = (XliffDocument, TmxDocument)
+_HEAD = 2000
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,9 @@ class OpenDocument:
         return self.encoding.encode(apply(self.text, self.document.edits(texts), check))
 
 
-def open_document(path: str | Path, languages: tuple[str, str] = ("src", "tgt")) -> OpenDocument:
+def open_document(
+    path: str | Path, languages: tuple[str, str] = ("src", "tgt")
+) -> OpenDocument | OpenArchive:
     with open_binary(path) as file:
         data = file.read(MAX_BYTES + 1)
     return parse_document(data, str(path), languages)
@@ -67,12 +85,29 @@ def open_document(path: str | Path, languages: tuple[str, str] = ("src", "tgt"))
 
 def parse_document(
     data: bytes, name: str, languages: tuple[str, str] = ("src", "tgt"), check: Check = unchecked
-) -> OpenDocument:
+) -> OpenDocument | OpenArchive:
     """The document in `data`; its format is told by the suffix of its name. `check` may end the reading."""
-    parse = SUFFIXES.get(PurePath(name).suffix.lower())
-    if parse is None:
-        raise UserError(f"{name}: expected a document with one of the suffixes {', '.join(SUFFIXES)}")
+    suffix = PurePath(name).suffix.lower()
+    if suffix in ADVICE:
+        raise UserError(f"{name}: not supported: {ADVICE[suffix]}")
+    if suffix not in DOCUMENTS:
+        raise UserError(f"{name}: expected a document with one of the suffixes {', '.join(DOCUMENTS)}")
     if len(data) > MAX_BYTES:
         raise UserError(f"{name}: more than {MAX_BYTES >> 20} MiB are too many for a document; split it")
+    if suffix in ARCHIVES:
+        return OpenArchive(data, name, check)
+    parse = SUFFIXES[suffix]
     text, encoding = decode(data, name, is_xml=parse in _XML)
     return OpenDocument(name, text, encoding, parse(text, name, languages, check))
+
+
+def head_of(data: bytes, name: str) -> str:
+    """Some text at the beginning of a document, to tell its language by."""
+    if PurePath(name).suffix.lower() not in ARCHIVES:
+        return data[:_HEAD].decode("utf-8", "replace")
+    found: list[str] = []
+    for unit in OpenArchive(data, name).units:
+        found.append(unit.source)
+        if sum(map(len, found)) > _HEAD:
+            break
+    return " ".join(found)[:_HEAD]

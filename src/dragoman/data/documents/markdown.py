@@ -1,28 +1,26 @@
 """Markdown: headings, paragraphs, list items, quotes and cells of tables are units; inline syntax is codes.
 
-Code, front matter, HTML blocks, link definitions and rules stay as they are. A paragraph that is translated
-comes out as one line, which reads the same; two spaces or a backslash at the end of a line still break it.
+markdown-it-py finds the blocks, as CommonMark defines them, and tables. Code, front matter, HTML blocks, link
+definitions and rules stay as they are. A paragraph that is translated comes out as one line, which reads the
+same; two spaces or a backslash at the end of a line still break it.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dragoman.data.documents.inline import filled
 from dragoman.data.documents.markdown_inline import escape_markdown, fold_label, inline_of
-from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
+from dragoman.data.documents.unit import Check, Edit, Unit, unchecked
 
-_FENCE = re.compile(r"[ \t>]*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(`{3,}|~{3,})")
-_PREFIX = re.compile(r"(?:[ \t]{0,3}>[ \t]?)*[ \t]*")
-_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
-_HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
-_RULE = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*|-+[ \t]*)$")
-_DEFINITION = re.compile(r"\[[^\]\n]{1,500}\]:")
-_HTML = re.compile(r"<(?:!--|[!?/]|[A-Za-z])")
-_INLINE_HTML = re.compile(
-    r"</?(?:a|abbr|b|br|cite|code|del|em|i|img|ins|kbd|mark|q|s|small|span|strong|sub|sup|u)\b"
-)
-_CELL_RULE = re.compile(r":?-+:?")
+_NEWLINE = re.compile(r"\r\n?|\n")
+_QUOTES = re.compile(r"(?:[ \t]*>)*[ \t]*")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_HASHES = re.compile(r"#{1,6}[ \t]+")
+_TASK = re.compile(r"\[[ xX]\][ \t]+")
+_FOOTNOTE = re.compile(r"\[\^[^\]\n]{1,100}\]:[ \t]+")
+_CELL = re.compile(r"(?:[^|\\`]|\\.|`[^`|]*`|`)+")
 
 
 @dataclass
@@ -36,107 +34,82 @@ class _Block:
 class MarkdownDocument:
     def __init__(self, text: str, _where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
         self._text, self._check = text, check
-        lines = lines_of(text, check)
-        found = re.findall(r"^[ \t>]{0,20}\[([^\]\n]{1,500})\]:", text, re.MULTILINE)
-        self._labels = frozenset(map(fold_label, found))
+        check(text.count("\n") + 1)
+        breaks = list(_NEWLINE.finditer(text))
+        starts = [0, *(found.end() for found in breaks)]
+        ends = [*(found.start() for found in breaks), len(text)]
+        self._lines = list(zip(starts, ends, strict=True))
+        self._first = _front_matter(text, self._lines)
+        """How many lines the front matter has."""
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
+        self._cells: set[int] = set()
+        """Units that are cells of tables."""
         self._block = _Block()
-        self._fence = ""
-        self._kept = ""  # why lines stay: front matter, comment, html, table
-        self._in_list = False
-        self._before = ""  # the line before, to know an indented block of code
-        at = 0
-        for number, line in enumerate(lines, start=1):
-            following = lines[number] if number < len(lines) else ""
-            self._line(number, at, line.removesuffix("\r"), following.strip())
-            self._before = line.strip()
-            at += len(line) + 1
+        body = starts[self._first] if self._first < len(starts) else len(text)
+        tokens, references = _blocks(text[body:], check)
+        self._labels = frozenset(map(fold_label, references))
+        in_table = False
+        for number, token in enumerate(tokens):
+            if token.type in ("table_open", "table_close"):
+                in_table = token.type == "table_open"
+            elif token.type == "tr_open":
+                self._row(self._first + token.map[0])
+            elif token.type == "inline" and not in_table:
+                around, block = tokens[number - 2].type if number > 1 else "", tokens[number - 1]
+                is_heading = block.type == "heading_open" and block.markup[0] == "#"
+                leading = _TASK if around == "list_item_open" else _FOOTNOTE
+                self._paragraph(self._first + token.map[0], token.content, is_heading, leading)
+
+    def _line(self, number: int) -> str:
+        start, end = self._lines[number]
+        return self._text[start:end]
+
+    def _paragraph(self, first: int, content: str, is_heading: bool, leading: re.Pattern[str]) -> None:
+        """`content` is what markdown-it-py has left of the lines, without marks before and after it. What
+        `leading` matches at its beginning stays."""
+        for number, part in enumerate(content.split("\n"), start=first):
+            line, bare = self._line(number), part.strip()
+            if is_heading:
+                hashes = _HASHES.search(line)
+                start = line.find(bare, hashes.end() if hashes else 0)
+            else:
+                start = len(line.rstrip()) - len(bare)
+            if number == first and (mark := leading.match(bare)):
+                start, bare = start + mark.end(), bare[mark.end() :]
+            breaks = not is_heading and line.endswith(("  ", "\\"))
+            self._extend(number, start, bare.removesuffix("\\") if breaks else bare)
+            if breaks:
+                self._finish()
         self._finish()
 
-    def _line(self, number: int, at: int, line: str, following: str) -> None:
-        if self._stays(number, line):
-            self._finish()
-            return
-        prefix = _PREFIX.match(line)
-        start = prefix.end() if prefix else 0
-        while item := _ITEM.match(line, start):  # a list in a list in one line
-            self._finish()
+    def _row(self, number: int) -> None:
+        line = self._line(number)
+        quotes = _QUOTES.match(line)
+        start = quotes.end() if quotes else 0
+        while item := _ITEM.match(line, start):  # a table may begin in an item of a list
             start = item.end()
-        heading = _HEADING.match(line, start)
-        body = line[start:]
-        if self._kept == "table" or ("|" in body and "|" in following and _is_table_rule(following)):
-            self._finish()
-            self._kept = "table"
-            if not _is_table_rule(body):
-                self._cells(number, at + start, body)
-            return
-        if heading:
-            self._finish()
-            start = heading.end()
-            body = _without_closing_hashes(line[start:])
-        self._extend(number, at + start, body)
-        if heading or line.endswith(("  ", "\\")):
-            self._finish()
+        for cell in _CELL.finditer(line, start):
+            text = cell[0].strip()
+            if text:
+                self._extend(number, line.index(text, cell.start()), text)
+                self._finish(is_cell=True)
 
-    def _stays(self, number: int, line: str) -> bool:
-        """Whether a line has nothing to translate; what it begins or ends is remembered."""
-        bare = line.strip()
-        if self._fence:
-            if bare.strip(">` ~\t") == "" and self._fence in bare:
-                self._fence = ""
-            return True
-        if self._kept in ("---", "-->"):
-            self._kept = "" if self._kept in bare else self._kept
-            return True
-        if number == 1 and bare == "---":
-            self._kept = "---"
-            return True
-        body = bare.lstrip("> \t")
-        if not body:
-            self._kept = ""
-            return True
-        if self._kept == "html":
-            return True
-        if fence := _FENCE.match(line):
-            self._fence = fence[1]
-            return True
-        if (
-            not self._block.spans
-            and self._before == ""
-            and line.startswith(("    ", "\t"))
-            and not _ITEM.match(body)
-        ):
-            return not self._in_list
-        if body.startswith("<!--"):
-            self._kept = "" if "-->" in body else "-->"
-            return True
-        if _HTML.match(body) and not _INLINE_HTML.match(body) and "://" not in body.partition(">")[0]:
-            self._kept = "html"
-            return True
-        self._in_list = bool(_ITEM.match(body)) or (self._in_list and line.startswith((" ", "\t")))
-        return bool(_RULE.match(body) or _DEFINITION.match(body))
+    def _extend(self, number: int, start: int, text: str) -> None:
+        if bare := text.rstrip():
+            at = self._lines[number][0] + start
+            self._block.line = self._block.line or number + 1
+            self._block.spans.append((at, at + len(bare)))
 
-    def _extend(self, number: int, start: int, body: str) -> None:
-        bare = body.rstrip(" \t")
-        bare = bare.removesuffix("\\") if body.endswith("\\") else bare
-        if bare.strip():
-            lead = len(bare) - len(bare.lstrip())
-            self._block.line = self._block.line or number
-            self._block.spans.append((start + lead, start + len(bare.rstrip())))
-
-    def _cells(self, number: int, start: int, body: str) -> None:
-        for cell in re.finditer(r"(?:[^|\\`]|\\.|`[^`|]*`|`)+", body):
-            self._extend(number, start + cell.start(), cell[0])
-            self._finish()
-
-    def _finish(self) -> None:
+    def _finish(self, is_cell: bool = False) -> None:
         block, self._block = self._block, _Block()
         if not block.spans:
             return
         joined = " ".join(self._text[start:end] for start, end in block.spans)
         inline = inline_of(joined, self._labels, self._check)
         if any(char.isalpha() for char in inline.plain):
+            if is_cell:
+                self._cells.add(len(self.units))
             self.units.append(inline.unit(str(len(self.units) + 1), block.line, escape_markdown))
             self._places.append((block.spans[0][0], block.spans[-1][1]))
 
@@ -145,23 +118,38 @@ class MarkdownDocument:
             unit = self.units[number]
             if text != unit.source:
                 written = filled(unit, text, escape_markdown)
+                if number in self._cells:
+                    written = re.sub(r"(?<!\\)\|", r"\\|", written)
                 yield Edit(*self._places[number], _not_a_block(written))
 
 
-def _is_table_rule(line: str) -> bool:
-    """`|---|:--:|`, with or without the outer bars."""
-    cells = line.rstrip(" \t").removeprefix("|").removesuffix("|").split("|")
-    return all(_CELL_RULE.fullmatch(cell.strip(" \t")) for cell in cells)
+def _blocks(text: str, check: Check) -> tuple[list[Any], list[str]]:
+    """The blocks of a text, and the labels of its link definitions. `check` is called for each block."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table").disable("inline")
+
+    def look(*_: object) -> bool:
+        check(0)
+        return False
+
+    parser.block.ruler.before("table", "check", look)
+    environment: dict[str, Any] = {}
+    tokens = parser.parse(text, environment)
+    return tokens, list(environment.get("references", {}))
 
 
-def _without_closing_hashes(heading: str) -> str:
-    bare = heading.rstrip(" \t")
-    title = bare.rstrip("#")
-    return title.rstrip(" \t") if title != bare and title.endswith((" ", "\t")) else heading
+def _front_matter(text: str, lines: list[tuple[int, int]]) -> int:
+    """The number of lines from one `---` at the very beginning to the next."""
+    if text[slice(*lines[0])].rstrip() == "---":
+        for number, (start, end) in enumerate(lines[1:], start=2):
+            if text[start:end].rstrip() in ("---", "..."):
+                return number
+    return 0
 
 
 def _not_a_block(text: str) -> str:
-    """A translation that begins like a heading, an item or a quote is none."""
+    """A translation that begins like a heading, an item, a quote or a rule is none."""
     if number := re.match(r"\d{1,9}(?=[.)](?:\s|$))", text):
         return f"{number[0]}\\{text[number.end() :]}"
-    return f"\\{text}" if re.match(r"(?:#{1,6}|[-+*])(?:\s|$)|>", text) else text
+    return f"\\{text}" if re.match(r"(?:#{1,6}|[-+*])(?:\s|$)|>|(?:=+|-+)\s*$|```|~~~", text) else text

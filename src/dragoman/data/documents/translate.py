@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from dragoman.data.documents.inline import fault
 from dragoman.data.documents.unit import Check, Unit, unchecked
+from dragoman.data.formats.language_codes import TWO_LETTERS
 from dragoman.text.sentences import split_sentences
 
 Translate = Callable[[list[str]], Sequence[str]]
@@ -29,14 +30,17 @@ def translate_units(
     batch: int = 1024,
     longest: int | None = None,
     check: Check = unchecked,
+    language: str = "en",
 ) -> Outcome:
     """Every unit sentence by sentence; the same sentence is translated once. A unit with a sentence of more
-    than `longest` characters is left as it is. `check` is called for each unit, and may raise."""
+    than `longest` characters is left as it is. `check` is called for each unit, and may raise. `language` is
+    that of the source, by which it is split into sentences."""
+    language = TWO_LETTERS.get(language, language)
     outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
     pieces: dict[int, list[str]] = {}
     for number, unit in enumerate(units):
         check(0)
-        found = split_sentences(unit.source) if unit.state == "new" else []
+        found = split_sentences(unit.source, language) if unit.state == "new" else []
         if longest is not None and any(len(piece) > longest for piece in found):
             outcome.left.append((unit, f"a sentence of more than {longest:,} characters"))
         elif unit.state == "new":

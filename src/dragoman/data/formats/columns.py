@@ -79,6 +79,17 @@ def _is_metadata(cells: Sequence[str]) -> bool:
     return constant or all(_METADATA.fullmatch(cell.strip()) for cell in cells)
 
 
+def parse_columns(columns: str) -> tuple[str, str]:
+    """The source and the target in `en,de`, as `--columns` takes them."""
+    names = [name.strip() for name in columns.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise UserError(
+            f"--columns: expected the source and the target column, by name or number, such as en,de; "
+            f"found {columns!r}"
+        )
+    return names[0], names[1]
+
+
 def find_named(names: Sequence[str], src: str | None, tgt: str | None, where: str) -> tuple[int, int]:
     """The positions of the columns that the configuration names."""
     if src is None or tgt is None:

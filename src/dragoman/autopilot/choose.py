@@ -152,7 +152,10 @@ class _Choosing:
         if family is None and (positions := training.positions(self.profile)).value != "sinusoidal":
             section["positions"] = positions.value
             self._because("positions", f"{positions.value}: {positions.reason}")
-        if said(self.given, "model.copy") is None and (copying := training.copying(self.profile)).value:
+        if (
+            said(self.given, "model.copy") is None
+            and (copying := training.copying(self.profile, self.machine)).value
+        ):
             section["copy"] = True
             self._because("copying", copying.reason)
         return section

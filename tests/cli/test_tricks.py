@@ -1,6 +1,7 @@
 """average, tune, back-translate and distill as a person types them."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def test_distill(run: Path, tmp_path: Path) -> None:
     fields = ("train.max_updates=2", "schedule.warmup=1", "train.batch_tokens=500", "model.model_dim=32")
     told = command(*arguments, *fields, "--no-train")
     assert not student.exists()
-    assert f"train the student with:  dragoman train {student}-corpus/recipe.yaml --out {student}" in told
+    recipe, out = (shlex.quote(f"{student}{end}") for end in ("-corpus/recipe.yaml", ""))
+    assert f"train the student with:  dragoman train {recipe} --out {out}" in told
     command(*arguments, *fields, "--quiet")
     assert Run.open(student).last == "0000002"
     assert command("translate", student, "the red cat")

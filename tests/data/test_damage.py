@@ -343,7 +343,7 @@ def test_damage_to_run_and_cache_is_told(stores: dict[str, Made]) -> None:
     ):
         mend(run, twin)
     with pytest.raises(
-        DamagedStore, match=r"are damaged, and \S+ does not have these data any more; give the"
+        DamagedStore, match=r"are damaged, and .+ does not have these data any more; give the"
     ):
         mend(run, twin.with_name("gone"))
     assert verify(run)

@@ -1,6 +1,7 @@
 """`dragoman.train(...)`: from files to a run, and what is said on the way."""
 
 import os
+import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -234,7 +235,7 @@ def test_a_stopped_command_has_the_status_of_its_signal(
     out = str(tmp_path / "run")
     stopped = command("train", *corpus, *SMALL, "--out", out)
     assert stopped.exit_code == 143
-    assert f"continue with:  dragoman resume {out}" in stopped.output
+    assert f"continue with:  dragoman resume {shlex.quote(str(out))}" in stopped.output
     assert Run.open(out).last == "0000004"
     monkeypatch.undo()
     assert command("resume", out, "--quiet").output == ""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepar
     log = (run.directory / "log.txt").read_text("utf-8")
     assert "valid at 1" in log
     assert "finished at update 1" in log
-    assert f"dragoman translate {run.directory}" in log
+    assert f"dragoman translate {shlex.quote(str(run.directory))}" in log
     assert Run.open(run.directory).config == run.config
 
 
@@ -152,7 +153,7 @@ def test_a_signal_stops_between_batches(
     assert (outcome.exit_status, outcome.update, run.last) == (143, 0, None)
     shown = capsys.readouterr().out
     assert "stopped by SIGTERM before there was anything to save" in shown
-    assert f"start again with:  dragoman resume {run.directory}" in shown
+    assert f"start again with:  dragoman resume {shlex.quote(str(run.directory))}" in shown
     assert train_run(run, Quiet()).update == 1
 
 

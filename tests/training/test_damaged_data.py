@@ -71,7 +71,7 @@ def test_damage_to_run_and_cache_is_refused_and_mended_by_training_again(
     assert verify(stopped.directory.parent / CACHE / stopped.fingerprint)  # it is the same file
     before = stopped.last
     with pytest.raises(
-        UserError, match=r"train\.tgt\.offsets: bytes .* are damaged, and the same data in \S+"
+        UserError, match=r"train\.tgt\.offsets: bytes .* are damaged, and the same data in .+"
     ):
         resume(stopped.directory, quiet=True)
     assert stopped.last == before
@@ -86,7 +86,7 @@ def test_without_a_cache_damage_is_refused(stopped: Run) -> None:
     damage(stopped.directory / "data" / "valid.lines")
     (stopped.directory.parent / CACHE).rename(stopped.directory.parent / "moved")
     with pytest.raises(
-        UserError, match=r"valid\.lines: .*, and \S+\.prepared does not have these data any more; give"
+        UserError, match=r"valid\.lines: .*, and .+\.prepared does not have these data any more; give"
     ):
         resume(stopped.directory, quiet=True)
 

@@ -25,7 +25,7 @@ def test_a_preset_in_words(name: str, begins: str) -> None:
 def test_the_essence_of_a_model() -> None:
     assert outline(*preset("transformer-student")) == "Transformer, 6 + 1 layers of width 256"
     assert outline(*preset("lstm")) == "LSTM with additive attention, 1 + 1 layers of width 256"
-    assert outline(*preset("markov")) == "counts of n-grams (Markov)"
+    assert outline(*preset("markov")) == "counts of n-grams (Markov), order 2"
 
 
 def test_every_preset_has_a_name_and_a_size() -> None:

@@ -76,7 +76,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     files = {
         path.relative_to(PACKAGE.parent).as_posix()
         for path in PACKAGE.rglob("*")
-        if path.suffix in (".py", ".typed", ".html", ".css", ".js")
+        if path.suffix in (".py", ".typed", ".html", ".css", ".js", ".json")
     }
     assert {name for name in names if ".dist-info/" not in name} == files
     assert "dragoman/py.typed" in names

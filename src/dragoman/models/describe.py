@@ -24,8 +24,9 @@ def outline(kind: str, config: Any) -> str:
         kind, getattr(config, "cell", None), getattr(config, "attention", None), "attention" in there
     )
     layers, width = _layers(config), getattr(config, "model_dim", None)
-    wide = f" of width {width:,}" if isinstance(width, int) else ""
-    return f"{name}, {layers}{wide}" if layers else name
+    if not layers:
+        return f"{name}, order {config.order}" if "order" in there else name
+    return f"{name}, {layers} of width {width:,}" if isinstance(width, int) else f"{name}, {layers}"
 
 
 def _layers(config: Any) -> str | None:

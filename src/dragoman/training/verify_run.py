@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 from dragoman import checkpoint
 from dragoman.checkpoint.model import BEST, CHECKPOINTS, find_checkpoint, tokenizer_files
@@ -98,7 +99,7 @@ def _cure(run: Path, name: str, last: str | None, numbered: bool) -> str:
     if not numbered:
         return f"make it again with  dragoman average {run} --name {name}"
     if int(name) > int(last):
-        return f"the run goes on from {last}:  dragoman resume {run}"
+        return f"the run goes on from {last}:  dragoman resume {quote(str(run))}"
     return f"{last} is newer and whole, and the run goes on from there; remove {run / CHECKPOINTS / name}"
 
 

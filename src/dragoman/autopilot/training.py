@@ -177,7 +177,8 @@ def copying(profile: Profile, machine: Machine) -> Choice[bool]:
     source. It takes so much longer that other text is learnt better without."""
     tgt = looks_of(profile.tgt, profile.pairs)
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
-    if is_spelt(profile) or not (tgt.formal or tgt.closed) or profile.pairs > most or profile.copied_words < _COPIED_WORDS:
+    formal = (tgt.formal or tgt.closed) and not is_spelt(profile)
+    if not formal or profile.pairs > most or profile.copied_words < _COPIED_WORDS:
         return Choice(False, "few rare words are copied, or many pairs teach them")
     share = percent(profile.copied_words)
     why = f"{share} of the rare words of targets stand in their source and not in others"

@@ -40,7 +40,6 @@ CHECKED = [
     *({"positions": places, "norm": norm} for places in ("sinusoidal", "rotary") for norm in ("post", "pre")),
     {"positions": "rotary", "norm": "pre", "position_layout": "halves"},
     {"positions": "t5", "norm": "pre", "norm_kind": "rms", "bias": False, "gated": True},
-    {"positions": "shaw", "norm": "post"},
 ]
 CLOSE = 1e-4
 """Relative difference of sums in float32."""

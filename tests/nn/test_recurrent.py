@@ -146,3 +146,16 @@ def test_nothing_is_drawn_outside_training_or_at_rate_zero() -> None:
         masks = stack.draw(ROWS)
         assert masks.between is masks.past is masks.weights is None
         assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("cell", list(CELLS))
+def test_mixed_precision_leaves_recurrent_kernels_exact(cell: str) -> None:
+    """On a GPU they would be computed in float16 otherwise, and learn next to nothing."""
+    torch.manual_seed(1)
+    stack = RecurrentStack(cell, 5, 6, 2, bidirectional=True)  # type: ignore[arg-type]
+    x, mask = torch.randn(3, 4, 5), torch.arange(4) < torch.tensor([4, 2, 3])[:, None]
+    expected = stack.read(x, mask)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = stack.read(x, mask)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)

@@ -98,6 +98,8 @@ def test_the_vectors_give_the_weights_and_the_output_again(name: str) -> None:
         hook.remove()
     seen = look_inside(model, SRC, TGT)
     for each in seen.attentions:
+        if each.kind == "copy":
+            continue  # it has no values
         own = vectors[each.module]
         torch.testing.assert_close(own.scores().softmax(dim=-1), each.weights, atol=1e-12, rtol=0)
         for position in (0, len(each.weights[0]) - 1):

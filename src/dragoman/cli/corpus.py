@@ -54,7 +54,9 @@ def corpus(
     lines: Annotated[
         Reason | None,
         typer.Option(
-            help="Print the pairs with this fault, with file and line; overlap: those in the test set."
+            metavar="FAULT",
+            help="Print the pairs with this fault, with file and line: empty, copy, duplicate, too_long, "
+            "ratio, a kind of suspect, or overlap (those in the test set).",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,

@@ -70,8 +70,8 @@ class Inventor:
 
     def _key(self, epoch: int) -> np.ndarray:
         """Of an epoch of this run."""
-        seeds = np.array([self.seed % (1 << 64)], dtype=np.uint64)
-        return splitmix(splitmix(seeds + _KEY) + np.uint64(epoch) * GOLDEN)
+        seeds, epochs = np.array([[self.seed % (1 << 64)], [epoch]], dtype=np.uint64)  # arrays wrap around
+        return splitmix(splitmix(seeds + _KEY) + epochs * GOLDEN)
 
     def _pair(self, number: int, key: np.uint64) -> IdPair:
         turn, place = divmod(number, len(self.numbers))

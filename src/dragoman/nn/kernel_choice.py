@@ -172,8 +172,8 @@ def _run_int8(x: Tensor, _weight: Tensor, bias: Tensor | None, owner: _Owner) ->
 
 
 def half_refusal(x: Tensor, weight: Tensor, _bias: Tensor | None = None, _owner: _Owner = None) -> str | None:
-    """For half-precision inputs and float32 weights, under autocast. cuDNN's recurrent layers give float16
-    whatever autocast says; such inputs are left to autocast."""
+    """For half-precision inputs and float32 weights, under autocast; inputs of another type than autocast's
+    are left to it."""
     if reason := triton_refusal(x):
         return reason
     if not (torch.is_grad_enabled() and weight.requires_grad):

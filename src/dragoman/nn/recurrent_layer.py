@@ -32,8 +32,14 @@ def kernel(
     weights: Sequence[Float[Tensor, "G W"]],
     batch_sizes: Tensor | None = None,
 ) -> tuple[Float[Tensor, "*B D"], LayerPast]:
-    """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one."""
+    """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one. Always in the type of the
+    weights: under autocast cuDNN computes in float16, whatever type is asked for, and gradients vanish."""
     hidden, cell = past
+    device, exact = x.device.type, weights[0].dtype
+    if torch.is_autocast_enabled(device):
+        with torch.autocast(device, enabled=False):
+            begin = hidden.to(exact), None if cell is None else cell.to(exact)
+            return kernel(layer, x.to(exact), begin, weights, batch_sizes)
     begin = hidden if cell is None else (hidden, cell)
     parameters = [
         parameter

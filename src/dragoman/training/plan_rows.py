@@ -55,6 +55,7 @@ def summary(plan: Planned) -> Rows:
         ("tokenizer", _tokenizer(plan.prepared)),
         ("model", _model(plan)),
         ("training", _training(plan)),
+        ("processes", _processes(plan)),
         ("learning rate", _rate(config)),
         ("metric", _metric(config)),
         ("time", _time(plan)),
@@ -63,9 +64,17 @@ def summary(plan: Planned) -> Rows:
     return [(name, told) for name, told in rows if told is not None]
 
 
+def _processes(plan: Planned) -> str | None:
+    train = plan.config.train
+    if plan.processes == 1:
+        return None
+    share = f"{train.accumulate // plan.processes} of the {train.accumulate} batches of an update each"
+    return f"{plan.processes}, {share}{', the model in shards' if train.shard else ''}"
+
+
 def details(plan: Planned) -> Rows:
     """Settings that the summary leaves out."""
-    config, train = plan.config, plan.config.train
+    config = plan.config
     kind, model = config.model_config
     rows = [("model", describe(kind, model))]
     if not config.counted:
@@ -73,9 +82,6 @@ def details(plan: Planned) -> Rows:
         if config.train.max_minutes is not None or config.train.patience:
             rows.append(("ends after", _ends(config)))
         rows.append(("validation", _validation(config)))
-    if plan.processes > 1:
-        each = f"{train.accumulate // plan.processes} of the {train.accumulate} batches of an update each"
-        rows.append(("processes", f"{plan.processes}, {each}{', in parts' if train.shard else ''}"))
     if plan.estimate is not None and plan.estimate.tokens_per_second is not None:
         unit = "targets" if learning_of(config).learns_from == "labels" else "target tokens"
         rows.append(("speed", f"{plan.estimate.tokens_per_second:,.0f} {unit} a second"))

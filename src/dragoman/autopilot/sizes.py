@@ -113,12 +113,14 @@ def model_size(
     ladder = LADDERS[is_spelt(profile)]
     rung = _by_pairs(profile, machine, ladder)
     reason = f"for {profile.pairs:,} pairs"
-    while rung > 0 and (
-        epochs_in(ladder[rung], counts, pieces, machine, minutes) < _least_epochs(profile)
-        or (rung > ladder.index(TINY) and not _updates_often(ladder[rung], counts, pieces, machine, minutes))
-    ):
+    while rung > 0:
+        if epochs_in(ladder[rung], counts, pieces, machine, minutes) < _least_epochs(profile):
+            reason = f"the largest that can see {profile.pairs:,} pairs often enough in the time"
+        elif rung > ladder.index(TINY) and not _updates_often(ladder[rung], counts, pieces, machine, minutes):
+            reason = "small enough for thousands of updates in the time"
+        else:
+            break
         rung -= 1
-        reason = f"the largest that can see {profile.pairs:,} pairs often enough in the time"
     return Choice(ladder[rung], reason)
 
 

@@ -29,6 +29,7 @@ from dragoman.autopilot.tokens import (
 )
 from dragoman.data.config import CleanConfig
 from dragoman.learning import Learning
+from dragoman.models.presets import PRESETS
 
 _PATIENCE = 10
 _CAREFUL_RATE = 1e-3
@@ -112,7 +113,7 @@ class _Choosing:
             "model": self._model(size, dropped, longest),
             "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
-            "schedule": {"name": self._schedule(), "warmup": _warmup(updates)},
+            "schedule": {"name": self._schedule(), "warmup": _warmup(updates, size.warmup)},
             "train": {
                 **({"max_updates": updates} if not positive(given, "train.max_epochs") else {}),
                 **({"max_minutes": minutes} if minutes is not None else {}),
@@ -197,7 +198,11 @@ class _Choosing:
         family = family_of(own)
         profile = self.profile
         if family in ("rnn", "convs2s"):
-            size = recurrent(profile) if family == "rnn" else convolutional(profile)
+            size = (
+                recurrent(profile, self.machine, _free_attention(own))
+                if family == "rnn"
+                else convolutional(profile)
+            )
             self._because("model size", f"width {size.width}, for {profile.pairs:,} pairs")
             return size
         free = model_size(profile, counts, pieces, self.machine, self.minutes)
@@ -231,6 +236,13 @@ def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
+def _free_attention(model: Mapping[str, Any]) -> bool:
+    """Whether a recurrent model has attention of a kind that nobody has chosen."""
+    named = PRESETS.get(str(model.get("preset")))
+    attends = named is None or getattr(named.make(), "attention", "none") != "none"
+    return attends and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+
+
 def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
     """Of the target vocabulary, roughly."""
     if tokenizer["kind"] == "bpe":
@@ -238,5 +250,5 @@ def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
     return 260 + profile.tgt.alphabet + min(500, profile.tgt.word_types)
 
 
-def _warmup(updates: int) -> int:
-    return min(max(100, updates // 10), 2000, updates // 2)
+def _warmup(updates: int, most: int) -> int:
+    return min(max(100, updates // 10), most, updates // 2)

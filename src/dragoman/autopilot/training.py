@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.autopilot.choice import Choice, percent, round_down
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import FEWEST_TOKENS, Size, is_spelt, learning_seconds
+from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, Size, is_spelt, learning_seconds
 from dragoman.autopilot.tokens import TokenCounts, looks_of
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -30,8 +30,10 @@ and for more than 20,000 of sentences."""
 _R_DROP_SMALL_WORDS, _R_DROP_SMALL = 15_000, 20_000
 _R_DROP_UPDATES = 2000
 """Of two passes each."""
-_R_DROP_RATE = 2.0
+_R_DROP_RATE = 1.1
 """With R-Drop the learning rate is so many times higher."""
+_MOSTLY_COPIED = 0.8
+"""Share of the target's characters that the source has too: sentences like these learn less with R-Drop."""
 _MUCH_COPIED = 0.4
 """Mean share of the target that is one run of characters of the source."""
 _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 600, 2000, 10
@@ -41,8 +43,8 @@ _LOWEST_SCALE = 0.7
 _FEW_FOR_POSITIONS = 20_000
 _COPIED_WORDS = 0.5
 """From this share on a model can copy from its source; translations have under 0.4."""
-_MOST_FOR_COPYING = {"gpu": 10_000, "cpu": 100_000}
-"""Pairs. In the time of an update with copying a card makes three without."""
+_MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
+"""Pairs. In the time of an update with copying a card makes two without."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
 _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
@@ -148,6 +150,8 @@ def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
     often = epochs >= least and updates >= _R_DROP_UPDATES
+    if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
+        return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")
     if "preset" in size.model and profile.pairs < 100_000 and often:
         weight = 3.0 if spelt else 5.0
         return Choice(weight, f"R-Drop {weight:g}: {profile.pairs:,} pairs can be seen {epochs:.0f} times")

@@ -33,7 +33,7 @@ def kernel(
     batch_sizes: Tensor | None = None,
 ) -> tuple[Float[Tensor, "*B D"], LayerPast]:
     """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one. Always in the type of the
-    weights: under autocast cuDNN computes in float16, whatever type is asked for, and gradients vanish."""
+    weights: autocast may choose float16 for cuDNN, whose range is too small for gradients without scaling."""
     hidden, cell = past
     device, exact = x.device.type, weights[0].dtype
     if torch.is_autocast_enabled(device):

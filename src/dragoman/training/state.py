@@ -218,7 +218,7 @@ class Training(Fitting):
         with self.autocast():
             loss = self.loss(batch, update)
         (loss.total if counts else loss.total * 0).backward()
-        return loss.total.detach(), loss.nll
+        return loss.total.detach(), loss.nll.detach()  # what is kept must not keep the graph
 
     def part(self, last: bool) -> AbstractContextManager[None]:
         """Around the passes of one batch: only with the last one do processes exchange gradients."""

@@ -1,6 +1,6 @@
 """`dragoman demo` with a model too small to learn: a few updates of training, everything else as it is.
 
-    python tests/tiny_demo.py --out RUN
+python tests/tiny_demo.py --out RUN
 """
 
 from typing import Any

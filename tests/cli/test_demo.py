@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-import tiny_demo
 import typer
 
+import tiny_demo
 from dragoman.cli import demo as command
 from dragoman.data import dates
 from dragoman.errors import UserError

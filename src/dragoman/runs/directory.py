@@ -189,13 +189,21 @@ class Run:
         return [(store.src(number), store.tgt(number)) for number in chosen]
 
     @classmethod
-    def create(cls, directory: Path, config: RunConfig, prepared: Corpus) -> "Run":
-        """Create a run directory atomically."""
+    def create(
+        cls,
+        directory: Path,
+        config: RunConfig,
+        prepared: Corpus,
+        write_more: Callable[[Path], None] | None = None,
+    ) -> "Run":
+        """Create a run directory atomically. `write_more` adds files that must be there from the first."""
 
         def fill(temporary: Path) -> None:
             prepared.link_into(temporary / DATA)
             save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
             (temporary / CHECKPOINTS).mkdir()
+            if write_more is not None:
+                write_more(temporary)
 
         return cls.create_with(directory, config, prepared.fingerprint, fill)
 

@@ -195,10 +195,12 @@ def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:
 
 def open_or_create(plan: Plan) -> Run:
     if not Run.exists(plan.out):
-        run = Run.create(plan.out, plan.config, plan.prepared)
-        if plan.reasons:
-            write_reasons(run.directory, plan.reasons, plan.speed)
-        return run
+
+        def write_choices(directory: Path) -> None:
+            if plan.reasons:
+                write_reasons(directory, plan.reasons, plan.speed)
+
+        return Run.create(plan.out, plan.config, plan.prepared, write_choices)
     run = Run.open(plan.out)
     if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
         # It was not there when the plan was made.

@@ -5,7 +5,7 @@ import torch
 
 from dragoman.models.rnn import RnnConfig
 from learn.strings import Learner, strings
-from learning import learn_until
+from until_learnt import learn_until
 
 LONGEST = 20
 

@@ -54,7 +54,7 @@ class Predictor:
     def predict(self, examples: Sequence[Example], batch_tokens: int = BATCH_TOKENS) -> list[Prediction]:
         """Predictions, in the order of the examples."""
         labelled = Labelled(examples, self.task, self.tokenizer)
-        answers = Answers(examples, self.task)
+        answers = PredictionCombiner(examples, self.task)
         lengths = [item.length for item in labelled.items]
         with torch.inference_mode():
             for numbers in by_length(lengths, batch_tokens):
@@ -63,7 +63,7 @@ class Predictor:
         return answers.predictions()
 
 
-class Answers:
+class PredictionCombiner:
     """Combines the outputs for items (parts of long texts) into predictions for examples."""
 
     def __init__(self, examples: Sequence[Example], task: TaskConfig) -> None:

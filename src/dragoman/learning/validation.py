@@ -77,7 +77,7 @@ def text_size(prepared: Prepared) -> TextSize | None:
     return TextSize(words, size) if words else None
 
 
-class Carried(Protocol):
+class CarriedReader(Protocol):
     """A state that is carried from batch to batch."""
 
     def read(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, Tensor]: ...
@@ -134,7 +134,7 @@ class DecoderValidator(SequenceValidator):
         device: torch.device,
         *,
         translates: bool = False,
-        carried: Callable[[], Carried] | None = None,
+        carried: Callable[[], CarriedReader] | None = None,
         tracks: int = 1,
         sized: bool = False,
     ) -> None:

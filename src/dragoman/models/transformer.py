@@ -46,7 +46,7 @@ from dragoman.nn.relative_positions import (
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
+PositionKind = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
 Relations = BucketedBias | Rotary | ClippedDistances | NoRelation
 
@@ -71,7 +71,7 @@ class TransformerConfig:
     bias: bool = True  # in the projections of attention and feed-forward
     decoder_self: DecoderSelf = "attention"
     scale_attention: bool = True
-    positions: Positions = "sinusoidal"
+    positions: PositionKind = "sinusoidal"
     position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
     position_base: float = 10000.0  # sinusoidal, rotary
     max_positions: int = 512  # learned

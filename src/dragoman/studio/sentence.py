@@ -14,7 +14,7 @@ from dragoman.probe.inside import Inside
 from dragoman.studio.packing import attentions_of, most_seen, number, sides_of
 from dragoman.studio.subject import Subject
 
-Masked = Mapping[str, Sequence[int]]
+MaskedHeads = Mapping[str, Sequence[int]]
 
 
 def translate(subject: Subject, text: str, settings: SearchConfig, head: Sequence[int]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def attention(
     subject: Subject,
     text: str,
     target: Sequence[int] | None,
-    masked: Masked,
+    masked: MaskedHeads,
     kind: str | None,
     beam: int,
     alpha: float,

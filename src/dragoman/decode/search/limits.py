@@ -6,7 +6,7 @@ from typing import Literal, Self
 from dragoman.config import check_counts, check_not_negative
 from dragoman.errors import UserError
 
-Method = Literal["beam", "exhaustive", "sample", "mbr"]
+SearchMethod = Literal["beam", "exhaustive", "sample", "mbr"]
 LengthPenalty = Literal["power", "gnmt"]
 MOST_ALPHA = 10.0
 """Keeps length^α finite."""
@@ -19,7 +19,7 @@ _LARGEST_RATIO = 1000
 class SearchLimits:
     """The fields that every method has."""
 
-    method: Method = "beam"
+    method: SearchMethod = "beam"
     """`beam`: beam search. `exhaustive`: the proven optimum. `sample`: sampling from the model's
     distribution. `mbr`: minimum Bayes risk: the candidates that agree best with all others."""
     n_best: int = 1

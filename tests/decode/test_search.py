@@ -14,8 +14,7 @@ from dragoman.decode.search import beam as beam_module
 from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.job import Ended
-from dragoman.decode.search.limits import SearchMethod
+from dragoman.decode.search.job import Ended, SearchMethod
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder

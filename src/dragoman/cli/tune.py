@@ -74,7 +74,7 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
-    from dragoman.decode.search.limits import MOST_ALPHA
+    from dragoman.decode.search.job import MOST_ALPHA
 
     try:
         alphas = [float(part) for part in text.split(",")]

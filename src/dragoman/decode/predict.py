@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.layout import NOWHERE, Item
+from dragoman.decode.search.job import by_length
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.data.by_length import by_length, filled
-from dragoman.decode.search.job import Job, never
+from dragoman.decode.search.job import Job, by_length, filled, never
 from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
 from dragoman.plain import read_json

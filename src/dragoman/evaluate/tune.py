@@ -16,13 +16,12 @@ from typing import Literal
 
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import BeamSearch, SearchConfig
-from dragoman.decode.search.job import Ended, Job, never
+from dragoman.decode.search.job import Ended, Job, by_length, never
 from dragoman.decode.search.loops import loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator

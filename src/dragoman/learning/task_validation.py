@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.decode.predict import Prediction, PredictionCombiner
+from dragoman.decode.search.job import by_length
 from dragoman.evaluate.labels import (
     accuracy,
     answer_f1,

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import PairBatch, TextBatch
-from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
 from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Learning, Validator

@@ -27,7 +27,7 @@ from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
 if TYPE_CHECKING:
-    from dragoman.nn.feedforward import FeedForward
+    from dragoman.nn.layer import FeedForward
     from dragoman.nn.linear import Multiplies
 
 _WIDEST_FLASH_HEAD = 256

@@ -8,8 +8,8 @@ from torch import nn
 from dragoman.kernels import triton_refusal
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
-from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, explain
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.shapes import Tensor
 

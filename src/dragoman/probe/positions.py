@@ -17,8 +17,7 @@ import torch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
-from dragoman.nn.relative_positions import BucketedBias, Rotary
+from dragoman.nn.positions import BucketedBias, LearnedPositions, Rotary, SinusoidalPositions
 from dragoman.shapes import Float, Tensor
 
 Half = Literal["encoder", "decoder"]

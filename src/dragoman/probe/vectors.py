@@ -15,7 +15,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.attention_kernels import split_heads
 from dragoman.nn.mask import Mask
-from dragoman.nn.relative_positions import UNRELATED, Relation
+from dragoman.nn.positions import UNRELATED, Relation
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.hooks import read_pair, standing
 from dragoman.shapes import Bool, Float, Tensor

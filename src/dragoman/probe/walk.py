@@ -19,7 +19,7 @@ from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.rnn import SingleContext
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor

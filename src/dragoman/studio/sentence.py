@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.limits import normalised
+from dragoman.decode.search.job import normalised
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError

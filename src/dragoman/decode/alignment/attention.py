@@ -28,8 +28,8 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import Device, IdSequence, collate
-from dragoman.data.by_length import by_length
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.decode.search.job import by_length
 from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.tap import open_tap

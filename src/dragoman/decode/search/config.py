@@ -1,6 +1,6 @@
 """Search settings: the fields of `search:` in a configuration, all values checked. Plain Python.
 
-Each method has a class with the fields that it uses. Those that all methods share are in `limits.py`:
+Each method has a class with the fields that it uses. `SearchLimits` in `job.py` has those of all methods:
 
     SearchConfig ─┬─ BeamSearch          method: beam (greedy search is a beam of 1)
                   ├─ ExhaustiveSearch    method: exhaustive
@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeVar, get_args
 
 from dragoman.config import check_counts, check_not_negative
-from dragoman.decode.search.limits import MOST, MOST_HYPOTHESES, SearchLimits, SearchMethod
+from dragoman.decode.search.job import MOST, MOST_HYPOTHESES, SearchLimits, SearchMethod
 from dragoman.errors import UserError, shown
 
 StopRule = Literal["complete", "bound", "limit"]

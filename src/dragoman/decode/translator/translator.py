@@ -14,11 +14,10 @@ from typing import TypeVar
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.data.by_length import by_length
 from dragoman.decode.alignment.attention import ModelAligner, SequencePair
 from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.config import BeamSearch, MbrOfBeam, MbrOfSamples, SearchConfig
-from dragoman.decode.search.job import Ended, Job, never
+from dragoman.decode.search.job import Ended, Job, by_length, never
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search
 from dragoman.decode.translator.base import BaseTranslator, SentenceProgress

@@ -11,7 +11,7 @@ from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
     TINY,
-    Size,
+    ModelSize,
     convolutional,
     family_of,
     model_size,
@@ -143,7 +143,7 @@ class _Choosing:
         unknown = positive(self.given, "train.max_epochs") or by_patience
         return "linear" if ends or not unknown else "inverse_sqrt"
 
-    def _model(self, size: Size, dropout: float, longest: int) -> dict[str, Any]:
+    def _model(self, size: ModelSize, dropout: float, longest: int) -> dict[str, Any]:
         family = family_of(_mapping(self.given.get("model")))
         if family not in (None, "transformer", "rnn", "convs2s"):
             return {}
@@ -193,7 +193,7 @@ class _Choosing:
             return size
         return Choice(_OF_NARROW, "since more would take most of the time of a small model")
 
-    def _size(self, counts: TokenCounts, pieces: int) -> Size:
+    def _size(self, counts: TokenCounts, pieces: int) -> ModelSize:
         own = _mapping(self.given.get("model"))
         family = family_of(own)
         profile = self.profile
@@ -217,7 +217,7 @@ class _Choosing:
             return dataclasses.replace(named, model={"norm": "pre"})
         return dataclasses.replace(free.value, model={}, rate=min(free.value.rate, _CAREFUL_RATE))
 
-    def _batch(self, counts: TokenCounts, size: Size, pieces: int, longest: int) -> tuple[int, int]:
+    def _batch(self, counts: TokenCounts, size: ModelSize, pieces: int, longest: int) -> tuple[int, int]:
         chosen = training.batch(self.profile, counts, size, pieces, self.machine, self.minutes, longest)
         tokens = positive(self.given, "train.batch_tokens")
         accumulate = positive(self.given, "train.accumulate")

@@ -18,7 +18,7 @@ FEWEST_TOKENS = 1024
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """A model with what its training needs."""
 
     name: str
@@ -50,8 +50,8 @@ class Size:
         return machine.update_seconds(pairs * self.operations(counts, pieces), 2 * self.layers, self.width)
 
 
-def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> Size:
-    return Size(
+def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> ModelSize:
+    return ModelSize(
         name,
         {"preset": name, "norm": "pre", **more.pop("model", {})},
         layers,
@@ -115,7 +115,7 @@ def is_spelt(profile: Profile) -> bool:
 
 def model_size(
     profile: Profile, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
-) -> Choice[Size]:
+) -> Choice[ModelSize]:
     ladder = LADDERS[is_spelt(profile)]
     rung = _by_pairs(profile, machine, ladder)
     reason = f"for {profile.pairs:,} pairs"
@@ -130,7 +130,9 @@ def model_size(
     return Choice(ladder[rung], reason)
 
 
-def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None) -> float:
+def epochs_in(
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+) -> float:
     """How often the corpus can be seen in the time."""
     pairs_an_update = max(1.0, min(counts.pairs, size.batch_tokens / (counts.longer_mean + 1)))
     seconds = size.seconds(counts, pieces, machine, pairs_an_update)
@@ -138,7 +140,7 @@ def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, mi
 
 
 def _updates_often(
-    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> bool:
     """On a card small updates take as long as large ones, so a smaller model would not have more of them."""
     if machine.gpu:
@@ -151,7 +153,7 @@ def learning_seconds(machine: Machine, minutes: float | None) -> float:
     return machine.learning_seconds(minutes or (GPU_MINUTES if machine.gpu else CPU_MINUTES))
 
 
-def _by_pairs(profile: Profile, machine: Machine, ladder: tuple[Size, ...]) -> int:
+def _by_pairs(profile: Profile, machine: Machine, ladder: tuple[ModelSize, ...]) -> int:
     pairs = profile.pairs
     if ladder is _OF_WORDS:
         few = _FEW_WORDS[0] < pairs < _FEW_WORDS[1]
@@ -175,18 +177,18 @@ def family_of(section: Mapping[str, Any]) -> str | None:
     return str(kind) if kind is not None else None
 
 
-def size_of_preset(preset: object) -> Size | None:
+def size_of_preset(preset: object) -> ModelSize | None:
     """Of a Transformer that a person has chosen by name."""
     return next((size for size in (TINY, SMALL, BASE, BIG) if size.name == preset), None)
 
 
-def recurrent(profile: Profile, machine: Machine, free_attention: bool) -> Size:
+def recurrent(profile: Profile, machine: Machine, free_attention: bool) -> ModelSize:
     """LSTM, GRU and plain recurrence. With a low learning rate they know their pairs by heart before
     attention finds its words. Where nobody has chosen the attention, it is Luong's: all positions are trained
     at once, where Bahdanau's wiring takes a step each."""
     wide = machine.gpu and profile.pairs >= 20_000 and not is_spelt(profile)
     width = 512 if wide else 256
-    return Size(
+    return ModelSize(
         "rnn",
         {
             "model_dim": width,
@@ -204,9 +206,9 @@ def recurrent(profile: Profile, machine: Machine, free_attention: bool) -> Size:
     )
 
 
-def convolutional(profile: Profile) -> Size:
+def convolutional(profile: Profile) -> ModelSize:
     width = 256 if profile.pairs < 500_000 else 512
-    return Size(
+    return ModelSize(
         "convs2s",
         {"model_dim": width},
         4,

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.autopilot.choice import Choice, percent, round_down
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, Size, is_spelt, learning_seconds
+from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
 from dragoman.autopilot.tokens import TokenCounts, looks_of
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -51,7 +51,7 @@ _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
 
 
 @dataclass(frozen=True)
-class Pace:
+class TimeAllowance:
     """What the time allows."""
 
     updates: int
@@ -62,7 +62,7 @@ class Pace:
 def batch(
     profile: Profile,
     counts: TokenCounts,
-    size: Size,
+    size: ModelSize,
     pieces: int,
     machine: Machine,
     minutes: float | None,
@@ -94,24 +94,26 @@ def batch(
 def pace(
     profile: Profile,
     counts: TokenCounts,
-    size: Size,
+    size: ModelSize,
     pieces: int,
     machine: Machine,
     minutes: float | None,
     max_updates: int | None,
     update_tokens: int,
     passes: int = 1,
-) -> Choice[Pace]:
+) -> Choice[TimeAllowance]:
     """How many updates there will be."""
     pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
     an_epoch = max(1.0, counts.pairs / pairs_an_update)
     seconds = size.seconds(counts, pieces, machine, passes * pairs_an_update)
     in_time = learning_seconds(machine, minutes) / seconds
     if max_updates is not None:
-        return Choice(Pace(max_updates, max_updates / an_epoch, seconds), "as given")
+        return Choice(TimeAllowance(max_updates, max_updates / an_epoch, seconds), "as given")
     if minutes is not None:
         updates = max(100, round_down(in_time))
-        return Choice(Pace(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow")
+        return Choice(
+            TimeAllowance(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow"
+        )
     where = "gpu" if machine.gpu else "cpu"
     if is_spelt(profile):
         wanted, most = _WORD_UPDATES[where], _WORD_UPDATES[where]
@@ -122,10 +124,10 @@ def pace(
     if not machine.gpu:
         updates = max(500, min(updates, int(in_time)))
     updates = round_down(updates)
-    return Choice(Pace(updates, updates / an_epoch, seconds), f"{updates / an_epoch:.0f} epochs")
+    return Choice(TimeAllowance(updates, updates / an_epoch, seconds), f"{updates / an_epoch:.0f} epochs")
 
 
-def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
+def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
     table = _WORD_DROPOUT_BY_PAIRS if is_spelt(profile) else _DROPOUT_BY_PAIRS
     by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
     by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
@@ -138,13 +140,13 @@ def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
 
 
 def _updates_in(
-    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
 ) -> float:
     """Updates of so many pairs that there is time for."""
     return learning_seconds(machine, minutes) / size.seconds(counts, pieces, machine, pairs)
 
 
-def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[float]:
+def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Choice[float]:
     """Worth its second pass where the corpus is small and is seen very often, in many updates."""
     spelt = is_spelt(profile)
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
@@ -206,7 +208,7 @@ def metric(profile: Profile) -> Choice[str]:
     return Choice("bleu", "outputs are sentences")
 
 
-def learning_rate(size: Size, update_tokens: int, regularised: bool) -> Choice[float]:
+def learning_rate(size: ModelSize, update_tokens: int, regularised: bool) -> Choice[float]:
     """Smaller batches get a smaller rate; what is regularised much can take a higher one."""
     scale = min(1.0, max(_LOWEST_SCALE, math.sqrt(update_tokens / size.batch_tokens)))
     if regularised:

@@ -16,7 +16,7 @@ from dragoman.cli.options import (
     Checkpoint,
     Device,
     Lowercase,
-    Score,
+    ScoreName,
 )
 from dragoman.errors import UserError, missing_extra
 
@@ -50,7 +50,7 @@ def compare(
         list[str] | None,
         typer.Option(help="Label of a run, in their order; by default its directory name (repeatable)."),
     ] = None,
-    metric: Annotated[Score, typer.Option(help="Metric of each bucket.")] = Score.bleu,
+    metric: Annotated[ScoreName, typer.Option(help="Metric of each bucket.")] = ScoreName.bleu,
     unit: Annotated[Counted, typer.Option(help="Unit of the source length.")] = Counted.words,
     edges: Annotated[
         str | None,

@@ -5,7 +5,7 @@
     target ─ embed·√D ─ + positions ─ [ masked self-attention ─ cross-attention ─ feed-forward ]×L ─▶ hidden
 
 Positions are added once (`nn/positions.py`), or act inside every self-attention
-(`nn/relative_positions.py`). The defaults are the paper's. `nn/layer.py` has the layers.
+(`nn/positions.py`). The defaults are the paper's. `nn/layer.py` has the layers.
 """
 
 import math
@@ -23,10 +23,11 @@ from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import (
+    Activation,
     DecoderLayer,
     EncoderLayer,
+    FeedForward,
     LayerState,
     all_layers,
     decode_through,
@@ -34,19 +35,22 @@ from dragoman.nn.layer import (
 )
 from dragoman.nn.mask import Mask, Packing, packed, padding
 from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, residual_stream
-from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
-from dragoman.nn.relative_positions import (
+from dragoman.nn.positions import (
     BucketedBias,
     ClippedDistances,
     DistanceVectors,
+    LearnedPositions,
+    NoPositions,
     NoRelation,
     Relation,
     Rotary,
+    SinusoidalPositions,
+    SinusoidLayout,
 )
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
-Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
+PositionKind = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
 Relations = BucketedBias | Rotary | ClippedDistances | NoRelation
 
@@ -71,7 +75,7 @@ class TransformerConfig:
     bias: bool = True  # in the projections of attention and feed-forward
     decoder_self: DecoderSelf = "attention"
     scale_attention: bool = True
-    positions: Positions = "sinusoidal"
+    positions: PositionKind = "sinusoidal"
     position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
     position_base: float = 10000.0  # sinusoidal, rotary
     max_positions: int = 512  # learned

@@ -20,7 +20,7 @@ from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 
 if TYPE_CHECKING:
-    from dragoman.engines.ctranslate2 import Translator as FastTranslator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 """Number formats of the weights for translating. bfloat16 reads half as many bytes, and scores have about
@@ -117,13 +117,13 @@ def load(
     which: str = "best",
     device: str = "auto",
     precision: str = "float32",
-) -> Union[Translator, "FastTranslator"]:
+) -> Union[Translator, "CTranslate2Translator"]:
     """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
     training data.
 
     With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
     same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
-    installed, use `dragoman.engines.ctranslate2.Translator.open` for an export.
+    installed, use `dragoman.engines.ctranslate2.CTranslate2Translator.open` for an export.
     """
     if is_export(Path(run)):
         from dragoman.engines.ctranslate2 import open_export  # its library is an optional extra

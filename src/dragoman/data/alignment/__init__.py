@@ -13,7 +13,7 @@ MOST_CELLS = 1 << 20
 ITERATIONS = 5
 """Of each of the two models."""
 
-Progress = Callable[[int], None]
+StepProgress = Callable[[int], None]
 """Told the number of each step when it is done."""
 
 
@@ -58,7 +58,7 @@ class CorpusAligner:
         """p(target | source)."""
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
-    def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
+    def learn(self, iterations: int = ITERATIONS, progress: StepProgress | None = None) -> None:
         """So many steps with a liking for the diagonal, then as many with jumps from word to word."""
         for step in range(2 * iterations):
             for direction in (self.forward, self.backward):

@@ -42,11 +42,11 @@ def draw_curves(
         return save(figure, endings)
 
 
-Line = tuple[str, list[int], list[float]]
+CurveLine = tuple[str, list[int], list[float]]
 
 
-def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[Line]:
-    found: list[Line] = []
+def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[CurveLine]:
+    found: list[CurveLine] = []
     for kind, field, label in asked:
         own = [record for record in records if record.get("kind") == kind]
         points = [(record["update"], record[field]) for record in own if record.get(field) is not None]
@@ -55,7 +55,7 @@ def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str,
     return found
 
 
-def _draw(axes: "Axes", lines: Sequence[Line]) -> None:
+def _draw(axes: "Axes", lines: Sequence[CurveLine]) -> None:
     for number, (label, updates, values) in enumerate(lines):
         axes.plot(
             updates,

@@ -96,5 +96,10 @@ def test_light_and_dark_have_the_same_names() -> None:
 def _styles() -> list[Path]:
     return [
         Path(str(files(package) / "assets" / name))
-        for package, name in (("dragoman.studio", "style.css"), ("dragoman.probe", "page.css"))
+        for package, name in (
+            ("dragoman.studio", "style.css"),
+            ("dragoman.probe", "page.css"),
+            ("dragoman.serve", "page.css"),
+            ("dragoman.serve", "docs.css"),
+        )
     ]

@@ -31,13 +31,14 @@ def main(run: Path, attention: Path, one_vector: Path) -> None:
     text = SENTENCE.replace(" ", "+")
     views = {
         "translate": f"translate?run={run.name}&text={text}",
-        "attention": f"attention?run={run.name}&text={text}&module={CROSS}&heads=0.1&masked={CROSS}~2.3",
+        "attention": f"attention?run={run.name}&text={text}&module={CROSS}&heads=0.1"
+        f"&masked={CROSS}~2.3&threshold=0.2",
         "heads": f"attention?run={run.name}&text={text}&module={CROSS}&mode=grid",
         "beam": f"beam?run={run.name}&text={text}&beam=3",
-        "model": f"model?run={run.name}&text={text}&step=2&position=3",
+        "model": f"model?run={run.name}&text={text}&step=3&position=3",
         "head": f"head?run={run.name}&text={text}&module={CROSS}&position=3",
         "compare": f"compare?left={attention.name}&right={one_vector.name}&text={NUMBER.replace(' ', '+')}",
-        "data": f"data?run={run.name}&count=20&chosen=0&sort=unsure",
+        "data": f"data?run={run.name}&count=20&chosen=4&sort=unsure",
         "training": f"training?run={run.name}&text={text}",
     }
     with tempfile.TemporaryDirectory() as home, Browser(Path(home)) as browser:
@@ -82,12 +83,11 @@ def shoot(browser: Browser, name: str) -> None:
     from PIL import Image
 
     browser.run("await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
-    high = browser.run("return document.body.scrollHeight")
-    size = {"width": 1280, "height": high, "deviceScaleFactor": 1, "mobile": False}
-    browser.devtools("Emulation.setDeviceMetricsOverride", **size)
-    shot = base64.b64decode(browser.devtools("Page.captureScreenshot", format="png")["data"])
-    browser.devtools("Emulation.clearDeviceMetricsOverride")
-    Image.open(io.BytesIO(shot)).convert("RGB").quantize(128).save(IMAGES / f"{name}.png", optimize=True)
+    high = browser.run("return document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": 1265, "height": high, "scale": 1}  # without the scroll bar
+    shot = browser.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+    picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    picture.quantize(256).save(IMAGES / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ function cue() {
 const language = (run, side, name) => (["", "src", "tgt"].includes(run.languages[side]) ? name : run.languages[side]);
 
 function drawFrame() {
-  const own = runOf(state.run);
+  const own = runOf(state.view === "compare" ? (state.left ?? state.run).split("@")[0] : state.run);
   if (at("text").value !== state.text) at("text").value = state.text;
   grow();
   at("run").value = state.run;

@@ -1,10 +1,12 @@
 """What the views Translate, Whole model and Data ask for beyond the best translation."""
 
 import re
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from dragoman.errors import UserError
 from dragoman.evaluate.metrics import sentence_chrf
 from dragoman.studio.subject import Subject
 from dragoman.studio.subjects import Subjects
@@ -60,6 +62,17 @@ def test_the_validation_set_is_measured(client: TestClient, subject: Subject) ->
         assert row["chrf"] == pytest.approx(sentence_chrf(own.text, row["reference"]), abs=1e-3)
         assert row["log_prob"] == pytest.approx(own.log_prob / len(own.token_scores), abs=1e-3)
     assert "only for runs that translate" in ask(client, "data", 400, run="gpt")["error"]
+
+
+def test_a_test_set_is_measured_in_its_place(client: TestClient, subjects: Subjects, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("src\ttgt\nabc\tcba\nde\ted\n", encoding="utf-8")
+    name = subjects.add_test([str(tmp_path / "t.tsv")])
+    assert client.get("/api/studio/runs").json()["tests"] == [name] == ["t.tsv"]
+    found = ask(client, "data", beam=2, test=name)
+    assert [(row["source"], row["reference"]) for row in found["rows"]] == [("abc", "cba"), ("de", "ed")]
+    assert "'other' was not opened" in ask(client, "data", 400, test="other")["error"]
+    with pytest.raises(UserError, match="there is no such file"):
+        subjects.add_test([str(tmp_path / "none.tsv")])
 
 
 def test_a_training_pair_is_nearest_to_itself(client: TestClient, subject: Subject) -> None:

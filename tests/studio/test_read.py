@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from audit import serious
 from browser import find
 from dragoman.data.labelled.example import Example
 from dragoman.probe.fill import Filler
@@ -16,7 +17,7 @@ from dragoman.probe.reader import RunReader
 from dragoman.runs.directory import Run
 from dragoman.studio.app import build
 from dragoman.studio.subjects import Subjects
-from studio.browsing import Page, opened, running, script
+from studio.browsing import Page, opened, running
 
 NAMES = ("bert", "t5", "elmo", "labels", "tags")
 TEXT = "abc de ab"
@@ -152,7 +153,7 @@ def test_words_are_taken_out_in_a_browser(
             page.resize(width)
             for name in (*NAMES, "gpt"):
                 page.show("read", f"run={name}&text=abc+de+ab", ".piece")
-                assert page.run(script("audit.js")) == [], (name, width)
+                assert serious(page.browser) == [], (name, width)
                 wide = page.run("return [document.documentElement.scrollWidth, innerWidth]")
                 assert wide[0] <= wide[1], (name, wide)
         page.show("attention", "run=labels&text=abc")

@@ -2,7 +2,7 @@
 
     sinusoidal, learned   the vectors of the first places            their dot products
     rotary                cosine and sine of each place's angles     1 · R_{j−i} 1, for vectors of ones
-    t5                    the bias of each head by distance          of place j for place i, mean of heads
+    t5                    the bias of each head by distance          of position j for i, mean of heads
     shaw                  a^K by distance, of one layer              their dot products
 
 The textbook's numbers: for 5 places of width 4, row 1 of the sinusoids is 0.8415, 0.5403, 0.0100, 0.99995,
@@ -86,7 +86,7 @@ def _bias(module: BucketedBias, length: int) -> PositionReport:
     table = torch.cat([behind, ahead], dim=1).T  # distances H
     distances = tuple(str(distance) for distance in range(1 - length, length))
     places = tuple(map(str, range(length)))
-    name = "bias of place j for place i, mean of heads"
+    name = "bias of position j for i, mean of heads"
     return PositionReport("t5", table, distances, "distance j − i", "head", square.mean(dim=0), name, places)
 
 

@@ -94,6 +94,7 @@ class LayersRequest(_About):
 
 
 class DataRequest(_About):
+    test: Annotated[Name, Field(description="Name of a test set; the validation set if empty.")] = ""
     count: Annotated[int, Field(ge=1, le=200)] = 50
     beam: Beam = 5
     alpha: Alpha = 1.0
@@ -235,12 +236,14 @@ def _add_runs(router: APIRouter, desk: Desk, trains: bool) -> None:
             "runs": told,
             "unreadable": desk.subjects.unreadable,
             "lessons": lessons(),
+            "tests": list(desk.subjects.tests),
             "trains": trains,
         }
 
     @router.post("/data")
     async def data(asked: DataRequest) -> Any:
-        return await desk.ask(asked, lambda of: corpus.table(of, asked.count, asked.beam, asked.alpha))
+        files = desk.subjects.test_files(asked.test)
+        return await desk.ask(asked, lambda of: corpus.table(of, asked.count, asked.beam, asked.alpha, files))
 
     @router.post("/nearest")
     async def nearest(asked: TextRequest) -> Any:

@@ -40,6 +40,8 @@ class Subjects:
                 self.unreadable[self._free_name(path)] = str(error)
         if self.unreadable and not self.runs:
             raise UserError(next(iter(self.unreadable.values())))
+        self.tests: dict[str, tuple[str, ...]] = {}
+        """Files of test sets, by the names under which the *Data* view offers them."""
         self._nearest: dict[str, Nearest] = {}
         self._others: OrderedDict[tuple[str, str], Subject | Reading] = OrderedDict()
 
@@ -77,6 +79,20 @@ class Subjects:
         while len(self._others) > _OTHERS_KEPT:
             self._others.popitem(last=False)
         return self._others[key]
+
+    def add_test(self, files: Sequence[str]) -> str:
+        """One more test set for the *Data* view; its name."""
+        for file in files:
+            if not Path(file).is_file():
+                raise UserError(f"{file}: there is no such file")
+        name = ", ".join(Path(file).name for file in files)[:255]
+        self.tests[name] = tuple(files)
+        return name
+
+    def test_files(self, name: str) -> tuple[str, ...]:
+        if name and name not in self.tests:
+            raise UserError(f"test: '{name[:80]}' was not opened")
+        return self.tests.get(name, ())
 
     def nearest(self, name: str) -> Nearest:
         """What finds the training pairs that are most like a sentence; made when it is first asked for."""

@@ -63,8 +63,11 @@ function cue() {
   at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 4);
 }
 
+/* The code of a language, where it is known. */
+const language = (run, side, name) => (["", "src", "tgt"].includes(run.languages[side]) ? name : run.languages[side]);
+
 function drawFrame() {
-  const own = runOf(state.run);
+  const own = runOf(state.view === "compare" ? (state.left ?? state.run).split("@")[0] : state.run);
   if (at("text").value !== state.text) at("text").value = state.text;
   grow();
   at("run").value = state.run;
@@ -72,9 +75,9 @@ function drawFrame() {
   drawLesson(at("lesson"), lessons, runs);
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
-  at("sentence").hidden = state.view === "train";
-  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : own.languages[0] || "Source";
-  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : own.languages[1] || "Target";
+  at("sentence").hidden = ["train", "data"].includes(state.view);
+  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : language(own, 0, "Source");
+  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
   at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
   at("title").textContent = `${VIEWS[state.view]}: ${own.name}`;
   document.title = `${VIEWS[state.view]} · dragoman studio`;
@@ -254,7 +257,7 @@ prepareLook();
 try {
   const found = await send("runs", null);
   ({ runs, lessons } = found);
-  know(runs, found.trains);
+  know(found);
   begin({ run: runOf("").name, text: runOf("").text }, settingsOf);
   keepToken();
   prepare();

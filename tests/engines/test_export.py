@@ -14,6 +14,7 @@ import tokenizers
 from typer.testing import CliRunner, Result
 
 import dragoman
+from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.data.alignment.links import pharaoh
@@ -121,7 +122,7 @@ def test_numbers_that_a_cpu_does_not_have_are_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "onnx"], "--to: expected ctranslate2, huggingface or argos, found 'onnx'"),
+        (["--to", "tensorrt"], "--to: expected ctranslate2, huggingface, onnx or argos, found 'tensorrt'"),
         (
             ["--quantize", "int4"],
             "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",
@@ -247,7 +248,7 @@ def test_it_is_steered_without_torch(exported: Path, ours: Translator, unseen: l
 def test_a_glossary_is_refused_at_once(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("a\tb\n")
     refused = command("translate", exported, "x", "--glossary", tmp_path / "terms.tsv").exception
-    assert str(refused).startswith("--glossary: an export cannot insist on terms")
+    assert str(refused).startswith("--glossary: CTranslate2 cannot insist on terms")
 
 
 def test_a_package_for_argos(run: Run, ours: Translator, unseen: list[str], tmp_path: Path) -> None:
@@ -274,3 +275,28 @@ def test_a_package_for_argos(run: Run, ours: Translator, unseen: list[str], tmp_
     assert again.read_bytes() == file.read_bytes()
     refused = command("export", run.directory, "--to", "argos", "--shortlist").exception
     assert "no --shortlist" in str(refused)
+
+
+def test_scoring_commands_take_exports(
+    run: Run, exported: Path, make_model: MakeModel, unseen: list[str], tmp_path: Path
+) -> None:
+    """Of CTranslate2 and of Hugging Face; `test_onnx.py` has the one of ONNX Runtime."""
+    published = export_huggingface(make_model(), tmp_path / "published", beam=2)
+    test = tmp_path / "test.tsv"
+    test.write_text("".join(f"{text}\t{text.upper()}\n" for text in unseen[:10]), "utf-8")
+    lines = []
+    for directory in (run.directory, exported, published):
+        done = command("evaluate", directory, test, "--beam", "1", "--bootstrap", "0")
+        assert done.exit_code == 0, done.output
+        lines.append(next(line for line in done.output.splitlines() if "BLEU" in line))
+        assert (directory / "evaluation" / "test.tsv" / "report.json").exists()
+        done = command("align", directory, test)
+        assert done.exit_code == 0 and len(done.output.splitlines()) >= 10, done.output
+    assert lines[0] == lines[1]
+    assert "an export names no test set" in str(command("evaluate", exported).exception)
+    labels = [part for name in "abc" for part in ("--label", name)]
+    runs = run.directory, exported, published
+    done = command("compare", *runs, "--test", test, "--out", tmp_path / "lengths", "--beam", "1", *labels)
+    assert done.exit_code == 0, done.output
+    refused = command("evaluate", tmp_path / "en_de.argosmodel", test).exception
+    assert "dragoman export RUN --to ctranslate2" in str(refused)

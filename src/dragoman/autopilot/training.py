@@ -173,7 +173,7 @@ def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
 def positions(profile: Profile) -> Choice[str]:
     """How the model knows where a piece stands."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
-        why = "better with few pairs (models of Hugging Face's Marian do not have them)"
+        why = "better with few pairs (model.positions=sinusoidal makes a run for export --to huggingface)"
         return Choice("rotary", why)
     return Choice("sinusoidal", "the usual ones")
 

@@ -66,10 +66,10 @@ def serve(
     served: list[Served] = []
     for run in runs:
         opened = open_translator(run, [], checkpoint, device)
-        workers = opened.translator.engine.runtime.workers if opened.exported else 1
-        explains = None if opened.exported else _explainer(opened.translator, limits)
+        workers = opened.translator.engine.runtime.workers if opened.fast else 1
+        explains = None if opened.run is None else _explainer(opened.translator, limits)
         served.append(
-            Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
+            Served(opened.languages, opened.translator, not opened.fast, str(run), workers, explains)
         )
     memories = open_memories(memory or [], [one.languages for one in served])
     learnt = None if corrections is None else Corrections(limits, corrections)

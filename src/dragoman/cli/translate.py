@@ -98,8 +98,8 @@ def translate(
     flags = {"record": record or None, "shortlist": shortlist or None}
     settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
-    if opened.exported and glossary:
-        raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")
+    if opened.fast and glossary:
+        raise UserError("--glossary: CTranslate2 cannot insist on terms; translate with the run itself")
     ask = partial(
         translator.hypotheses,
         search=settings,
@@ -119,7 +119,7 @@ def translate(
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return
-    if opened.exported and not (json_lines or align or prefix or forbid or settings.n_best > 1):
+    if opened.fast and not (json_lines or align or prefix or forbid or settings.n_best > 1):
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output)

@@ -83,7 +83,7 @@ def export_ctranslate2(
 
     with explained(out), new_directory(out) as directory:
         spec.save(str(directory))
-        tokenizers = _write_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
+        tokenizers = write_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
         if shortlist is not None:
             write_new(directory / _VMAP, (shortlist.lines(*names).encode("utf-8"),))
         files = {path.name: hash_file(path) for path in sorted(directory.iterdir())}
@@ -103,7 +103,7 @@ def export_ctranslate2(
     return out
 
 
-def _write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
+def write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
     """The names of our own files. Beside them lie those of libraries that can do the same."""
     joint = src.sha256 == tgt.sha256
     sides = {"": src} if joint else {"source_": src, "target_": tgt}

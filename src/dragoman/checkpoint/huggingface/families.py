@@ -28,13 +28,15 @@ def family_of(kind: str, config: Any) -> Family:
         return BERT
     if not isinstance(config, TransformerConfig):
         known = ", ".join(dict.fromkeys(family.kind for family in FAMILIES.values()))
-        raise UserError(f"model.kind: transformers has no counterpart of {kind}; only {known} have one")
+        elsewhere = "; --to onnx takes it" if kind == "rnn" else ""
+        raise UserError(f"model.kind: transformers has no model like {kind}, only like {known}{elsewhere}")
     if config.copy:
         raise UserError("model.copy: transformers has no encoder-decoder that copies from its source")
     if config.positions not in _BY_POSITIONS:
-        known = ", ".join(f"{name} ({family.architecture})" for name, family in _BY_POSITIONS.items())
         raise UserError(
-            f"model.positions: transformers has no encoder-decoder with {config.positions}; it has {known}"
+            f"model.positions: transformers has no such encoder-decoder with {config.positions} positions; "
+            "export this run with --to onnx, ctranslate2 or argos, or train one with "
+            "model.positions=sinusoidal, which --to huggingface takes"
         )
     if config.positions == "sinusoidal" and config.norm == "pre":
         return PEGASUS

@@ -167,7 +167,7 @@ dragoman("train", src, tgt, "--out", run, "-q", *small, *every)
 dragoman("verify", run)
 told = {"translate": dragoman("translate", run, "ab c", "--device", "cpu")}
 dragoman("translate", run, "--input", src, "--out", folder / "out.txt", "--device", "cpu")
-told["lines"] = len((folder / "out.txt").read_text("utf-8").splitlines())
+told["lines"] = (folder / "out.txt").read_bytes().count(b"\n")
 begun = serving.Server.__init__
 
 def remember(server, *arguments):

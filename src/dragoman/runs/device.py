@@ -6,8 +6,8 @@ from dragoman.errors import UserError
 
 
 def pick_device(name: str, local_rank: int | None = None) -> torch.device:
-    """`auto`: the GPU if there is one; with several processes on a machine, each uses its own GPU. Apple's GPU
-    (`mps`) is used only where it is asked for: nobody has tried it."""
+    """`auto`: the GPU if there is one; with several processes on a machine, each uses its own GPU. Apple's
+    GPU (`mps`) is used only where it is asked for: nobody has tried it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and local_rank is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from dragoman.data.alignment.model import Direction, make_blocks
+from dragoman.data.alignment.model import Direction, learn_together, make_blocks
 from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
 from dragoman.text.normalize import nfc
 from dragoman.text.word_boundaries import units
@@ -59,12 +59,17 @@ class CorpusAligner:
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
     def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
-        """So many steps with a liking for the diagonal, then as many with jumps from word to word."""
+        """So many steps with a liking for the diagonal, each direction by itself; then as many with jumps
+        from word to word, in which the directions have to agree."""
         for step in range(2 * iterations):
-            for direction in (self.forward, self.backward):
+            if step < iterations:
+                self.forward.learn()
+                self.backward.learn()
+            else:
                 if step == iterations:
-                    direction.follow_jumps()
-                direction.learn()
+                    self.forward.follow_jumps()
+                    self.backward.follow_jumps()
+                learn_together(self.forward, self.backward)
             if progress is not None:
                 progress(step + 1)
 

@@ -10,6 +10,8 @@ from dragoman.text.word_boundaries import units
 
 MOST_CELLS = 1 << 20
 """Source words × target words of a pair; what is longer is no sentence, and gets no links."""
+STEM = 5
+"""Letters of a word that count. Rare forms learn from frequent ones."""
 ITERATIONS = 5
 """Of each of the two models."""
 
@@ -18,8 +20,9 @@ Progress = Callable[[int], None]
 
 
 class Words:
-    """The words of one side. What is counted are their parts, with punctuation on its own and without case:
-    «Haus.» and «haus» are the same word with and without a full stop."""
+    """The words of one side. What is counted are their parts, with punctuation on its own, without case and
+    cut after five letters: «Haus.» and «haus» are the same word with and without a full stop, and most forms
+    of a word are one."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[int, ...]] = {}
@@ -32,7 +35,7 @@ class Words:
 
     def _split(self, word: str) -> tuple[int, ...]:
         whole = nfc(word)
-        names = [whole[start:end].casefold() for start, end in units(whole)]
+        names = [whole[start:end].casefold()[:STEM] for start, end in units(whole)]
         self._parts[word] = tuple(self._ids.setdefault(name, len(self._ids)) for name in names)
         return self._parts[word]
 

@@ -345,3 +345,16 @@ def test_few_inflected_words_get_invented_pairs() -> None:
     assert chosen(inflected, tokenizer={"joint": False}) == 0
     assert chosen(sounds(400)) == 0  # nothing is copied
     assert chosen([(a, a[::-1]) for a in words]) == 0
+
+
+def test_careless_sources_are_for_sentences_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(pairs: list[tuple[str, str]], machine: Machine = LARGE_GPU, **given: Any) -> float:
+        found = choose(profile_of(pairs), machine, learning=LEARNING["translate"], given=given)
+        return found.sections["objective"].get("source_noise", 0.0)
+
+    assert chosen(sentences(300)) == 0.0  # until it is measured
+    monkeypatch.setattr("dragoman.autopilot.training._CARELESS", 0.05)
+    assert chosen(sentences(300)) == 0.05
+    assert chosen(sentences(300), CPU) == 0.0
+    assert chosen(sounds(400)) == 0.0
+    assert chosen(sentences(300), tokenizer={"dropout": 0.1}) == 0.0

@@ -31,6 +31,8 @@ from dragoman.data.config import CleanConfig
 from dragoman.learning import Learning
 from dragoman.models.presets import PRESETS
 
+_WITHOUT_NOISE = ("tokenizer.dropout", "objective.guided_alignment.weight", "objective.invented")
+"""What does not go with careless sources."""
 _PATIENCE = 10
 _CAREFUL_RATE = 1e-3
 """For models that nothing is known about."""
@@ -103,7 +105,12 @@ class _Choosing:
         invented = training.invented(profile, kind, tokenizer["joint"])
         if invented.value:
             self._because("invented pairs", invented.reason)
-        objective = {"r_drop": r_drop.value, "invented": invented.value}
+        careless = training.source_noise(profile, machine, kind)
+        if careless.value and any(said(given, name) for name in _WITHOUT_NOISE):
+            careless = Choice(0.0, "")
+        if careless.value:
+            self._because("careless sources", careless.reason)
+        objective = {"r_drop": r_drop.value, "invented": invented.value, "source_noise": careless.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
         validation = self._told("validation", training.validation(profile, machine, updates))
         if limits.value:

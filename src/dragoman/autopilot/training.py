@@ -45,6 +45,8 @@ _COPIED_WORDS = 0.5
 """From this share on a model can copy from its source; translations have under 0.4."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
 """Pairs. In the time of an update with copying a card makes two without."""
+_CARELESS = 0.0
+"""Share of careless sources. Off until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
 _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
@@ -168,6 +170,15 @@ def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
     times = max(1, min(_MOST_INVENTED, _REAL_AND_INVENTED // max(1, profile.pairs)))
     why = f"{profile.pairs:,} pairs are few, and {percent(profile.stem)} of a target is copied on average"
     return Choice(times, f"{times} for each real pair, with made-up stems: {why}")
+
+
+def source_noise(profile: Profile, machine: Machine, kind: str) -> Choice[float]:
+    """The share of careless sources: for sentences, never for words or formal text. On a CPU, where batches
+    are padded, the longer sources would cost too much."""
+    sides = (looks_of(side, profile.pairs) for side in (profile.src, profile.tgt))
+    if kind != "bpe" or not machine.gpu or any(looks.name != "sentences" for looks in sides):
+        return Choice(0.0, "sources as they are")
+    return Choice(_CARELESS, f"{percent(_CARELESS)} of the sources in upper case or with typing errors")
 
 
 def positions(profile: Profile) -> Choice[str]:

@@ -22,6 +22,7 @@ from typing import IO
 import numpy as np
 
 from dragoman.errors import UserError
+from dragoman.system import usable_cores
 from dragoman.text.tokenizer import Tokenizer
 
 EncodedSide = tuple[np.ndarray, np.ndarray]
@@ -53,7 +54,7 @@ class Workers:
 @contextmanager
 def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
     """Workers for a corpus of so many pairs; None where it is too small for them, or there is one core."""
-    count = min(_MOST, len(os.sched_getaffinity(0)))
+    count = min(_MOST, usable_cores())
     if pairs < WORTH_WORKERS or count < 2:
         yield None
         return

@@ -1,7 +1,6 @@
 """A model that CTranslate2 has loaded, asked in ids."""
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dragoman.decode.search.job import Job, by_length, filled, never
 from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
 from dragoman.plain import read_json
+from dragoman.system import usable_cores
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
@@ -84,8 +84,7 @@ class Runtime:
     """`workers` batches run at once, each on `threads` cores."""
 
     def __init__(self, directory: Path, quantization: str, workers: int | None, threads: int) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-        self.workers = workers or max(1, cores // threads)
+        self.workers = workers or max(1, usable_cores() // threads)
         self._model: Any = _load(directory, self.workers, threads)
         names = next((pair for pair in VOCABULARIES if (directory / pair[0]).exists()), VOCABULARIES[0])
         self._source, self.target = (_Names(directory / name) for name in names)

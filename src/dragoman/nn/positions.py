@@ -82,8 +82,9 @@ class SinusoidTable(nn.Module):
         """Rows from `start` on, for the device and precision of `like`."""
         if start + length <= _TABLE_LENGTH and like.dtype != torch.float64:
             return self.table[start : start + length]
-        rows = sinusoids(length, self.dim, self.base, self.layout, start, like.device)
-        return rows.to(torch.promote_types(like.dtype, torch.float32))
+        device = None if like.device.type == "mps" else like.device  # Apple's GPUs have no float64
+        rows = sinusoids(length, self.dim, self.base, self.layout, start, device)
+        return rows.to(torch.promote_types(like.dtype, torch.float32)).to(like.device)
 
 
 class SinusoidalPositions(nn.Module):

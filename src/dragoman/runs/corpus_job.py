@@ -33,6 +33,7 @@ from dragoman.files import (
     sync_file,
     try_lock,
 )
+from dragoman.system import read_at
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
@@ -99,7 +100,7 @@ def translate_corpus(
         if (done := _read_journal(out, described)).finished:  # another process has just finished it
             _part(out).unlink(missing_ok=True)
             return done
-        digest = _checked(_part(out), done, _journal(out))
+        digest = _checked(_part(out), file.fileno(), done, _journal(out))
         file.truncate(done.bytes)  # drop everything written after the last journal entry
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
@@ -176,7 +177,8 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
     if out.exists():
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
-        _checked(out, done, path)
+        with open_regular(out) as file:
+            _checked(out, file.fileno(), done, path)
         if not done.finished:  # killed right after the last rename
             done = replace(done, finished=True)
             with explained(path):
@@ -199,20 +201,19 @@ def _seal_of(data: Mapping[str, Any]) -> str:
 @contextmanager
 def _open_part(out: Path) -> Iterator[BinaryIO]:
     """The file of finished lines, locked by this process."""
-    with open_to_append(_part(out)) as file:
+    with open_to_append(_part(out), readable=True) as file:
         if try_lock(file.fileno()) is False:
             raise UserError(f"{out}: another process is writing it")
         yield file
 
 
-def _checked(path: Path, done: Done, journal: Path) -> "hashlib._Hash":
+def _checked(path: Path, descriptor: int, done: Done, journal: Path) -> "hashlib._Hash":
     """The hash of the finished lines, to continue with. They must be unchanged."""
-    digest, left = hashlib.sha256(), done.bytes
-    with open_regular(path) as file:
-        while block := file.read(min(left, _BLOCK)):
-            digest.update(block)
-            left -= len(block)
-    if left:
+    digest, read = hashlib.sha256(), 0
+    while block := read_at(descriptor, min(done.bytes - read, _BLOCK), read):
+        digest.update(block)
+        read += len(block)
+    if read < done.bytes:
         raise UserError(f"{path}: shorter than {journal.name} says; remove both to begin anew")
     if done.sha256 and digest.hexdigest() != done.sha256:
         raise UserError(

@@ -61,6 +61,10 @@ class Corrections:
             for unit in self._units.values():
                 self._remember(unit)
 
+    @property
+    def file(self) -> Path:
+        return self._file
+
     def __len__(self) -> int:
         return len(self._units)
 

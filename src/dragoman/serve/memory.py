@@ -4,9 +4,10 @@ Candidates share rare words with the text (an inverted index over normalised wor
 in characters decides.
 """
 
+import logging
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from dragoman.errors import UserError
 from dragoman.serve.languages import resolve
 
 TextPair = tuple[str, str]
+_log = logging.getLogger("dragoman")
 _LOOKED_AT = 64
 """Candidates whose distance is counted."""
 _MOST_POSTINGS = 20_000
@@ -129,13 +131,28 @@ def similarity(one: str, other: str) -> float:
     return min(99.0, round(100 * (1 - Levenshtein.distance(one, other) / longer), 1))
 
 
-def open_memories(paths: Iterable[Path], served: Iterable[TextPair]) -> dict[TextPair, TranslationMemory]:
-    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served."""
+def open_memories(
+    paths: Iterable[Path],
+    served: Iterable[TextPair],
+    warn: Callable[[str], None] = _log.warning,
+) -> dict[TextPair, TranslationMemory]:
+    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served.
+
+    A bad line of a file does not stop the server: `warn` is told of it, and what comes before it is used.
+    What comes after it is not, since sides could have shifted against each other there.
+    """
     pairs = list(served)
     gathered: dict[TextPair, list[TextPair]] = {}
     for path in paths:
         pair, found = _read(path, pairs)
-        gathered.setdefault(pair, []).extend(found)
+        own = gathered.setdefault(pair, [])
+        before = len(own)
+        try:
+            own.extend(found)
+        except UserError as error:
+            if path.is_dir():  # damaged data of a run
+                raise
+            warn(f"--memory {error}; the {len(own) - before:,} pairs before that are used, the rest is not")
     return {pair: TranslationMemory(found) for pair, found in gathered.items()}
 
 

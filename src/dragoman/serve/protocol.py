@@ -9,7 +9,6 @@ at in small steps: whatever a client sends, the event loop is soon free for the 
 
 import asyncio
 import contextlib
-import select
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.outgoing import Outgoing
 from dragoman.serve.seldom import Seldom
 from dragoman.serve.shed import Shedder, raw_answer
+from dragoman.system import has_input
 
 EVENTS_A_TURN = 64
 """Pieces of HTTP (a head, a chunk, an end) that are handled before others have their turn."""
@@ -302,11 +302,6 @@ def _address(name: Any) -> tuple[str, int] | None:
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether something has come on this connection that nobody has read, be it its end. `poll` needs no
-    file descriptor of its own, of which there may be none."""
-    watch = select.poll()
+    """Whether something has come on this connection that nobody has read, be it its end."""
     number = transport.get_extra_info("socket").fileno()
-    if number < 0:
-        return False
-    watch.register(number, select.POLLIN)
-    return bool(watch.poll(0))
+    return number >= 0 and has_input(number)

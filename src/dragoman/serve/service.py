@@ -265,6 +265,13 @@ class Service:
         known |= zip(wanted, answers, strict=True)
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
+    def exchange(self, new: Served) -> None:
+        """Another translator for a pair that is served: what is in work finishes with the old one."""
+        old = self.batchers[new.languages]
+        self.served[new.languages] = new
+        self.batchers[new.languages] = Batcher(new.translator, self.limits, self.metrics, new.workers)
+        old.retire()
+
     def close(self) -> None:
         for batcher in self.batchers.values():
             batcher.close()

@@ -1,4 +1,4 @@
-"""Several runs of the lab at once: what waits for what, what a failure takes with it, and a pool that ends."""
+"""Several runs of the lab at once: what waits for what, what a failure takes with it, a pool that ends."""
 
 from pathlib import Path
 

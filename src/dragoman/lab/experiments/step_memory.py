@@ -47,7 +47,7 @@ def rule(numbers: Numbers) -> Verdict:
     with fused kernels and with its weights kept, and those of the LSTM without attention stay within a fifth.
     Holds here for the way in which they double, if the LSTM's stay."""
     found = averages(numbers)
-    grown = {name: list(cells.values())[-1] / list(cells.values())[0] for name, cells in found.items()}
+    grown = {name: list(cells.values())[-1] / next(iter(cells.values())) for name, cells in found.items()}
     told = ", ".join(f"{name} × {factor:.1f}" for name, factor in grown.items())
     double = [name for name in (FUSED, PLAIN) if grown[name] >= 2]
     if grown[LSTM] > 1.2 or not double:

@@ -63,7 +63,7 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=6, seeds=3, pairs=400, points=(16, 64, 256)),
-    full=Size(updates=12, seeds=5, pairs=1000, points=(16, 32, 64, 128, 256, 512), width=128),
+    full=Size(updates=12, seeds=3, pairs=1000, points=(16, 32, 64, 128, 256, 512), width=128),
     cell="microseconds a token",
     remark="Time depends on the machine and on what else it does: compare within one page.",
 )

@@ -78,9 +78,11 @@ def run_in_order(place: "Lab", chosen: "list[Experiment]") -> dict[str, str]:
     for experiment in chosen:
         typer.echo(f"{experiment.name}: {experiment.claim}")
         began = time.monotonic()
-        print_report(place.run(experiment, progress_of))
+        report = place.run(experiment, progress_of)
+        print_report(report)
         page = place.folder / experiment.name / f"{experiment.name}.html"
-        typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)\n")
+        typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)")
+        typer.echo(f"  look inside: {report.look}\n" if report.look else "")
     return {}
 
 

@@ -198,6 +198,9 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
     "position-similarity": tuple(
         seeded(rows(KINDS, ("0", [1.0] * 4), ("1", [0.9] * 4), ("4", [far] * 4))) for far in (0.2, 0.95)
     ),
+    "reader-positions": tuple(
+        seeded(rows("BERT|GPT", ("1", [0.5, 0.5]), ("8", [far, far]))) for far in (0.0, 0.5)
+    ),
     "order": tuple(seeded(rows("sinusoidal|none", ("right", [90.0, none]))) for none in (40.0, 88.0)),
     "search-errors": tuple(seeded({"percent of sentences": {"1": 40.0, "8": wide}}) for wide in (5.0, 45.0)),
     "beam-curse": tuple(

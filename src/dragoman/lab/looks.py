@@ -8,6 +8,7 @@ from statistics import fmean
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file
 from torch.nn import functional
 
 from dragoman.data.batch import collate
@@ -181,3 +182,10 @@ def kept_bytes(model: EncoderDecoder, length: int, watched: bool) -> int:
         out = model(ids, torch.ones_like(ids, dtype=torch.bool), ids)
     assert out.requires_grad
     return sum(seen.values())
+
+
+def tensor_of(run: Run, name: str) -> np.ndarray:
+    """A tensor of the last checkpoint, by the end of its name."""
+    assert run.last is not None
+    found = load_file(run.checkpoints / run.last / "model.safetensors")
+    return next(tensor for key, tensor in found.items() if key.endswith(name)).astype(np.float64)

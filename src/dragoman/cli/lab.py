@@ -75,15 +75,24 @@ def lab(
 
 
 def run_in_order(place: "Lab", chosen: "list[Experiment]") -> dict[str, str]:
+    """One after another. Of several, one that fails does not stop the others."""
+    failed: dict[str, str] = {}
     for experiment in chosen:
         typer.echo(f"{experiment.name}: {experiment.claim}")
         began = time.monotonic()
-        report = place.run(experiment, progress_of)
+        try:
+            report = place.run(experiment, progress_of)
+        except UserError as error:
+            if len(chosen) == 1:
+                raise
+            failed[experiment.name] = str(error)
+            typer.echo(f"  failed: {error}\n")
+            continue
         print_report(report)
         page = place.folder / experiment.name / f"{experiment.name}.html"
         typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)")
         typer.echo(f"  look inside: {report.look}\n" if report.look else "")
-    return {}
+    return failed
 
 
 def run_many(place: "Lab", chosen: "list[Experiment]", jobs: int, cores: int) -> dict[str, str]:

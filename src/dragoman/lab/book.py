@@ -67,6 +67,7 @@ class Lab:
             versions(self.device),
             pictures["png"],
             self.changes,
+            look_inside(bench),
         )
         self._write(report, pictures)
         return report
@@ -111,6 +112,20 @@ class Lab:
         path = self.folder / "book.html"
         replace_file(path, html_page("The lab", "\n".join(parts)).encode())
         return path
+
+
+def look_inside(bench: Bench) -> str:
+    """A command that draws the attention of one of the translators; none where there is no translator."""
+    pairs = [
+        label
+        for label, setting in bench.settings.items()
+        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags", "lines")
+    ]
+    if not pairs:
+        return ""
+    sources = [source for source, _ in bench.test_pairs(pairs[-1])[:20]]
+    directory = bench.runs[pairs[-1]][0].directory
+    return f'dragoman explain {directory} "{max(sources, key=len)}" --out map.png'
 
 
 def elapsed(run: Run) -> float:

@@ -1,20 +1,19 @@
-"""All experiments, by name: one for every module of `lab/experiments/`."""
+"""All experiments, by name: every module in `experiments/` has one."""
 
-import importlib
-import pkgutil
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
 from dragoman.errors import UserError, did_you_mean
 from dragoman.lab import experiments
 from dragoman.lab.experiment import Experiment
 
 
+@cache
 def all_experiments() -> dict[str, Experiment]:
     """By name, in the order of lectures; those without training first."""
-    modules = [
-        importlib.import_module(f"{experiments.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(experiments.__path__)
-    ]
-    found: list[Experiment] = [module.EXPERIMENT for module in modules]
+    names = [f"{experiments.__name__}.{module.name}" for module in iter_modules(experiments.__path__)]
+    found: list[Experiment] = [import_module(name).EXPERIMENT for name in names]
     found.sort(key=lambda each: (each.lecture, each.trains, each.name))
     return {experiment.name: experiment for experiment in found}
 

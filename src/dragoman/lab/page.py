@@ -25,6 +25,13 @@ class ExperimentReport:
     made_with: Mapping[str, str]
     png: bytes
     changes: Sequence[str] = ()
+    look: str = ""
+    """A command that looks into one of its runs."""
+
+    @property
+    def commands(self) -> list[str]:
+        """The one that made the page, one that changes something, one that looks inside."""
+        return [command for command in dict.fromkeys((self.command, self.another, self.look)) if command]
 
     @property
     def command(self) -> str:
@@ -93,13 +100,7 @@ def markdown(report: ExperimentReport) -> str:
     lines += [_row(table[0]), _row(["---"] * len(table[0])), *map(_row, table[1:]), ""]
     if note := spread_note(report.numbers):
         lines += [note, ""]
-    lines += [
-        "```sh",
-        report.command,
-        *([report.another] if report.another != report.command else []),
-        "```",
-        "",
-    ]
+    lines += ["```sh", *report.commands, "```", ""]
     if report.runs:
         lines += [_row(["run", "seed", "updates", "seconds", "directory"]), _row(["---"] * 5)]
         lines += [_row([a, str(b), f"{c:,}", f"{d:.1f}", f"`{e}`"]) for a, b, c, d, e in report.runs]
@@ -122,8 +123,7 @@ def article(report: ExperimentReport) -> str:
     parts.append(f'<img alt="{said(experiment.claim)}" src="data:image/png;base64,{image}">')
     parts.append(f"<p>Numbers: {said(experiment.cell)}. {said(spread_note(report.numbers))}</p>")
     parts.append(_html_table(table_of(report.numbers)))
-    commands = dict.fromkeys((report.command, report.another))
-    parts.append(f"<pre>{said(chr(10).join(commands))}</pre>")
+    parts.append(f"<pre>{said(chr(10).join(report.commands))}</pre>")
     if report.runs:
         rows = [[a, str(b), f"{c:,}", f"{d:.1f}", e] for a, b, c, d, e in report.runs]
         table = _html_table([["run", "seed", "updates", "seconds", "directory"], *rows])

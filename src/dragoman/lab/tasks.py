@@ -14,7 +14,7 @@ from random import Random
 
 from dragoman.errors import UserError
 from dragoman.files import make_directories, replace_file
-from dragoman.lab.language import judged_sentence, sentence_pair
+from dragoman.lab.language import gendered_pair, judged_sentence, pronoun_pair, sentence_pair, tagged_sentence
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz")
 PARTS = ("train", "valid", "test")
@@ -76,8 +76,14 @@ MAKERS: dict[str, Callable[[Task, Random, int], TaskPair]] = {
     "language": _language,
     "text": lambda task, random, longest: ("", sentence_pair(random, task.shortest, longest)[1]),
     "labels": lambda _task, random, _longest: judged_sentence(random),
+    "tags": lambda _task, random, _longest: tagged_sentence(random),
+    "pronoun": lambda _task, random, _longest: pronoun_pair(random),
+    "gender": lambda _task, random, _longest: gendered_pair(random),
     "lines": lambda task, random, _longest: ("x", random.choice(task.lines)),
 }
+
+
+ENDINGS = {"text": ".txt", "tags": ".conll"}
 
 
 def make(task: Task) -> dict[str, list[TaskPair]]:
@@ -111,7 +117,7 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
     take the place of the made-up language."""
     if given is not None and task.kind == "language":
         return {part: own_files(given, part) for part in PARTS}
-    here, ending = folder / task.name, ".txt" if task.kind == "text" else ".tsv"
+    here, ending = folder / task.name, ENDINGS.get(task.kind, ".tsv")
     if not (here / f"train{ending}").is_file():
         make_directories(here)
         made = make(task)
@@ -123,6 +129,9 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
 def _written(task: Task, pairs: Sequence[TaskPair]) -> str:
     if task.kind == "text":
         return "".join(f"{line}\n" for _, line in pairs)
+    if task.kind == "tags":
+        rows = (zip(words.split(), tags.split(), strict=True) for words, tags in pairs)
+        return "\n".join("".join(f"{word}\t{tag}\n" for word, tag in row) for row in rows)
     names = "text\tlabel\n" if task.kind == "labels" else "src\ttgt\n"
     return names + "".join(f"{source}\t{target}\n" for source, target in pairs)
 

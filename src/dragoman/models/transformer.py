@@ -33,8 +33,8 @@ from dragoman.nn.layer import (
     decode_through,
     read_through,
 )
-from dragoman.nn.mask import Mask, Packing, packed, padding
-from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, residual_stream
+from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
+from dragoman.nn.norm import NoResidual, NormKind, NormPlace, Residual, make_norm, residual_stream
 from dragoman.nn.positions import (
     BucketedBias,
     ClippedDistances,
@@ -49,6 +49,7 @@ from dragoman.nn.positions import (
 )
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.text.tokenizer import PAD_ID
 
 PositionKind = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
@@ -70,10 +71,12 @@ class TransformerConfig:
     norm: NormPlace = "post"
     norm_kind: NormKind = "layer"
     norm_eps: float = 1e-5
+    residual: bool = True  # a connection around every sublayer
     activation: Activation = "relu"
     gated: bool = False
     bias: bool = True  # in the projections of attention and feed-forward
     decoder_self: DecoderSelf = "attention"
+    causal: bool = True  # false: in training the decoder sees the words that it has to predict
     scale_attention: bool = True
     positions: PositionKind = "sinusoidal"
     position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
@@ -104,6 +107,8 @@ class TransformerConfig:
                 f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
                 "choose another number or set head_dim"
             )
+        if self.norm_kind == "batch" and not self.norm_eps:
+            raise UserError("norm_eps: batch norm divides by it where all numbers are equal; set it above 0")
         self._check_positions()
 
     def _check_positions(self) -> None:
@@ -123,6 +128,8 @@ class TransformerConfig:
                 f"positions: rotary turns pairs of numbers, and a head of width {self.heads[1]} cannot be "
                 "divided into pairs; set head_dim to an even number"
             )
+        if self.decoder_self == "average" and not self.causal:
+            raise UserError("causal: average is a mean of earlier positions; choose decoder_self attention")
         if self.decoder_self == "average" and self.positions in ("t5", "shaw", "rotary"):
             raise UserError(
                 f"decoder_self: average has no scores that positions {self.positions} could change; "
@@ -198,7 +205,8 @@ class TransformerDecoder(nn.Module):
         self.positions = _positions(config)
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
-        self.relations = _relations(config, causal=True)
+        self.relations = _relations(config, config.causal)
+        self.causal = config.causal
         self.norm_place: NormPlace = config.norm
         self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
@@ -208,7 +216,10 @@ class TransformerDecoder(nn.Module):
         x = self.embedding_norm(self.positions(self.embedding(tgt_in)))
         x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
-        return self._scaled(decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm))
+        self_mask = CAUSAL if self.causal else padding(tgt_in != PAD_ID)
+        return self._scaled(
+            decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm, self_mask)
+        )
 
     def packed(
         self,
@@ -220,7 +231,7 @@ class TransformerDecoder(nn.Module):
         """`forward` for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
-        mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
+        mask, self_mask = packed(packing, memory_packing), packed(packing, packing, self.causal)
         relation = self.relations.packed(packing, like=x)
         return self._scaled(
             decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
@@ -282,7 +293,7 @@ def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
     return DecoderLayer(
         AverageAttention(config.model_dim, _feedforward(config), config.bias)
         if config.decoder_self == "average"
-        else _self_attention(config, causal=True),
+        else _self_attention(config, config.causal),
         CrossAttention(
             config.model_dim,
             *config.heads,
@@ -337,7 +348,8 @@ def _relations(config: TransformerConfig, causal: bool) -> Relations:
 
 
 def _residual(config: TransformerConfig) -> Residual:
-    return Residual(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
+    kind = Residual if config.residual else NoResidual
+    return kind(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
 
 
 def _embedding_norm(config: TransformerConfig) -> nn.Module:

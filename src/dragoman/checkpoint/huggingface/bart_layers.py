@@ -25,6 +25,8 @@ SINUSOID_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_
 WIRING = {
     "norm": "post",
     "norm_kind": "layer",
+    "residual": True,
+    "causal": True,
     "norm_eps": 1e-5,
     "gated": False,
     "bias": True,

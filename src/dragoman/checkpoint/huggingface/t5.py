@@ -24,6 +24,8 @@ _SHARED, _HEAD = "shared.weight", "lm_head.weight"
 _WIRING = {
     "norm": "pre",
     "norm_kind": "rms",
+    "residual": True,
+    "causal": True,
     "bias": False,
     "decoder_self": "attention",
     "scale_attention": False,

@@ -1,1 +1,1 @@
-"""A module an experiment, each with one value `EXPERIMENT`; `dragoman.lab.catalogue` lists them."""
+"""A module for each experiment, with one value `EXPERIMENT`; `dragoman.lab.catalogue` finds them."""

@@ -51,8 +51,7 @@ EXPERIMENT = Experiment(
     also=(3, 4),
     claim="Attention learns alignment by itself: nobody tells the network which words belong together.",
     how="In the runs of the bottleneck that have attention, the greatest weight of each target word is "
-    "looked up; "
-    "the right source word is known, since the target is the source reversed.",
+    "looked up; the right source word is known, since the target is the source reversed.",
     literature="Bahdanau et al. 2015, figure 3; Jain & Wallace 2019 warn that weights need not be "
     "explanations.",
     settings=settings,

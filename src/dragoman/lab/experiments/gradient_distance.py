@@ -60,8 +60,8 @@ EXPERIMENT = Experiment(
     also=(2, 3),
     claim="Attention shortens the way of the gradient, which vanishes over distance in recurrent networks.",
     how="Networks with their first weights (one update at a rate of 10⁻⁹) read a source; the norm of the "
-    "gradient "
-    "of the first target word's log-probability is taken by each source word, beside that of the last.",
+    "gradient of the first target word's log-probability is taken by each source word, beside that of the "
+    "last.",
     literature="Bengio et al. 1994; Vaswani et al. 2017, table 1: paths of O(n) and O(1).",
     settings=settings,
     measure=measure,

@@ -53,6 +53,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=200, seeds=3, pairs=2000, tests=30, longest=6, points=(1, 2, 4, 8)),
-    full=Size(updates=400, seeds=5, pairs=20_000, tests=100, longest=18, points=(1, 2, 4, 8, 16)),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=60, longest=12, points=(1, 2, 4, 8, 16)),
     cell="percent of sentences whose most probable translation is missed, by beam",
 )

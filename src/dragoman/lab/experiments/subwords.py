@@ -51,14 +51,13 @@ EXPERIMENT = Experiment(
     lecture=1,
     claim="Pieces of words let a model write words that it never saw; a vocabulary of words does not.",
     how="Transformers learn a made-up language that joins two nouns into one word; many such words are not "
-    "in the "
-    "training data.",
+    "in the training data.",
     literature="Sennrich et al. 2016, table 4: rare and unseen words gain most.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=1500, tests=150, longest=6),
-    full=Size(updates=3000, seeds=5, pairs=3000, tests=500, longest=12, width=128),
+    full=Size(updates=900, seeds=5, pairs=3000, tests=500, longest=12),
     cell="percent of the reference's words that the output has",
 )

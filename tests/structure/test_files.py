@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST_LINES, MOST_LINES_OF_A_FUNCTION = 350, 70
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 360, 70
 
 
 def python_files(*folders: str) -> list[Path]:

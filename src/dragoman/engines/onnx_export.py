@@ -17,13 +17,13 @@ from typing import Any
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
-from dragoman.decode.alignment.attention import IdPair
+from dragoman.decode.alignment.attention import SequencePair
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import DEFAULT_POSITIONS, write_tokenizers
 from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, serialise
 from dragoman.engines.onnx_graph import OnnxGraph
 from dragoman.errors import UserError
-from dragoman.files import explained, hash_file, new_directory, write_new
+from dragoman.files import explained, hash_file, move, new_directory, write_new
 from dragoman.models import config_class
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
@@ -127,7 +127,7 @@ def _write_graph(path: Path, graph: OnnxGraph, quantize: str) -> None:
     )
 
     whole = path.with_suffix(".float32")
-    path.rename(whole)
+    move(path, whole)
     quantize_dynamic(
         whole, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"]
     )
@@ -174,7 +174,9 @@ def _json(content: dict[str, Any]) -> bytes:
     return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode("utf-8")
 
 
-def largest_difference(exported: EncoderDecoder, ours: EncoderDecoder, pairs: Sequence[IdPair]) -> float:
+def largest_difference(
+    exported: EncoderDecoder, ours: EncoderDecoder, pairs: Sequence[SequencePair]
+) -> float:
     """Of log-probabilities over given pairs of ids, which the pieces of a target are scored by."""
     import torch
 

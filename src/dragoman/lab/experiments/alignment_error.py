@@ -14,7 +14,7 @@ from dragoman.runs.directory import Run
 
 NAMES = ("LSTM, attention", "Transformer")
 RATE, CHOSEN, DIAGONAL = "attention", "attention, chosen layer", "diagonal"
-Links = set[tuple[int, int]]
+LinkSet = set[tuple[int, int]]
 SHOWN = 60
 
 
@@ -39,7 +39,7 @@ def measure(bench: Bench) -> Numbers:
     def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         pairs = pairs[:SHOWN]
         chosen = translator_of(run, "cpu").aligner.links_of_texts(pairs, 4096)
-        found: dict[str, list[Links]] = {RATE: [], CHOSEN: [set(links) for links in chosen], DIAGONAL: []}
+        found: dict[str, list[LinkSet]] = {RATE: [], CHOSEN: [set(links) for links in chosen], DIAGONAL: []}
         for source, target in pairs:
             words, said = len(source.split()), len(target.split())
             weights = cross_weights(run, (source, target))[:said, :words]

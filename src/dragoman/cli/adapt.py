@@ -46,8 +46,7 @@ def adapt(
     the new one is not better, it stays in OUT-trial, and the exit status is 1. If it is interrupted, the same
     command continues where it stopped.
     """
-    from dragoman.cli.output import beside
-    from dragoman.files import explained, move
+    from dragoman.files import beside, explained, move
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
     from dragoman.training.adapt import compare, make_parts, read_memory, recipe, write_parts

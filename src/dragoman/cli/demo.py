@@ -42,8 +42,8 @@ def demo(
             raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
-    from dragoman.cli.output import beside
     from dragoman.data import dates
+    from dragoman.files import beside
     from dragoman.training.api import execute
     from dragoman.training.display import make_display
     from dragoman.training.plan import make_plan

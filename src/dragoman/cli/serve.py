@@ -71,7 +71,11 @@ def serve(
         served.append(
             Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
         )
-    memories = open_memories(memory or [], [one.languages for one in served])
+    memories = open_memories(
+        memory or [],
+        [one.languages for one in served],
+        lambda text: typer.echo(f"dragoman: {text}", err=True),
+    )
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
 

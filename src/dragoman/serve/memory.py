@@ -6,7 +6,7 @@ in characters decides.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,17 +129,24 @@ def similarity(one: str, other: str) -> float:
     return min(99.0, round(100 * (1 - Levenshtein.distance(one, other) / longer), 1))
 
 
-def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, Memory]:
-    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served."""
+def open_memories(
+    paths: Iterable[Path], served: Iterable[Pair], warn: Callable[[str], object] = print
+) -> dict[Pair, Memory]:
+    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served.
+    Broken rows of a table are left out with a warning."""
     pairs = list(served)
     gathered: dict[Pair, list[Pair]] = {}
     for path in paths:
-        pair, found = _read(path, pairs)
+        skipped: list[str] = []
+        pair, found = _read(path, pairs, skipped)
         gathered.setdefault(pair, []).extend(found)
+        if skipped:
+            lines = "1 line was" if len(skipped) == 1 else f"{len(skipped):,} lines were"
+            warn(f"--memory {path}: {lines} left out; the first: {skipped[0]}")
     return {pair: Memory(found) for pair, found in gathered.items()}
 
 
-def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
+def _read(path: Path, served: list[Pair], skipped: list[str]) -> tuple[Pair, Iterator[Pair]]:
     source = SourceConfig((str(path),))
     told = _languages_of_run(path) if path.is_dir() else languages_of(source)
     told = told or (served[0] if len(served) == 1 else None)
@@ -148,12 +155,17 @@ def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
     for pair in served:
         for src, tgt in (told, told[::-1]):
             if (resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair:
-                return pair, _pairs_of(path, source, told, turned=(src, tgt) != told)
+                return pair, _pairs_of(path, source, told, (src, tgt) != told, skipped)
     raise UserError(f"--memory {path}: it holds {told[0]} and {told[1]}, which no run here translates")
 
 
-def _pairs_of(path: Path, source: SourceConfig, told: Pair, turned: bool) -> Iterator[Pair]:
-    read = _trained_on(path) if path.is_dir() else ((one.src, one.tgt) for one in read_pairs(source, *told))
+def _pairs_of(
+    path: Path, source: SourceConfig, told: Pair, turned: bool, skipped: list[str]
+) -> Iterator[Pair]:
+    if path.is_dir():
+        read = _trained_on(path)
+    else:
+        read = ((one.src, one.tgt) for one in read_pairs(source, *told, skipped))
     return ((tgt, src) for src, tgt in read) if turned else read
 
 

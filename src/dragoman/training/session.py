@@ -21,6 +21,7 @@ from dragoman.training.distributed import ALONE, Crew
 from dragoman.training.finish import Finish
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
+from dragoman.training.report import read_reasons
 from dragoman.training.signals import StopRequest, stop_on_signals
 from dragoman.training.state import Training
 
@@ -93,7 +94,11 @@ def _learn(
 def _open_log(run: Run, display: Display, clock: Clock) -> Log:
     with explained(run.directory):
         scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
-        return Log(run.directory, display, scalars, clock)
+        log = Log(run.directory, display, scalars, clock)
+        if not log.text_path.stat().st_size:
+            for choice, reason in read_reasons(run.directory):
+                log.note(f"plan: {choice}: {reason}")
+        return log
 
 
 def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:

@@ -52,15 +52,20 @@ function drawTabs(own) {
     const chosen = tab.dataset.view === state.view;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
-    if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
+  reveal();
+}
+
+/* The chosen tab is seen, also when a scroll bar has made the window narrower. */
+function reveal() {
+  at("views").querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   cue();
 }
 
 /* Whether there are tabs beyond the right edge. */
 function cue() {
   const { scrollLeft, clientWidth, scrollWidth } = at("views");
-  at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 4);
+  at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 10);
 }
 
 /* The code of a language, where it is known. */
@@ -192,6 +197,7 @@ function prepareViews() {
     at("views").querySelector('[aria-selected="true"]').focus();
   });
   at("views").addEventListener("scroll", cue);
+  new ResizeObserver(reveal).observe(at("views"));
   at("run").append(...runs.map((run) => h("option", { value: run.name }, run.name)));
   const example = (name) => runOf(name).text;
   at("run").addEventListener("change", () => set({ run: at("run").value, ...settingsOf(at("run").value),

@@ -69,6 +69,15 @@ def test_memories_find_their_pair(tmp_path: Path) -> None:
         open_memories([path], [("fr", "en")])
 
 
+def test_broken_rows_of_a_memory_are_left_out_and_told(tmp_path: Path) -> None:
+    path, told = tmp_path / "a.tsv", []
+    path.write_text("en\tde\nA cat\tEine Katze\nA dog\nNo\tNein\tNon\nYes\tJa\n", "utf-8")
+    memory = open_memories([path], [("en", "de")], told.append)["en", "de"]
+    assert (memory.exact("A cat"), memory.exact("Yes"), memory.exact("No")) == ("Eine Katze", "Ja", None)
+    first = f"{path}:3: expected 2 columns as in line 1, found 1"
+    assert told == [f"--memory {path}: 2 lines were left out; the first: {first}"]
+
+
 def test_codes_of_languages() -> None:
     served = ["en", "de-DE", "zh", "nb"]
     asked = ["EN", "en_US", "EN-GB", "de", "deu", "ZH-HANS", "no", "fr", ""]

@@ -138,13 +138,14 @@ def open_memories(
 ) -> dict[TextPair, TranslationMemory]:
     """Files of pairs, and run directories, whose training data are meant; each for a pair that is served.
 
-    A bad line of a file does not stop the server: `warn` is told of it, and what comes before it is used.
-    What comes after it is not, since sides could have shifted against each other there.
+    A broken row of a table is left out, and `warn` is told. Of any other file what comes before a bad line is
+    used; what comes after it is not, since sides could have shifted against each other there.
     """
     pairs = list(served)
     gathered: dict[TextPair, list[TextPair]] = {}
     for path in paths:
-        pair, found = _read(path, pairs)
+        skipped: list[str] = []
+        pair, found = _read(path, pairs, skipped)
         own = gathered.setdefault(pair, [])
         before = len(own)
         try:
@@ -153,10 +154,13 @@ def open_memories(
             if path.is_dir():  # damaged data of a run
                 raise
             warn(f"--memory {error}; the {len(own) - before:,} pairs before that are used, the rest is not")
+        if skipped:
+            lines = "1 line was" if len(skipped) == 1 else f"{len(skipped):,} lines were"
+            warn(f"--memory {path}: {lines} left out; the first: {skipped[0]}")
     return {pair: TranslationMemory(found) for pair, found in gathered.items()}
 
 
-def _read(path: Path, served: list[TextPair]) -> tuple[TextPair, Iterator[TextPair]]:
+def _read(path: Path, served: list[TextPair], skipped: list[str]) -> tuple[TextPair, Iterator[TextPair]]:
     source = SourceConfig((str(path),))
     told = _languages_of_run(path) if path.is_dir() else languages_of(source)
     told = told or (served[0] if len(served) == 1 else None)
@@ -165,12 +169,17 @@ def _read(path: Path, served: list[TextPair]) -> tuple[TextPair, Iterator[TextPa
     for pair in served:
         for src, tgt in (told, told[::-1]):
             if (resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair:
-                return pair, _pairs_of(path, source, told, turned=(src, tgt) != told)
+                return pair, _pairs_of(path, source, told, (src, tgt) != told, skipped)
     raise UserError(f"--memory {path}: it holds {told[0]} and {told[1]}, which no run here translates")
 
 
-def _pairs_of(path: Path, source: SourceConfig, told: TextPair, turned: bool) -> Iterator[TextPair]:
-    read = _trained_on(path) if path.is_dir() else ((one.src, one.tgt) for one in read_pairs(source, *told))
+def _pairs_of(
+    path: Path, source: SourceConfig, told: TextPair, turned: bool, skipped: list[str]
+) -> Iterator[TextPair]:
+    if path.is_dir():
+        read = _trained_on(path)
+    else:
+        read = ((one.src, one.tgt) for one in read_pairs(source, *told, skipped))
     return ((tgt, src) for src, tgt in read) if turned else read
 
 

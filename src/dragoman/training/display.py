@@ -210,7 +210,7 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
     if "perplexity" in metrics:
         shown.append(f"ppl {_short(metrics['perplexity'])}")
     if "accuracy" in metrics:
-        shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+        shown.append(f"acc {100 * metrics['accuracy']:.1f}%")
     shown += [f"{name.replace('_', ' ')} {metrics[name]:.3f}" for name in _OF_TASKS if name in metrics]
     if "layers_scale" in metrics:
         shares = " ".join(f"{metrics[name]:.2f}" for name in metrics if name.startswith("layer_"))
@@ -228,7 +228,7 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))
         if key in metrics
     ]
-    return f"valid at {update}  {'  '.join(shown)}{'  (best so far)' if better else ''}"
+    return f"valid at {update}  {'  '.join(shown)}{'  (best)' if better else ''}"
 
 
 def _perplexity(status: UpdateStatus) -> str:

@@ -31,8 +31,15 @@ class Columns:
         return f"{self.header[self.src]} → {self.header[self.tgt]} of {', '.join(self.header)}"
 
 
-def read_rows(rows: Iterable[TableRow], source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost."""
+def read_rows(
+    rows: Iterable[TableRow],
+    source: SourceConfig,
+    src_lang: str,
+    tgt_lang: str,
+    skipped: list[str] | None = None,
+) -> Iterator[Pair]:
+    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost. A row with more or
+    fewer cells than the first one is an error; with a list for `skipped`, it is left out and told there."""
     path = source.files[0]
     columns, first_line, rows = choose_columns(rows, source, src_lang, tgt_lang)
     for line, cells in rows:
@@ -40,9 +47,11 @@ def read_rows(rows: Iterable[TableRow], source: SourceConfig, src_lang: str, tgt
             yield Pair("", "", line)
             continue
         if len(cells) != columns.width:
-            raise UserError(
-                f"{path}:{line}: expected {columns.width} columns as in line {first_line}, found {len(cells)}"
-            )
+            told = f"expected {columns.width} columns as in line {first_line}, found {len(cells)}"
+            if skipped is None:
+                raise UserError(f"{path}:{line}: {told}")
+            skipped.append(f"{path}:{line}: {told}")
+            continue
         if columns.header is None or line != first_line:
             yield Pair(cells[columns.src], cells[columns.tgt], line)
 

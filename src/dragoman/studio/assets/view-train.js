@@ -21,7 +21,7 @@ export function create(root) {
     card("2  Plan and training", h("div", { class: "bar" }, field("Run", name), field("Minutes", minutes),
       button("plan", "Show the plan", async () => tell(await post("plan", asked()))), button("start", "Start", () => post("start", asked())), stop), status, said),
     card("3  Runs", h("p", { class: "soft" }, "«Test» uses the chosen files. «Export» writes a CTranslate2 directory with 8-bit weights into the run. «Serve» opens a page for translators, for this machine alone, until «Stop»."), made));
-  let found = [], timer = 0;
+  let found = [], base = "", timer = 0;
 
   const post = (path, body = {}) => send(`workshop/${path}`, body, undefined, { "X-Studio-Token": sessionStorage.getItem("dragoman-token") ?? "" });
   const asked = () => ({ files: [...chosen], name: name.value.trim(), minutes: Number(minutes.value) || 10 });
@@ -42,7 +42,7 @@ export function create(root) {
   function drawFiles() {
     files.replaceChildren(...found.filter((file) => file.path.includes(filter.value)).slice(0, 100).map((file) => {
       const box = h("input", { type: "checkbox", checked: chosen.has(file.path), onchange: () => (box.checked ? chosen.add(file.path) : chosen.delete(file.path)) });
-      return h("label", { class: "field" }, box, h("span", {}, file.path), h("span", { class: "soft" }, size(file.bytes)));
+      return h("label", { class: "field" }, box, h("span", {}, file.path.startsWith(base) ? file.path.slice(base.length) : file.path), h("span", { class: "soft" }, size(file.bytes)));
     }));
   }
 
@@ -77,8 +77,8 @@ export function create(root) {
       const end = said.scrollTop + said.clientHeight >= said.scrollHeight - 8;
       if (state.running || state.text) said.textContent = state.text;
       if (end) said.scrollTop = said.scrollHeight;
-      status.replaceChildren(`dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`}`,
-        state.address ? h("a", { href: state.address, target: "_blank", rel: "noopener", id: "service" }, ` ${state.address}`) : "");
+      status.replaceChildren(`dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`} `,
+        state.address ? h("a", { href: state.address, target: "_blank", rel: "noopener", id: "service" }, state.address) : "");
     }
     drawRuns(state);
     if (state.running) timer = setTimeout(() => look().catch(() => {}), EVERY);
@@ -87,6 +87,7 @@ export function create(root) {
   async function update() {
     const told = await post("files");
     found = told.files;
+    base = told.roots.length === 1 ? `${told.roots[0]}/` : ""; // the files of one directory are called as in it
     where.textContent = `Files below ${told.roots.join(", ")}${told.more ? "; there are more, give a smaller directory with --data" : ""}. Choose source and target, or a table of pairs.`;
     drawFiles();
     await look();

@@ -11,7 +11,9 @@ def import_model(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Hugging Face directory: config.json, model.safetensors and a tokenizer."
+            metavar="DIR",
+            help="Hugging Face directory: config.json, model.safetensors and a tokenizer; or an archive of "
+            "Marian: .npz, vocab.yml, source.spm and target.spm.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run directory to write.")],

@@ -85,7 +85,7 @@ def m2m_library(path: Path, vocabulary: Mapping[str, Any], languages: Any) -> di
     for text, _, kind in sorted(pieces, key=lambda piece: -piece[1]):
         halves = ((text[:place], text[place:]) for place in range(1, len(text))) if kind == _NORMAL else ()
         known = [pair for pair in halves if pair[0] in numbers and pair[1] in numbers and text in numbers]
-        merges += sorted(known, key=lambda pair: (numbers[pair[0]], numbers[pair[1]]))
+        merges += map(list, sorted(known, key=lambda pair: (numbers[pair[0]], numbers[pair[1]])))
     special = [(numbers[name], name) for name in ("<s>", "<pad>", "</s>", "<unk>") if name in numbers]
     special += list(enumerate(names, len(vocabulary)))
     library = _library([], 0, charsmap, special)

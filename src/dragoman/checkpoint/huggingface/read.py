@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
+from dragoman.checkpoint.huggingface.archive import is_archive, read_archive
 from dragoman.checkpoint.huggingface.families import FAMILIES
 from dragoman.checkpoint.huggingface.family import Family, Fields, Side, Weight
 from dragoman.checkpoint.huggingface.files import (
@@ -56,8 +57,8 @@ class Imported:
 
 
 def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = ("src", "tgt")) -> Imported:
-    """The model of a Hugging Face directory. `prefix` is put before every source text. A model of several
-    languages translates between two `languages`.
+    """The model of a Hugging Face directory, or of an archive of Marian. `prefix` is put before every source
+    text. A model of several languages translates between two `languages`.
 
     Sizes come from config.json, and memory is taken for none of them before it is held to a limit and to the
     shapes of the weights that the directory really has.
@@ -65,10 +66,14 @@ def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = (
     verified = has_manifest(directory)
     if verified:
         refuse_changed(directory)
-    fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
-    with _naming(directory / CONFIG):
+    if is_archive(directory):
+        (fields, read), generation = read_archive(directory), {}
         family = _family(fields)
-    read = read_tensors(directory, family.loader)
+    else:
+        fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
+        with _naming(directory / CONFIG):
+            family = _family(fields)
+        read = read_tensors(directory, family.loader)
     with _naming(directory / CONFIG):
         plain, shared = family.read_config(fields), _is_shared(fields)
         search = _search(generation, fields)

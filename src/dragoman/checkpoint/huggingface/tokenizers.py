@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from dragoman.checkpoint.huggingface.archive import is_archive, read_vocabulary
 from dragoman.checkpoint.huggingface.family import Side
 from dragoman.checkpoint.huggingface.files import (
     LIBRARY,
@@ -72,6 +73,10 @@ def read_languages(directory: Path, codes: tuple[str, str]) -> tuple[int, int]:
 
 def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """As tokenizer.json has them: of the source and of the target."""
+    if is_archive(directory):
+        vocabulary = read_vocabulary(directory)
+        src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])
+        return src, tgt
     if is_there(directory / LIBRARY):
         both = read_library(directory)
         return both, both

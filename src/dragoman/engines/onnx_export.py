@@ -23,7 +23,7 @@ from dragoman.engines.export import DEFAULT_POSITIONS, write_tokenizers
 from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, serialise
 from dragoman.engines.onnx_graph import OnnxGraph
 from dragoman.errors import UserError
-from dragoman.files import explained, hash_file, move, new_directory, write_new
+from dragoman.files import explained, hash_file, new_directory, scratch_directory, write_new
 from dragoman.models import config_class
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
@@ -118,20 +118,22 @@ def _write_graph(path: Path, graph: OnnxGraph, quantize: str) -> None:
     content = graph.model().SerializeToString()
     if len(content) > _LARGEST_FILE:
         raise UserError(f"{path}: a graph of {len(content):,} bytes is more than a file of ONNX can hold")
-    write_new(path, (content,))
-    if quantize != "int8":
-        return
+    write_new(path, (_in_int8(content) if quantize == "int8" else content,))
+
+
+def _in_int8(content: bytes) -> bytes:
+    """The same graph with int8 matrices; activations are quantised as they come."""
     from onnxruntime.quantization import (  # pyright: ignore[reportMissingImports]
         QuantType,
         quantize_dynamic,
     )
 
-    whole = path.with_suffix(".float32")
-    move(path, whole)
-    quantize_dynamic(
-        whole, path, per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"]
-    )
-    whole.unlink()
+    with scratch_directory() as scratch:
+        whole, small = scratch / "whole.onnx", scratch / "small.onnx"
+        whole.write_bytes(content)
+        options = {"per_channel": True, "weight_type": QuantType.QInt8, "op_types_to_quantize": ["MatMul"]}
+        quantize_dynamic(whole, small, **options)
+        return small.read_bytes()
 
 
 def _config(model: EncoderDecoder, shape: dict[str, int]) -> dict[str, Any]:

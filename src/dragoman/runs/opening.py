@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Union
 
 import torch
 
-from dragoman.checkpoint.huggingface import read_model
 from dragoman.checkpoint.model import load_model, load_network
-from dragoman.config import from_dict
 from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
-from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
 from dragoman.engines.opening import open_export
 from dragoman.errors import UserError
-from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.linear import quantize
 from dragoman.runs.device import pick_device
@@ -66,6 +62,11 @@ def open_translator(
 
 def open_published(directory: Path, device: str = "auto") -> Translator:
     """A Hugging Face directory, our exports among them, without making it a run first."""
+    from dragoman.checkpoint.huggingface import read_model
+    from dragoman.config import from_dict
+    from dragoman.decode.search.config import BeamSearch
+    from dragoman.models.base import EncoderDecoder
+
     found = read_model(directory)
     if found.objective != "translate" or not isinstance(found.model, EncoderDecoder):
         raise UserError(f"{directory}: a model of the kind {found.kind} does not translate")

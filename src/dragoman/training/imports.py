@@ -23,7 +23,7 @@ def import_run(
     directory: Path, out: Path, languages: tuple[str, str] = ("src", "tgt"), prefix: str = ""
 ) -> Run:
     """The run of a Hugging Face directory. `prefix` is put before every source text: T5's tasks want it."""
-    imported = read_model(directory, prefix)
+    imported = read_model(directory, prefix, languages)
     if prefix and imported.objective != "translate":
         raise UserError("--prefix: only a model that reads a source has one before it; leave it out")
     config = resolve(

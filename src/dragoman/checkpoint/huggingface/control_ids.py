@@ -45,8 +45,14 @@ class ControlIds:
     """The same for `<pad>`."""
     opening: tuple[int, ...] = ()
     """The published ids that every text begins with."""
+    languages: tuple[int, int] | None = None
+    """The published ids of the languages, which the texts of each side begin with instead."""
     apart: bool = False
     """The three ids are copies of another piece, which keeps its own row too."""
+
+    def before(self, side: Side) -> tuple[int, ...]:
+        """The published ids that texts of a side begin with."""
+        return self.opening if self.languages is None else (self.languages[side == "tgt"],)
 
     def order(self, side: Side) -> list[int]:
         """The published id for each of our ids, the three control pieces first. An id occurs twice if the

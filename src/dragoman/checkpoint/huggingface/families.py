@@ -6,6 +6,7 @@ from dragoman.checkpoint.huggingface.bart import BART
 from dragoman.checkpoint.huggingface.bert import BERT
 from dragoman.checkpoint.huggingface.family import Family
 from dragoman.checkpoint.huggingface.gpt import GPT, GPT2
+from dragoman.checkpoint.huggingface.m2m import M2M
 from dragoman.checkpoint.huggingface.marian import MARIAN
 from dragoman.checkpoint.huggingface.pegasus import PEGASUS
 from dragoman.checkpoint.huggingface.t5 import T5
@@ -15,7 +16,7 @@ from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 
 FAMILIES: dict[str, Family] = {
-    family.model_type: family for family in (MARIAN, PEGASUS, T5, BART, BERT, GPT, GPT2)
+    family.model_type: family for family in (MARIAN, PEGASUS, T5, BART, M2M, BERT, GPT, GPT2)
 }
 _BY_POSITIONS = {"sinusoidal": MARIAN, "learned": BART, "t5": T5}
 

@@ -84,6 +84,10 @@ class Family:
     """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
     """How names end of what a file may hold and nobody needs: tables that are computed."""
+    computed_weights: Callable[[Any, int], dict[str, Tensor]] | None = None
+    """Our tensors that no file holds, of a model with these options and this id of padding."""
+    languages: bool = False
+    """Every text begins with the piece of its language."""
     own_projection: str | None = None
     """Their name of a projection that may differ from the embedding."""
     opening: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
+from dragoman.checkpoint.huggingface.archive import is_archive, read_archive
 from dragoman.checkpoint.huggingface.control_ids import ControlIds, read_control_ids
 from dragoman.checkpoint.huggingface.families import FAMILIES
 from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Side, Weight
@@ -25,7 +26,7 @@ from dragoman.checkpoint.huggingface.files import (
     refuse_changed,
 )
 from dragoman.checkpoint.huggingface.start import START, without_beginning
-from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
+from dragoman.checkpoint.huggingface.tokenizers import read_languages, read_tokenizers
 from dragoman.checkpoint.model import load_into, model_tensors, vocab_of
 from dragoman.config import from_dict
 from dragoman.errors import UserError, shown
@@ -55,8 +56,9 @@ class Imported:
     """The directory has a manifest, and all its files are as they were written."""
 
 
-def read_model(directory: Path, prefix: str = "") -> Imported:
-    """The model of a Hugging Face directory. `prefix` is put before every source text.
+def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = ("src", "tgt")) -> Imported:
+    """The model of a Hugging Face directory, or of an archive of Marian. `prefix` is put before every source
+    text. A model of several languages translates between two `languages`.
 
     Sizes come from config.json, and memory is taken for none of them before it is held to a limit and to the
     shapes of the weights that the directory really has.
@@ -64,14 +66,20 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
     verified = has_manifest(directory)
     if verified:
         refuse_changed(directory)
-    fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
-    with _naming(directory / CONFIG):
+    if is_archive(directory):
+        (fields, read), generation = read_archive(directory), {}
         family = _family(fields)
-    read = read_tensors(directory, family.loader)
+    else:
+        fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
+        with _naming(directory / CONFIG):
+            family = _family(fields)
+        read = read_tensors(directory, family.loader)
     with _naming(directory / CONFIG):
         plain, shared = family.read_config(fields), _is_shared(fields)
         search = _search(generation, fields)
     numbers = read_control_ids(family, directory, (fields, generation))
+    if family.languages:
+        numbers = replace(numbers, languages=read_languages(directory, languages))
     own = fields.get(OWN)
     with _naming(directory):
         tensors = _with_full_names(family, read)
@@ -190,6 +198,8 @@ def _our_tensors(
         ours[name] = weight.read(tensors)
         if weight.rows is not None:
             ours[name] = _reordered(weight.theirs[0], ours[name], numbers, weight.rows)
+    if family.computed_weights is not None:
+        ours |= family.computed_weights(config, numbers.pad)
     if "projection.bias" in ours and numbers.silent_bos:
         ours["projection.bias"][BOS_ID] = SILENCE
     return ours

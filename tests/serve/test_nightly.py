@@ -169,7 +169,7 @@ def test_it_runs_beside_the_service_and_ends_with_it(tmp_path: Path) -> None:
     async def beside() -> None:
         try:
             told.append("begun")
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             told.append("ended")
 

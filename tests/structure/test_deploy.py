@@ -110,7 +110,11 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert unit_of(DEPLOY / "dragoman.service").sections() == ["Unit", "Service", "Install"]
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    text = (DEPLOY / "dragoman.service").read_text("utf-8").replace("/opt/dragoman/bin/dragoman", "/bin/true")
+    text = (
+        (DEPLOY / "dragoman.service")
+        .read_text("utf-8")
+        .replace("/usr/local/dragoman/bin/dragoman", "/bin/true")
+    )
     (tmp_path / "dragoman.service").write_text(text, "utf-8")
     done = subprocess.run(
         ["systemd-analyze", "verify", tmp_path / "dragoman.service"],

@@ -113,7 +113,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     text = (
         (DEPLOY / "dragoman.service")
         .read_text("utf-8")
-        .replace("/usr/local/lib/dragoman/bin/dragoman", "/bin/true")
+        .replace("/usr/local/dragoman/bin/dragoman", "/bin/true")
     )
     (tmp_path / "dragoman.service").write_text(text, "utf-8")
     done = subprocess.run(

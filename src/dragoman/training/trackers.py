@@ -43,10 +43,11 @@ class WandbWriter:
         self._module.finish()
 
 
-_WRITERS: dict[str, Callable[[Any, str, Mapping[str, Any]], ScalarWriter]] = {
-    "mlflow": MlflowWriter,
-    "wandb": WandbWriter,
-    "trackio": WandbWriter,
+_Writer = Callable[[Any, str, Mapping[str, Any]], ScalarWriter]
+_TRACKERS: dict[str, tuple[Callable[[], Any], _Writer]] = {
+    "mlflow": (lambda: importlib.import_module("mlflow"), MlflowWriter),
+    "wandb": (lambda: importlib.import_module("wandb"), WandbWriter),
+    "trackio": (lambda: importlib.import_module("trackio"), WandbWriter),
 }
 
 
@@ -74,12 +75,13 @@ class Careful:
 def open_tracker(config: RunConfig, name: str) -> ScalarWriter:
     """The tracker that the configuration names, with a new run in it."""
     kind = config.train.tracker
+    load, writer = _TRACKERS[kind]
     try:
-        module = importlib.import_module(kind)
+        module = load()
     except ImportError:
         raise UserError(f"train.tracker: {kind} is not installed; pip install {kind}") from None
     try:
-        return _WRITERS[kind](module, name, flat(to_dict(config)))
+        return writer(module, name, flat(to_dict(config)))
     except Exception as error:
         raise UserError(f"train.tracker: {kind} cannot be used ({type(error).__name__}: {error})") from error
 

@@ -1,5 +1,7 @@
 """«it» and «animal»: does a head of the encoder look from a pronoun to its noun?"""
 
+import numpy as np
+
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
@@ -29,7 +31,7 @@ def measure(bench: Bench) -> Numbers:
         for source, _ in pairs[:SHOWN]:
             meant, other = referent(source)
             rows = self_weights(run, source)
-            rows["mean"] = sum(rows.values()) / len(rows)
+            rows["mean"] = np.mean(list(rows.values()), axis=0)
             hits.append({head: bool(w[IT, meant] > w[IT, other]) for head, w in rows.items()})
         heads = [head for head in hits[0] if head != "mean"]
         best = max(heads, key=lambda head: sum(row[head] for row in hits[::2]))

@@ -98,7 +98,7 @@ CELLS = "tanh|GRU|LSTM|LSTM, attention"
 KINDS = "sinusoidal|learned|rotary|t5"
 WIDTHS = ("4", "16", "64", "256", "1024")
 
-EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
+EXAMPLES: dict[str, tuple[Numbers, ...]] = {
     "softmax-scale": tuple(
         exactly(
             {

@@ -136,7 +136,6 @@ def test_a_context_given_once_is_the_first_state_alone() -> None:
         (RnnConfig, {"context": "once"}, "context: once is for attention none"),
         (RnnConfig, {"context": "twice"}, "context: expected one of every, once"),
         (TransformerConfig, {"decoder_self": "average", "causal": False}, "causal: average is a mean"),
-        (TransformerConfig, {"norm_kind": "batch", "norm_eps": 0.0}, "norm_eps: batch norm divides by it"),
         (TransformerConfig, {"norm_kind": "group"}, "norm_kind: expected one of layer, rms, batch, none"),
     ],
 )

@@ -1,8 +1,7 @@
 """All experiments, by name: every module in `experiments/` has one."""
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
+from types import ModuleType
 
 from dragoman.errors import UserError, did_you_mean
 from dragoman.lab import experiments
@@ -12,8 +11,8 @@ from dragoman.lab.experiment import Experiment
 @cache
 def all_experiments() -> dict[str, Experiment]:
     """By name, in the order of lectures; those without training first."""
-    names = [f"{experiments.__name__}.{module.name}" for module in iter_modules(experiments.__path__)]
-    found: list[Experiment] = [import_module(name).EXPERIMENT for name in names]
+    modules = [module for module in vars(experiments).values() if isinstance(module, ModuleType)]
+    found: list[Experiment] = [module.EXPERIMENT for module in modules]
     found.sort(key=lambda each: (each.lecture, each.trains, each.name))
     return {experiment.name: experiment for experiment in found}
 

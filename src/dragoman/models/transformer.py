@@ -96,8 +96,6 @@ class TransformerConfig:
                 f"num_heads: model_dim {self.model_dim} cannot be divided into {self.num_heads} heads; "
                 "choose another number or set head_dim"
             )
-        if self.norm_kind == "batch" and not self.norm_eps:
-            raise UserError("norm_eps: batch norm divides by it where all numbers are equal; set it above 0")
         self._check_positions()
 
     def _check_positions(self) -> None:
@@ -158,7 +156,7 @@ class TransformerEncoder(nn.Module):
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
         self.norm_place: NormPlace = config.norm
-        self.embedding_norm, self.final_norm = _norms(config)
+        self.embedding_norm, self.final_norm = _outer_norms(config)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
@@ -196,10 +194,9 @@ class TransformerDecoder(nn.Module):
         self.positions = _positions(config)
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
-        self.relations = _relations(config, config.causal)
-        self.causal = config.causal
+        self.causal, self.relations = config.causal, _relations(config, config.causal)
         self.norm_place: NormPlace = config.norm
-        self.embedding_norm, self.final_norm = _norms(config)
+        self.embedding_norm, self.final_norm = _outer_norms(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
         self.dropout = config.dropout
 
@@ -208,9 +205,8 @@ class TransformerDecoder(nn.Module):
         x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
         self_mask = CAUSAL if self.causal else padding(tgt_in != PAD_ID)
-        return self._scaled(
-            decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm, self_mask)
-        )
+        hidden = decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm, self_mask)
+        return self._scaled(hidden)
 
     def packed(
         self,
@@ -224,9 +220,8 @@ class TransformerDecoder(nn.Module):
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         mask, self_mask = packed(packing, memory_packing), packed(packing, packing, self.causal)
         relation = self.relations.packed(packing, like=x)
-        return self._scaled(
-            decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
-        )
+        hidden = decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
+        return self._scaled(hidden)
 
     def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """What is projected, of what the last layer gave."""
@@ -346,8 +341,10 @@ def _residual(config: TransformerConfig) -> Residual:
     return kind(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
 
 
-def _norms(config: TransformerConfig) -> list[nn.Module]:
-    """Of the embeddings, and of the end, where pre-norm needs one: post-norm ends every sublayer with it."""
-    wanted = config.norm_embeddings, config.norm == "pre"
-    made = (config.model_dim, config.norm_kind, config.norm_eps)
-    return [make_norm(*made) if here else nn.Identity() for here in wanted]
+def _outer_norms(config: TransformerConfig) -> list[nn.Module]:
+    """Of what the first layer reads, and of what the last one gives: post-norm ends every sublayer with a
+    norm; pre-norm leaves the sum bare and needs one at the end."""
+    size = config.model_dim, config.norm_kind, config.norm_eps
+    return [
+        make_norm(*size) if on else nn.Identity() for on in (config.norm_embeddings, config.norm == "pre")
+    ]

@@ -43,7 +43,7 @@ def make_norm(dim: int, kind: NormKind, eps: float) -> nn.Module:
     if kind == "none":
         return nn.Identity()
     if kind == "batch":
-        return PositionBatchNorm(dim, eps=eps)
+        return PositionBatchNorm(dim, eps=max(eps, 1e-12))  # torch's refuses 0
     return nn.RMSNorm(dim, eps=eps) if kind == "rms" else nn.LayerNorm(dim, eps=eps)
 
 

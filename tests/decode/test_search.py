@@ -14,8 +14,7 @@ from dragoman.decode.search import beam as beam_module
 from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.job import Ended
-from dragoman.decode.search.limits import Method
+from dragoman.decode.search.job import Ended, SearchMethod
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
@@ -174,7 +173,9 @@ def test_lengths_in_proportion_and_absolute(beam: int) -> None:
 
 @pytest.mark.parametrize("method", ["beam", "exhaustive"])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_where_least_and_greatest_length_contradict_the_greatest_wins(beam: int, method: Method) -> None:
+def test_where_least_and_greatest_length_contradict_the_greatest_wins(
+    beam: int, method: SearchMethod
+) -> None:
     model, src = wild_model(6, 1), one(3, 6, 1)
     config = SearchConfig(method=method, beam=beam, min_length=9, max_length=4)
     found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0][0]

@@ -22,12 +22,12 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.attention_kernels import Projected, join_heads
 from dragoman.nn.embedding import Projection
-from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.kernel_choice import half_refusal
+from dragoman.nn.layer import Activation, FeedForward
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
+from dragoman.nn.positions import Relation, Rotary
 from dragoman.nn.r_drop import projected_r_drop, r_drop
-from dragoman.nn.relative_positions import Relation, Rotary
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCAB = Vocab(23, 23, shared=True)

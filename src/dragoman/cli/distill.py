@@ -34,7 +34,7 @@ def distill(
     checkpoint: Annotated[
         str, typer.Option(help="Checkpoint of the teachers: best, last, or its name.")
     ] = "best",
-    device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu, cuda or mps.")] = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Train a small model on the translations of a large one (distillation).

@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman.autopilot import Chosen
 from dragoman.autopilot.choice import round_down
 from dragoman.autopilot.contenders import Contender
-from dragoman.autopilot.profile import Example
+from dragoman.autopilot.profile import SampledPair
 from dragoman.data.cache import CACHE
 from dragoman.data.corpus import prepare
 from dragoman.data.scan import Scan
@@ -41,7 +41,7 @@ class Plan:
     processes: int = 1
     reasons: tuple[tuple[str, str], ...] = ()
     """What the autopilot has chosen, and why."""
-    shown: tuple[Example, ...] = ()
+    shown: tuple[SampledPair, ...] = ()
     """Pairs that the usual rules of cleaning would have left out."""
     speed: float = 1.0
     """Of the machine, beside what the choices take it to have."""

@@ -36,7 +36,7 @@ PRELOADED = (
 PRELOADED += ("beartype", "jaxtyping", "hypothesis", "fastapi.testclient", "uvicorn", "xml.etree.ElementTree")
 FIRST_TESTS, FIRST_SECONDS = 40, 12.0
 """The first attempt; what survives it meets all the tests that its seconds allow."""
-FORKED = {"train": ("tests/train/test_distributed.py",)}
+FORKED = {"training": ("tests/training/test_distributed.py",)}
 MEMORY = 12 << 30
 NOT_REPLACED = 71
 """The status of a child that could not change its function."""

@@ -31,7 +31,7 @@ from mutation_table import judge, read_results, table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "src" / "dragoman"
-ROOMS = ("nn", "models", "objectives", "decode", "data", "checkpoint", "train", "serve")
+ROOMS = ("nn", "models", "learning", "decode", "data", "checkpoint", "training", "serve")
 
 
 def main() -> None:

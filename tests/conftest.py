@@ -44,8 +44,8 @@ CHECKED_IN = {
     "data": 1,
     "structure": 1,
     "learning": 1,
-    "battery": 4,
-    "decode": 4,
+    "battery": 8,
+    "decode": 8,
 }
 """Which tests check shapes: of each folder every, or every so many-th."""
 
@@ -75,13 +75,27 @@ sys.modules[shape_checker.__name__] = shape_checker
 install_import_hook(CHECKED, "dragoman_shape_checker.check")
 
 
+LONGEST = (
+    *(
+        "kernels/test_kernels.py",
+        "training/test_distributed.py",
+        "data/test_cache.py",
+        "docs/test_tutorials.py",
+    ),
+    *("training/test_contest.py", "structure/test_wheel.py", "structure/test_faults.py"),
+    *("durable/test_kills.py", "durable/test_faults.py", "learn/test_copy_and_reverse.py"),
+    *("battery/test_runs.py", "studio/test_read.py", "studio/test_browser.py", "serve/test_crowd.py"),
+)
+"""Files that take longest, which are begun first."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", help="run a part of the tests: 2/3 is the second third")
     parser.addoption("--whole", default="", help="of these folders and files of tests/, with commas, run all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with slow tests first, then those with most tests: none is left for one worker at the end."""
+    """The longest files first, then those with most tests: none is left for one worker at the end."""
     number, parts = map(int, config.getoption("--share").split("/"))
     whole = tuple(f"tests/{place}" for place in config.getoption("--whole").split(",") if place)
     items[:] = [
@@ -90,12 +104,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if crc32(item.nodeid.encode()) % parts == number - 1 or item.nodeid.startswith(whole)
     ]
     sizes = Counter(item.path for item in items)
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
+    tests = Path(__file__).parent
+    order = {tests / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (order.get(item.path, len(order)), -sizes[item.path]))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Always the same tests: of the folders with very many, one in four."""
+    """Always the same tests: of the folders with very many, one in eight."""
     place = item.path.relative_to(Path(__file__).parent).parts[0]
     share = CHECKED_IN.get(place, 0)
     on = bool(share) and crc32(item.nodeid.encode()) % share == 0 and not item.get_closest_marker("slow")

@@ -12,7 +12,8 @@ from timed import Timed
 
 SMALL = [
     *("train.device=cpu", "data.valid_size=10", "train.batch_tokens=600", "train.validate_sentences=2"),
-    *("model.num_layers=1", "model.num_heads=2", "model.ff_dim=16", "train.metric=loss"),
+    *("model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=16"),
+    "train.metric=loss",
 ]
 
 

@@ -11,7 +11,7 @@ from dragoman.data.batch import PairBatch, unpadded
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
+from dragoman.decode.translator.translator import search
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import Vocab

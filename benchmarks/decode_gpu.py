@@ -21,7 +21,7 @@ from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
+from dragoman.decode.translator.translator import search
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import transformer_base

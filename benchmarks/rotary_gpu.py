@@ -27,7 +27,7 @@ from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
+from dragoman.decode.translator.translator import search
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

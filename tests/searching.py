@@ -14,7 +14,7 @@ from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Cancelled, Ended, Job, never
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search as search_jobs
+from dragoman.decode.translator.translator import search as search_jobs
 from dragoman.models.base import EncoderDecoder
 from dragoman.shapes import Bool, Int, Tensor
 from dragoman.text.spelling import Spelling

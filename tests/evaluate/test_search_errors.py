@@ -12,7 +12,7 @@ from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import make_buckets
-from dragoman.evaluate.plot_search import draw_search_errors
+from dragoman.evaluate.plot import draw_search_errors
 from dragoman.evaluate.search_errors import Judged, SearchedSentence, SearchErrors, evenly, search_errors
 from letters import letters_translator
 

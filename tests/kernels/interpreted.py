@@ -12,7 +12,7 @@ from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.search import search
+from dragoman.decode.translator.translator import search
 from dragoman.kernels import usable
 from dragoman.kernels.beam_search import best_pieces
 from dragoman.kernels.fused_norm import add_norm

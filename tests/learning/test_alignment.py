@@ -12,8 +12,7 @@ from dragoman.errors import UserError
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.learning.guided import GuidedAlignment, alignment_loss
 from dragoman.models import build
-from dragoman.models.alignment_guide import AlignmentGuide
-from dragoman.models.base import EncoderDecoder, Vocab, source_attentions
+from dragoman.models.base import AlignmentGuide, EncoderDecoder, Vocab, source_attentions
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.tap import open_tap
 

@@ -7,7 +7,7 @@ from battery.models import BY_COUNTING, CASES
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
-from dragoman.models.layer_order import EMBEDDINGS, HEAD, stages
+from dragoman.training.transfer import EMBEDDINGS, HEAD, stages
 
 BERT = ("bert", BertConfig(2, 16, 4, 24, max_positions=8), Vocab(23, 23, shared=True))
 

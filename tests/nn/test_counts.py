@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.nn import counts
-from dragoman.nn.counts import CountTable, Tally, make_room
+from dragoman.nn.counts import CountTable, Tally
 
 SIZE = 7
 
@@ -89,11 +89,15 @@ def test_an_empty_table_has_no_rows() -> None:
 def test_room_is_made_for_tables_alone() -> None:
     table, _ = random_table()
     model = torch.nn.ModuleDict({"table": CountTable(SIZE), "linear": torch.nn.Linear(2, 3)})
+    empty = model["table"]
+    assert isinstance(empty, CountTable)
     found = {f"table.{name}": tensor for name, tensor in table.state_dict().items()}
-    make_room(model, {**found, "linear.weight": torch.zeros(9, 9), "table.unknown": torch.zeros(3)})
+    empty.make_room("table", {**found, "linear.weight": torch.zeros(9, 9), "table.unknown": torch.zeros(3)})
     assert {name: t.shape for name, t in model["table"].state_dict().items()} == {
         name: t.shape for name, t in table.state_dict().items()
     }
     assert model["linear"].weight.shape == (3, 2)
-    make_room(model, {"table.keys": torch.zeros(2, 2)})  # not a table's: left to be refused by its shape
+    empty.make_room(
+        "table", {"table.keys": torch.zeros(2, 2)}
+    )  # not a table's: left to be refused by its shape
     assert model["table"].keys.shape == table.keys.shape

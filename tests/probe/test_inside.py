@@ -8,9 +8,9 @@ from dragoman.data.batch import collate
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
+from dragoman.probe.attention_steps import six_steps, steps_of
 from dragoman.probe.inside import Inside, look_inside
 from dragoman.probe.record import record
-from dragoman.probe.six_steps import six_steps, steps_of
 from dragoman.probe.vectors import vectors_of
 
 SRC, TGT = [5, 9, 4, 11, 7], [8, 3, 12, 6]

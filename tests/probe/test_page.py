@@ -14,9 +14,9 @@ import pytest
 
 from battery.models import make
 from dragoman.models.base import EncoderDecoder
+from dragoman.probe.attention_steps import steps_of
 from dragoman.probe.inside import look_inside
 from dragoman.probe.page import asset, fill, make_page
-from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import vectors_of
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 

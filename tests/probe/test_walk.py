@@ -6,8 +6,8 @@ import torch
 
 from battery.models import make
 from dragoman.nn.scores import SCORES
+from dragoman.probe.attention_steps import FORMULAS, score_steps
 from dragoman.probe.inside import look_inside
-from dragoman.probe.score_steps import FORMULAS, score_steps
 from dragoman.probe.vectors import vectors_of
 from dragoman.probe.walk import ModelStage, walk
 

@@ -21,7 +21,7 @@ from dragoman.data.noise import NoiseConfig
 from dragoman.decode.search.config import VARIANTS
 from dragoman.learning import LEARNING
 from dragoman.models import MODELS, READERS
-from dragoman.models.alignment_guide import AlignmentGuide
+from dragoman.models.base import AlignmentGuide
 from dragoman.models.presets import PRESETS
 from dragoman.nn.scores import SCORES
 from dragoman.runs.config import RunConfig, TrainConfig

@@ -60,7 +60,6 @@ WITHOUT_TORCH = modules(
     "decode.search.shortlist",
     "engines.runtime",
     "engines.search",
-    "engines.steer",
     "engines.engine",
     "engines.ctranslate2",
     "serve",

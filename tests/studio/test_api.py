@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.search.job import Job
 from dragoman.errors import UserError
+from dragoman.probe.attention_steps import steps_of
 from dragoman.probe.heads import importance, mask_heads
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import look_inside
-from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import vectors_of
 from dragoman.runs.records import read_samples
 from dragoman.studio.api import Worker, router_of

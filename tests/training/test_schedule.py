@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.runs.optim import ScheduleConfig, paper_rate
-from dragoman.training.schedule import scale_at
+from dragoman.training.optim import scale_at
 
 
 @pytest.mark.parametrize(("model_dim", "warmup"), [(512, 4000), (128, 1), (256, 777)])

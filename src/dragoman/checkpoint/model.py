@@ -22,7 +22,7 @@ from dragoman.files import read_regular, remove_unfinished, replace_file
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.task_heads import HeadConfig, TaskNetwork, make_head
-from dragoman.nn.counts import make_room, refuse_damaged_tables
+from dragoman.nn.counts import CountTable
 from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
 
@@ -68,13 +68,17 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -
 
     Only tables of counts take the sizes of the file.
     """
-    make_room(model, tensors)
+    tables = {name: module for name, module in model.named_modules() if isinstance(module, CountTable)}
+    for name, table in tables.items():
+        table.make_room(name, tensors)
     expected = model_tensors(model)
     checkpoint.refuse_other_names(source, tensors, expected)
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(tensors[name])
-    refuse_damaged_tables(model, source)
+    for name, table in tables.items():  # wrong offsets would allocate memory without limit
+        if not table.keys.is_meta and not table.is_sound():
+            raise UserError(f"{source}: '{name}' is not a table of counts: its rows contradict each other")
 
 
 def describe(

@@ -51,7 +51,7 @@ def search_report(
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
-    from dragoman.evaluate.plot_search import draw_search_errors
+    from dragoman.evaluate.plot import draw_search_errors
     from dragoman.evaluate.search_errors import evenly, search_errors
     from dragoman.runs.directory import Run
 

@@ -4,8 +4,7 @@ import torch
 
 from dragoman.data.batch import PairBatch, PieceLinks
 from dragoman.learning.loss import Loss, Objective
-from dragoman.models.alignment_guide import AlignmentGuide
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import AlignmentGuide, EncoderDecoder
 from dragoman.nn.tap import open_tap
 from dragoman.shapes import Float, Tensor
 

@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.errors import UserError
 from dragoman.shapes import Float, Int, Tensor
 
 _ENTRIES_AT_ONCE = 1 << 21
@@ -50,6 +49,12 @@ class CountTable(nn.Module):
         self.offsets = F.pad(lengths.cumsum(0), (1, 0))
         self.pieces = (entries % self.size).int()
         self.totals = torch.zeros_like(keys).index_add_(0, self.rows_of_entries(), counts)
+
+    def make_room(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        """Take the sizes of the tensors that will be copied into it. `name` is its own in the model."""
+        for full_name, buffer in self.named_buffers(name, recurse=False):
+            if full_name in tensors and tensors[full_name].dim() == 1:
+                setattr(self, full_name.rpartition(".")[2], buffer.new_empty(tensors[full_name].shape))
 
     def is_sound(self) -> bool:
         """Whether this is a valid table: contiguous rows, ascending keys, pieces of the vocabulary."""
@@ -109,22 +114,6 @@ class CountTable(nn.Module):
             scale = (weights[part] / self.totals[rows[part]]).repeat_interleave(sizes, output_size=count)
             flat.index_add_(0, target + self.pieces[entry], scale * self.counts[entry])
             first, done = last, done + count
-
-
-def make_room(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Resize the tables of a model to the tensors that will be copied into it."""
-    for prefix, module in model.named_modules():
-        if isinstance(module, CountTable):
-            for name, buffer in module.named_buffers(prefix, recurse=False):
-                if name in tensors and tensors[name].dim() == 1:
-                    setattr(module, name.rpartition(".")[2], buffer.new_empty(tensors[name].shape))
-
-
-def refuse_damaged_tables(model: nn.Module, source: object) -> None:
-    """Check tables that came from a file: wrong offsets would allocate memory without limit."""
-    for name, module in model.named_modules():
-        if isinstance(module, CountTable) and not module.keys.is_meta and not module.is_sound():
-            raise UserError(f"{source}: '{name}' is not a table of counts: its rows contradict each other")
 
 
 class Tally:

@@ -7,7 +7,7 @@ from typing import Literal
 from dragoman.config import check_not_negative, check_shares
 from dragoman.data.noise import NoiseConfig
 from dragoman.errors import UserError
-from dragoman.models.alignment_guide import AlignmentGuide
+from dragoman.models.base import AlignmentGuide
 
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 

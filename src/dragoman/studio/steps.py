@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.errors import UserError
+from dragoman.probe.attention_steps import score_steps, steps_of
 from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import Inside, Seen
-from dragoman.probe.score_steps import score_steps
-from dragoman.probe.six_steps import steps_of
 from dragoman.probe.vectors import AttentionVectors, contexts_of, vectors_of
 from dragoman.shapes import Float, Tensor
 from dragoman.studio.packing import numbers

@@ -36,9 +36,8 @@ from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.ema import Average, replaced_weights
 from dragoman.training.graph_capture import GraphRecorder
-from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors
+from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors, scale_at
 from dragoman.training.progress import TrainingProgress
-from dragoman.training.schedule import scale_at
 from dragoman.training.transfer import Transfer
 
 

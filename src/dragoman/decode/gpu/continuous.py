@@ -6,23 +6,84 @@
 
 The host only replays steps and checks, one step later, which sentences are done. If no kernel handles a past
 of variable length, a step is captured for each of a few lengths.
+
+A step is captured as a CUDA graph and replayed: otherwise a step of a small decoder is mostly the host's
+time for about a hundred kernel launches.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 
 from dragoman.decode.gpu.continuous_beam import BeamPool, is_plain
-from dragoman.decode.gpu.graph_replay import Replayed, Signal
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.slots import TransformerSlots, fits, past_bytes
 from dragoman.nn.tap import tap_is_open
+
+
+class Replayed:
+    """A function without arguments that reads and writes tensors at fixed addresses. On a GPU the first call
+    runs it, the second captures it, and later calls replay it; elsewhere it just runs."""
+
+    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
+        self.function, self.on_gpu = function, device.type == "cuda"
+        self.warm = False
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        if not self.on_gpu or not self.warm:
+            self.function()
+            self.warm = True
+            return
+        if self.graph is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self.function()
+            self.graph = graph
+        self.graph.replay()
+
+
+class Signal:
+    """The content of a tensor `DELAY` steps ago, without a synchronisation: the host runs that many steps
+    ahead."""
+
+    DELAY = 1
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor, self.on_gpu = tensor, tensor.device.type == "cuda"
+        self.sent = 0
+        if self.on_gpu:
+            shape = (self.DELAY + 1, *tensor.shape)
+            self.copies = torch.zeros(shape, dtype=tensor.dtype, pin_memory=True)
+            self.events = [torch.cuda.Event() for _ in range(self.DELAY + 1)]
+
+    def send(self) -> None:
+        if self.on_gpu:
+            place = self.sent % len(self.events)
+            self.copies[place].copy_(self.tensor, non_blocking=True)
+            self.events[place].record()
+        self.sent += 1
+
+    def received(self) -> torch.Tensor | None:
+        """The content after the step `DELAY` steps ago, or None if there were not that many."""
+        if not self.on_gpu:
+            return self.tensor
+        if self.sent <= self.DELAY:
+            return None
+        place = (self.sent - 1 - self.DELAY) % len(self.events)
+        self.events[place].synchronize()
+        return self.copies[place]
+
+    def restart(self) -> None:
+        """Discard everything that was sent before."""
+        self.sent = 0
+
 
 _MOST_SENTENCES = 512
 _SMALL = 64

@@ -1,4 +1,5 @@
-"""Which extensions of a sentence's hypotheses stay in the beam: the best ones, or some of every bank.
+"""Which extensions of a sentence's hypotheses stay in the beam if phrases are required: some of every bank.
+Without required phrases the best ones stay (`best_extensions` in `beam.py`).
 
 With required phrases, the best extensions alone might never contain them. Post and Vilar (2018) divide the
 beam into banks by how many constraints are met, and give each bank its share; Hu et al. (2019) do it for a
@@ -18,7 +19,7 @@ from dragoman.decode.rules.lexical import FAR, Required
 from dragoman.shapes import Float, Int, Tensor
 
 _LAST = 1 << 62  # the turn of extensions that cannot continue
-_BLOCK = 64  # width of the blocks whose maxima locate the best tokens of a large vocabulary
+BLOCK = 64  # width of the blocks whose maxima locate the best tokens of a large vocabulary
 
 
 class Allocation(Protocol):
@@ -33,45 +34,6 @@ class Allocation(Protocol):
         """At most `count` extensions of each sentence, in order of preference: the sum of each, the
         hypothesis that it extends, and the token."""
         ...
-
-
-def best_extensions(
-    scores: Float[Tensor, "N V"],
-    sums: Float[Tensor, "A K"],
-    prefix: Int[Tensor, "N T"],  # noqa: ARG001
-    sentences: Int[Tensor, "A"],  # noqa: ARG001
-    count: int,
-) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-    """Plain beam search: the highest sums."""
-    size = scores.size(1)
-    if size // _BLOCK > 4 * count:
-        return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
-    values, pieces = scores.topk(min(count, size), dim=1)  # N 2K
-    extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A K·2K
-    best, flat = extended.topk(min(count, extended.size(1)), dim=1)  # A 2K
-    return best, flat // values.size(1), pieces.view(len(sums), -1).gather(1, flat)
-
-
-def _best_by_blocks(
-    scores: Float[Tensor, "A K V"], sums: Float[Tensor, "A K"], count: int
-) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
-    """The best extensions of a sentence are in the `count` blocks with the highest maxima over all its rows,
-    so only those are sorted, and the remainder at the end of a row."""
-    sentences, beams, size = scores.shape
-    blocks = size // _BLOCK
-    body = scores[:, :, : blocks * _BLOCK].view(sentences, beams, blocks, _BLOCK)
-    tops = (body.amax(dim=3) + sums[:, :, None]).flatten(1)  # A K·V/64
-    chosen = tops.topk(count, dim=1).indices  # A C
-    parents = chosen // blocks
-    inner = torch.arange(_BLOCK, device=scores.device)
-    first = parents * size + chosen % blocks * _BLOCK  # in the scores of a sentence
-    ends = torch.arange(blocks * _BLOCK, size, device=scores.device)
-    rest = (torch.arange(beams, device=scores.device)[:, None] * size + ends).flatten()
-    places = torch.cat([(first[:, :, None] + inner).flatten(1), rest.expand(sentences, -1)], dim=1)
-    own = sums.gather(1, places // size) + scores.flatten(1).gather(1, places)
-    best, where = own.topk(count, dim=1)
-    flat = places.gather(1, where)
-    return best, flat // size, flat % size
 
 
 class Banks:
@@ -134,14 +96,14 @@ def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor,
     """The `count` best of each row. In a large row they are in the `count` blocks with the highest maxima, so
     only those are sorted."""
     rows, size = scores.shape
-    blocks = size // _BLOCK
+    blocks = size // BLOCK
     if blocks <= 4 * count:
         return scores.topk(count, dim=1)
-    body = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK)
+    body = scores[:, : blocks * BLOCK].view(rows, blocks, BLOCK)
     top_blocks = body.amax(dim=2).topk(count, dim=1).indices  # N C
-    inner = torch.arange(_BLOCK, device=scores.device)
-    within = (top_blocks[:, :, None] * _BLOCK + inner).flatten(1)  # N C·64
-    rest = torch.arange(blocks * _BLOCK, size, device=scores.device).expand(rows, -1)
+    inner = torch.arange(BLOCK, device=scores.device)
+    within = (top_blocks[:, :, None] * BLOCK + inner).flatten(1)  # N C·64
+    rest = torch.arange(blocks * BLOCK, size, device=scores.device).expand(rows, -1)
     places = torch.cat([within, rest], dim=1)
     values, chosen = scores.gather(1, places).topk(count, dim=1)
     return values, places.gather(1, chosen)
@@ -151,12 +113,12 @@ def best_piece(scores: Float[Tensor, "N V"]) -> Int[Tensor, "N"]:
     """`argmax` with the first index among equals. On a long row argmax is many times slower than max, because
     it tracks an index for every value; so the block of the maximum is found first."""
     rows, size = scores.shape
-    blocks = size // _BLOCK
+    blocks = size // BLOCK
     if blocks < 4:
         return scores.argmax(dim=1)
-    tops = scores[:, : blocks * _BLOCK].view(rows, blocks, _BLOCK).amax(dim=2)  # N V/64
-    if size % _BLOCK:
-        tops = torch.cat([tops, scores[:, blocks * _BLOCK :].amax(dim=1, keepdim=True)], dim=1)
-    first = tops.argmax(dim=1) * _BLOCK
-    places = (first[:, None] + torch.arange(_BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
+    tops = scores[:, : blocks * BLOCK].view(rows, blocks, BLOCK).amax(dim=2)  # N V/64
+    if size % BLOCK:
+        tops = torch.cat([tops, scores[:, blocks * BLOCK :].amax(dim=1, keepdim=True)], dim=1)
+    first = tops.argmax(dim=1) * BLOCK
+    places = (first[:, None] + torch.arange(BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
     return places.gather(1, scores.gather(1, places).argmax(dim=1, keepdim=True))[:, 0]

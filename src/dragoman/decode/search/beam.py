@@ -4,7 +4,7 @@
                 ▲                                              │            │
                 └── select(order) ◀── first K that continue ◀──┘            └─▶ ended: set aside
 
-The allocation (`allocate.py`) orders the extensions: by default the highest sums come first.
+The allocation orders the extensions: by default the highest sums come first; `allocate.py` has another.
 
 Every sentence is searched independently, with its own length limit and its own stopping rule. Finished
 sentences leave the batch. The last token of a hypothesis is always `</s>`, also if the length limit forced
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from dragoman.decode.search.allocate import Allocation, best_extensions
+from dragoman.decode.search.allocate import BLOCK, Allocation
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.coverage import covered
@@ -46,6 +46,45 @@ class Extensions(NamedTuple):
 
     def take(self, places: Int[Tensor, "A K"]) -> "Extensions":
         return Extensions(*(x.gather(1, places) for x in self))
+
+
+def best_extensions(
+    scores: Float[Tensor, "N V"],
+    sums: Float[Tensor, "A K"],
+    prefix: Int[Tensor, "N T"],  # noqa: ARG001
+    sentences: Int[Tensor, "A"],  # noqa: ARG001
+    count: int,
+) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+    """Plain beam search: the highest sums."""
+    size = scores.size(1)
+    if size // BLOCK > 4 * count:
+        return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
+    values, pieces = scores.topk(min(count, size), dim=1)  # N 2K
+    extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A K·2K
+    best, flat = extended.topk(min(count, extended.size(1)), dim=1)  # A 2K
+    return best, flat // values.size(1), pieces.view(len(sums), -1).gather(1, flat)
+
+
+def _best_by_blocks(
+    scores: Float[Tensor, "A K V"], sums: Float[Tensor, "A K"], count: int
+) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
+    """The best extensions of a sentence are in the `count` blocks with the highest maxima over all its rows,
+    so only those are sorted, and the remainder at the end of a row."""
+    sentences, beams, size = scores.shape
+    blocks = size // BLOCK
+    body = scores[:, :, : blocks * BLOCK].view(sentences, beams, blocks, BLOCK)
+    tops = (body.amax(dim=3) + sums[:, :, None]).flatten(1)  # A K·V/64
+    chosen = tops.topk(count, dim=1).indices  # A C
+    parents = chosen // blocks
+    inner = torch.arange(BLOCK, device=scores.device)
+    first = parents * size + chosen % blocks * BLOCK  # in the scores of a sentence
+    ends = torch.arange(blocks * BLOCK, size, device=scores.device)
+    rest = (torch.arange(beams, device=scores.device)[:, None] * size + ends).flatten()
+    places = torch.cat([(first[:, :, None] + inner).flatten(1), rest.expand(sentences, -1)], dim=1)
+    own = sums.gather(1, places // size) + scores.flatten(1).gather(1, places)
+    best, where = own.topk(count, dim=1)
+    flat = places.gather(1, where)
+    return best, flat // size, flat % size
 
 
 @dataclass

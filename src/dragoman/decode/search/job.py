@@ -149,7 +149,7 @@ class Job:
     cancelled: Cancelled = never
     begin: tuple[int, ...] = ()
     """Tokens that the translation is forced to start with, for engines that enforce constraints by searching
-    again (`engines/steer.py`). If they end with `</s>`, they are the whole translation."""
+    again (`engines/engine.py`). If they end with `</s>`, they are the whole translation."""
 
     @property
     def constrained(self) -> bool:

@@ -8,7 +8,7 @@ from dragoman.lab.draw import matrices
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
 from dragoman.lab.statistics import Numbers, averages, exact
 from dragoman.nn.attention import attend
-from dragoman.probe.six_steps import six_steps
+from dragoman.probe.attention_steps import six_steps
 
 WORDS = {"Thinking": (1.0, 0.0, 1.0, 0.0), "Machines": (0.0, 2.0, 0.0, 2.0)}
 QUERY = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])

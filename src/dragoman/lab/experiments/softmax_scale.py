@@ -6,7 +6,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import matrices
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
 from dragoman.lab.statistics import Numbers, averages, close, exact
-from dragoman.probe.six_steps import six_steps
+from dragoman.probe.attention_steps import six_steps
 
 
 def measure(_bench: Bench) -> Numbers:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from dragoman.errors import UserError
 from dragoman.runs.records import Sample, read_records, read_samples
-from dragoman.training.display import Plain, Quiet, Status, Terminal, duration, make_display
+from dragoman.training.display import Plain, Quiet, Terminal, UpdateStatus, duration, make_display
 from dragoman.training.log import Log, open_tensorboard
 
-STATUS = Status(
+STATUS = UpdateStatus(
     1200, 5000, 3, loss=2.5, perplexity=9.25, rate=1.5e-4, tokens_per_second=15_230, seconds_left=125.4
 )
 METRICS = {"loss": 2.25, "perplexity": 9.4877, "accuracy": 0.512, "forced_loss": 2.2, "free_loss": 3.1}

@@ -162,7 +162,11 @@ def _as_numbers(names: Sequence[str]) -> list[Any]:
 
 
 def _dress(axes: "Axes", x: str, y: str) -> None:
+    """Intervals of shares may reach beyond what shares can be; the axes do not."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
+    if y.startswith("percent"):
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, -3.0), min(high, 104.0))
     axes.grid(axis="y", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -46,7 +46,7 @@ class Draw(BaseModel):
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1
 
 
-class TranslateRequest(_About):
+class ShownTranslateRequest(_About):
     beam: Beam = 5
     n_best: Beam = 5
     alpha: Alpha = 1.0
@@ -158,7 +158,7 @@ def _add_writing(router: APIRouter, desk: Desk) -> None:
     """What only a model that writes is asked."""
 
     @router.post("/translate")
-    async def translate(asked: TranslateRequest) -> Any:
+    async def translate(asked: ShownTranslateRequest) -> Any:
         def job(of: Subject) -> dict[str, Any]:
             settings = of.settings(asked.beam, asked.n_best, asked.alpha)
             drawn = None if asked.draw is None else asked.draw.model_dump()

@@ -13,7 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models.describe import describe
 from dragoman.probe.fill import Filler
 from dragoman.probe.heads import head_counts
-from dragoman.probe.reader import Reader
+from dragoman.probe.reader import RunReader
 from dragoman.runs.directory import Run
 from dragoman.studio.corpus import Nearest
 from dragoman.studio.reading import Reading
@@ -147,7 +147,7 @@ class Subjects:
             filler = Filler(run, at, self._device)
             return Subject(run, filler.translator, None, at, filler)
         if purpose in ("read", "predict"):
-            return Reading(run, Reader(run, at, self._device), at)
+            return Reading(run, RunReader(run, at, self._device), at)
         translator = run.translator(at, self._device)
         # Which attention aligns best is found out when a sentence is first shown; some of the pairs do.
         translator.alignment_examples = lambda: run.validation_examples()[::_EVERY]

@@ -9,7 +9,6 @@ save and stop (SIGINT) when the studio ends.
 import os
 import re
 import secrets
-import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import UserError
+from dragoman.system import interruption
 
 MOST_FILES = 500
 _DEEPEST = 4
@@ -109,7 +109,7 @@ class Workshop:
         """As Ctrl-C: a training saves, and can be resumed."""
         with self._lock:
             if self._child is not None and self._child.poll() is None:
-                self._child.send_signal(signal.SIGINT)
+                self._child.send_signal(interruption())
         return self.state()
 
     def state(self) -> dict[str, Any]:
@@ -179,6 +179,7 @@ class Workshop:
                 stderr=subprocess.STDOUT,
                 env=_environment(),
                 start_new_session=True,  # a Ctrl-C in the terminal of the studio is passed on by `close`
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
             )
             threading.Thread(target=self._listen, args=(self._child,), daemon=True).start()
         return self.state()

@@ -10,7 +10,7 @@ from dragoman.data.formats.columns import find_named, find_sides, is_number, lan
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
 
-Row = tuple[int, list[str]]
+TableRow = tuple[int, list[str]]
 """The line at which the row begins, and its cells; no cells for a blank line."""
 _LOOKED_AT = 100
 """Rows of a table without a header that tell which columns are text."""
@@ -32,7 +32,7 @@ class Columns:
 
 
 def read_rows(
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     source: SourceConfig,
     src_lang: str,
     tgt_lang: str,
@@ -56,7 +56,7 @@ def read_rows(
             yield Pair(cells[columns.src], cells[columns.tgt], line)
 
 
-def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
+def header_languages(rows: Iterable[TableRow]) -> tuple[str, str] | None:
     """The languages of the two sides, where the first row names them."""
     header = next((cells for _, cells in rows if cells), [])
     sides = find_sides(header, *UNKNOWN)
@@ -65,11 +65,11 @@ def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
 
 
 def choose_columns(
-    rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str
-) -> tuple[Columns, int, Iterable[Row]]:
+    rows: Iterable[TableRow], source: SourceConfig, src_lang: str, tgt_lang: str
+) -> tuple[Columns, int, Iterable[TableRow]]:
     """The columns of the two sides, the first line that is not blank, and all rows again."""
     rows = iter(rows)
-    begun: list[Row] = []
+    begun: list[TableRow] = []
     for row in rows:
         begun.append(row)
         if row[1]:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dragoman.evaluate.plot import canvas, save, signed_colours
-from dragoman.probe.positions import Positions
+from dragoman.probe.positions import PositionReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw_positions(found: Positions, endings: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
+def draw_positions(found: PositionReport, endings: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
     with canvas() as figure_of:
         figure = figure_of(figsize=(10.4, 4.6), dpi=200, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])

@@ -82,7 +82,8 @@ def shoot(browser: Browser, name: str) -> None:
     """The whole page, in as few colours as it has."""
     from PIL import Image
 
-    browser.run("await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
+    browser.run("scrollTo(0, 0); await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
+    browser.run("const top = document.getElementById('top'); if (top) top.style.position = 'static'")
     high = browser.run("return document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": 1265, "height": high, "scale": 1}  # without the scroll bar
     shot = browser.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)

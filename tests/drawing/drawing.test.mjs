@@ -9,7 +9,7 @@ import { brief, heatmap, peak } from "./heatmap.js";
 import { chips, compared, differences } from "./pieces.js";
 import { signedColour, surprise, textOnSigned, textOnWeight, weightColour, weightTable } from "./scale.js";
 import { candidate, legend, tree } from "./tree.js";
-import { entropy, habit, matrixOf, stepsOf } from "./weights.js";
+import { entropy, habit, matrixOf, merges, rowTitle, stepsOf } from "./weights.js";
 
 const rgb = (colour) => colour.match(/\d+/g).map(Number);
 const light = (colour) => rgb(colour).map((value) => value / 255).map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
@@ -100,6 +100,17 @@ test("rows say what was read and what is written", () => {
   assert.deepEqual(matrixOf(DATA, CROSS, [0], { words: true, rows: "read" }).rows, ["<s> ›", "Ein ›"]);
   assert.deepEqual(matrixOf(DATA, CROSS, [0], { words: true, rows: "written" }).rows, ["› Ein", "› </s>"]);
   assert.deepEqual([...matrixOf(DATA, CROSS, [0, 1]).values], [0.5, 0, 0.5, 0, 0.5, 0.5]);
+});
+
+test("pieces of one word stay apart, and the title of the rows says what they are", () => {
+  const written = (words, pieces) => ({ sides: { written: { words, pieces } } });
+  assert.equal(merges(written(["2059", "</s>"], ["2", "0", "59", "</s>"])), false);
+  assert.equal(merges(written(["Haus", "</s>"], ["Haus", "</s>"])), true);
+  assert.equal(merges(written(["ein", "Haus", "</s>"], ["ein", "Ha", "us", "</s>"])), true);
+  assert.equal(rowTitle("cross", { words: false }), "read › written");
+  assert.equal(rowTitle("cross", { words: true, rows: "written" }), "› written");
+  assert.equal(rowTitle("decoder", { words: true, rows: "read" }), "read ›");
+  assert.equal(rowTitle("encoder", { words: true }), "looks");
 });
 
 test("what a head does most", () => {

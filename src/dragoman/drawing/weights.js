@@ -34,6 +34,13 @@ function joined(first, second) {
   };
 }
 
+/* Whether pieces are merged into words where nobody has chosen: not where all that is written is one word, such as a
+   number or an inflected form, whose pieces are what one wants to see. (`</s>` counts as a word.) */
+export const merges = ({ sides }) => sides.written.words.length > 2 || sides.written.pieces.length <= 2;
+
+/* What the rows are, as their labels are written. */
+export const rowTitle = (kind, { words, rows }) => (kind === "encoder" ? "looks" : !words ? "read › written" : rows === "read" ? "read ›" : "› written");
+
 /* One head, or the mean of several: {rows, columns, values (row by row), hidden}. */
 export function matrixOf(data, attention, heads, { words = false, rows = "written" } = {}) {
   const sides = sidesOf(data, attention.kind, rows);

@@ -134,7 +134,8 @@ class Explained:
     def page(self, name: str) -> str:
         """One file of HTML."""
         kind = "given translation" if not self.found else self.search.summary
-        about = f"{name}: {kind}, log p {self.seen.log_prob:.3f}, {len(self.seen.tgt_ids)} pieces with </s>"
+        log_prob = f"{self.seen.log_prob:.3f}".replace("-", "−")
+        about = f"{name}: {kind}, log p {log_prob}, {len(self.seen.tgt_ids)} pieces with </s>"
         vectors = vectors_of(self.translator.model, *self.pair, self.translator.device)
         return make_page(
             self.source,

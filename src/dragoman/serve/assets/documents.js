@@ -12,13 +12,15 @@ async function send(file) {
   const stop = make("button", "Stop", { type: "button", ariaLabel: "Stop: " + file.name });
   const row = make("li", [make("span", file.name, { className: "name", dir: "auto" }), bar, told, stop]);
   byId("jobs").prepend(row);
+  let path = null, stopped = false; // it may be stopped before the server has answered
+  const cancel = () => { if (stopped && path) ask(path, { method: "DELETE" }).catch(() => {}); };
+  stop.addEventListener("click", () => { stopped = true; cancel(); });
   try {
     const form = new FormData();
     Object.entries({ file, source: from, target: to, wait: "false" }).forEach(([name, value]) => form.append(name, value));
     const { id } = await (await ask("/api/v1/documents", { method: "POST", body: form })).json();
-    const path = "/api/v1/documents/" + id;
-    let stopped = false;
-    stop.addEventListener("click", () => { stopped = true; ask(path, { method: "DELETE" }).catch(() => {}); });
+    path = "/api/v1/documents/" + id;
+    cancel();
     await finished(path, bar, told, () => stopped);
     const response = await ask(path + "/result");
     save(await response.blob(), renamed(file.name, to));

@@ -9,13 +9,13 @@ import { heatmap, peak, ramp } from "./heatmap.js";
 import { about, attention, target, withWeights } from "./questions.js";
 import { HEADS } from "./scale.js";
 import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js";
-import { all, entropy, matrixOf } from "./weights.js";
+import { all, entropy, matrixOf, merges, rowTitle } from "./weights.js";
 
 const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
 const LOOKED_AT = { encoder: "looked at", decoder: "looked at", cross: "source", joint: "source and target", copy: "source" };
 
-/* What columns and rows are, as their labels are written. */
-const titlesOf = (kind, { words, rows }) => [LOOKED_AT[kind], kind === "encoder" ? "looks" : !words ? "read › written" : rows === "read" ? "read ›" : "› written"];
+const titlesOf = (kind, options) => [LOOKED_AT[kind], rowTitle(kind, options)];
+const inWords = (data) => (state.words === undefined ? merges(data) : state.words !== "0");
 
 export function create(root) {
   const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = spoken();
@@ -36,7 +36,7 @@ export function create(root) {
   function drawControls(data, { entry }) {
     const kinds = [...new Set(data.attentions.map((each) => each.kind))];
     const layers = data.attentions.filter((each) => each.kind === entry.kind);
-    const key = JSON.stringify([kinds, layers.length, entry.module, state.mode, state.words, rowsOf(data, entry), state.run]);
+    const key = JSON.stringify([kinds, layers.length, entry.module, state.mode, inWords(data), rowsOf(data, entry), state.run]);
     if (controls.dataset.key === key) return;
     controls.dataset.key = key;
     const mode = state.mode ?? "links";
@@ -48,7 +48,7 @@ export function create(root) {
       mode !== "grid" && layers.length > 1 && field("Layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module,
         (module) => set({ module }))),
       entry.kind !== "encoder" && field("Row is", select([["written", "the word it writes"], ["read", "the word it has read"]], rowsOf(data, entry), (rows) => set({ rows }))),
-      checkbox("Merge into words", state.words !== "0", (on) => set({ words: on ? undefined : "0" })),
+      checkbox("Merge into words", inWords(data), (on) => set({ words: on ? "1" : "0" })),
       mode === "links" && slider("Hide below", 0, 0.9, 0.02, state.threshold, (value) => value.toFixed(2), (threshold) => set({ threshold })),
       mode === "map" && h("span", { class: "legend" }, "0", ramp(), largest)));
   }
@@ -89,7 +89,7 @@ export function create(root) {
 
   function draw(data, chosen) {
     const { entry, heads, own } = chosen;
-    const options = { words: state.words !== "0", rows: rowsOf(data, entry) }, room = stage.clientWidth || 800;
+    const options = { words: inWords(data), rows: rowsOf(data, entry) }, room = stage.clientWidth || 800;
     const mode = state.mode ?? "links";
     if (mode === "grid") {
       const entries = data.attentions.filter((each) => each.kind === entry.kind);

@@ -6,7 +6,7 @@ import { fixed, h } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { chips, differences } from "./pieces.js";
 import { set, state } from "./state.js";
-import { all, matrixOf } from "./weights.js";
+import { all, matrixOf, merges, rowTitle } from "./weights.js";
 
 export function create(root, runs) {
   const sides = [0, 1].map(() => ({ name: "", choice: h("div", { class: "bar" }), text: h("p", { dir: "auto" }), score: h("p", { class: "soft number" }),
@@ -45,11 +45,12 @@ export function create(root, runs) {
       return;
     }
     const own = data.attentions.find((entry) => entry.module === data.start.module);
-    const matrix = matrixOf(data, own, data.start.head === null ? all(own.heads) : [data.start.head], { words: true, rows: data.start.when_read ? "read" : "written" });
+    const options = { words: merges(data), rows: data.start.when_read ? "read" : "written" };
+    const matrix = matrixOf(data, own, data.start.head === null ? all(own.heads) : [data.start.head], options);
     const tell = (r, c) => { side.readout.replaceChildren(...(r === null ? [`${own.kind} attention, layer ${own.layer}`]
       : [h("b", {}, matrix.rows[r]), " looked at ", h("b", {}, matrix.columns[c]), ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)}`])); };
     tell(null, null);
-    side.map.replaceChildren(heatmap(matrix, { room: side.map.clientWidth || 500, label: "alignment", hover: tell, titles: [data.start.when_read ? "read ›" : "› written", "looked at"] }));
+    side.map.replaceChildren(heatmap(matrix, { room: side.map.clientWidth || 500, label: "alignment", hover: tell, titles: [rowTitle(own.kind, options), "looked at"] }));
   }
 
   async function update() {

@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { HEADS, palette } from "./scale.js";
 import { set, state } from "./state.js";
-import { all, matrixOf } from "./weights.js";
+import { all, matrixOf, merges } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
 const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy", ["accuracy"]],
@@ -115,7 +115,7 @@ export function create(root, runs) {
       return final.text;
     }
     const entry = data.attentions.find((each) => each.module === data.start.module);
-    const matrix = matrixOf(data, entry, data.start.head === null ? all(entry.heads) : [data.start.head], { words: true, rows: data.start.when_read ? "read" : "written" });
+    const matrix = matrixOf(data, entry, data.start.head === null ? all(entry.heads) : [data.start.head], { words: merges(data), rows: data.start.when_read ? "read" : "written" });
     readout.replaceChildren(`At ${at} the model wrote: `, h("b", {}, then.hypotheses[0].text || "(nothing)"));
     map.replaceChildren(heatmap(matrix, { room: map.clientWidth || 480, label: `attention at ${at}` }));
     return final.text;

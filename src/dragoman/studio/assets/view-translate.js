@@ -8,7 +8,7 @@ import { heatmap, peak, ramp } from "./heatmap.js";
 import { chips, compared } from "./pieces.js";
 import { about, attention, translation, withWeights } from "./questions.js";
 import { list, set, state, told } from "./state.js";
-import { all, matrixOf } from "./weights.js";
+import { all, matrixOf, merges, rowTitle } from "./weights.js";
 
 export function create(root, runs, wrote) {
   const own = runs.find((run) => run.name === state.run) ?? runs[0], goes = own.generates;
@@ -82,14 +82,14 @@ export function create(root, runs, wrote) {
     const whole = await withWeights(data, data.start.module, (kind) => attention({ kind, masked: {} }));
     const own = whole.attentions.find((entry) => entry.module === data.start.module);
     const heads = data.start.head === null ? all(own.heads) : [data.start.head];
-    const matrix = matrixOf(whole, own, heads, { words: true, rows: data.start.when_read ? "read" : "written" });
+    const options = { words: merges(data), rows: data.start.when_read ? "read" : "written" }, matrix = matrixOf(whole, own, heads, options);
     const tell = (r, c) => readout.replaceChildren(...(r === null
       ? [own.kind === "cross" ? "What each word looked at in the source." : `${own.kind} attention, layer ${own.layer}.`]
       : [h("b", {}, matrix.rows[r]), " looked at ", h("b", {}, matrix.columns[c]), ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)}`]));
     tell(null, null);
     const most = peak(matrix);
     largest.textContent = String(most);
-    map.replaceChildren(heatmap(matrix, { most, room: map.clientWidth || 360, label: "alignment", hover: tell, titles: [data.start.when_read ? "read ›" : "› written", "looked at"] }));
+    map.replaceChildren(heatmap(matrix, { most, room: map.clientWidth || 360, label: "alignment", hover: tell, titles: [rowTitle(own.kind, options), "looked at"] }));
   }
 
   async function update() {

@@ -278,6 +278,14 @@ def make_directories(path: Path) -> None:
         sync_directory(path.parent)
 
 
+def beside(directory: Path, ending: str) -> Path:
+    """A neighbour of a directory, with an ending after its name; the directory may be called `.` too."""
+    named = directory.resolve() if directory.name in ("", "..") else directory
+    if not named.name:
+        raise UserError(f"{directory}: this is the root of all directories; choose another")
+    return named.with_name(named.name + ending)
+
+
 def move(path: Path, target: Path) -> None:
     """Give a file or directory another name in its directory, and force that to disk. A file or an empty
     directory at `target` is replaced."""

@@ -42,9 +42,9 @@ def distill(
     The training text of the first teacher is translated into OUT-corpus, then the student is trained in
     OUT. If it is interrupted, the same command continues where it stopped.
     """
-    from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.files import beside
     from dragoman.models.presets import PRESETS, unknown_preset
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator

@@ -38,7 +38,7 @@ FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first 
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 
 
-class Score(StrEnum):
+class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
 

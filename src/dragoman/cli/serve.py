@@ -71,9 +71,9 @@ def serve(
 
     def open_run(run: Path) -> Served:
         opened = open_translator(run, [], checkpoint, device)
-        workers = opened.translator.engine.runtime.workers if opened.exported else 1
-        explains = None if opened.exported else _explainer(opened.translator, limits)
-        return Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
+        workers = opened.translator.engine.runtime.workers if opened.fast else 1
+        explains = None if opened.run is None else _explainer(opened.translator, limits)
+        return Served(opened.languages, opened.translator, not opened.fast, str(run), workers, explains)
 
     def warn(told: str) -> None:
         typer.echo(f"dragoman: {told}", err=True)

@@ -83,8 +83,14 @@ def marks(text: str, dice: Dice) -> str:
     return changed if changed != text else _END.sub("", text)
 
 
-Way = Callable[[str, Dice], str]
-WAYS: dict[str, Way] = {"upper": upper, "lower": lower, "accents": accents, "typos": typos, "marks": marks}
+SloppyWay = Callable[[str, Dice], str]
+WAYS: dict[str, SloppyWay] = {
+    "upper": upper,
+    "lower": lower,
+    "accents": accents,
+    "typos": typos,
+    "marks": marks,
+}
 _ORDER = ("upper", "typos", "upper", "typos", "lower", "accents", "marks")
 """Upper case and typing errors are the most frequent, and the hardest."""
 

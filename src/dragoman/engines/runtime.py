@@ -10,8 +10,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.data.by_length import by_length, filled
-from dragoman.decode.search.job import Job, never
+from dragoman.decode.search.job import Job, by_length, filled, never
 from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
 from dragoman.plain import read_json
@@ -19,7 +18,7 @@ from dragoman.system import usable_cores
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
-Ids = Sequence[int]
+TokenIds = Sequence[int]
 
 _COMPUTED = {"int8": ("int8", "int8_float32")}
 """Types of weights that are not computed in a type of the same name alone."""
@@ -130,7 +129,9 @@ class Runtime:
         ]
         return (one.result() for batch in promised for one in batch)
 
-    def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:
+    def token_scores(
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], batch_tokens: int
+    ) -> list[tuple[float, ...]]:
         """log p of every token and of `</s>`, over the whole vocabulary."""
         if not pairs:
             return []
@@ -145,7 +146,7 @@ class Runtime:
         return [tuple(row.log_probs) for row in found]
 
     def attention(
-        self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], batch_tokens: int
     ) -> Iterator[tuple[int, np.ndarray]]:
         """The number of a pair, and the weights of the attention that the export has chosen: a row for `<s>`
         and each target piece, a column for each source piece and `</s>`."""
@@ -159,7 +160,7 @@ class Runtime:
                 yield number, weights[: len(tgt) + 1]
 
     def next_scores(
-        self, pairs: Sequence[tuple[Ids, Ids]], vocab_size: int, batch_tokens: int
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], vocab_size: int, batch_tokens: int
     ) -> list[np.ndarray]:
         """What the model thinks of every piece after the given ones: log p, but for a constant."""
         results: list[np.ndarray] = [np.zeros(0)] * len(pairs)
@@ -169,13 +170,16 @@ class Runtime:
                 results[number] = np.array(row.logits[0][len(pairs[number][1])])
         return results
 
-    def stream(self, source: Ids, call: Call) -> Iterator[int]:
+    def stream(self, source: TokenIds, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
         steps = self._model.generate_tokens(self._source.of(source), **call.limits(self.target))
         return (step.token_id for step in steps)
 
     def _forced(
-        self, pairs: Sequence[tuple[Ids, Ids]], shows: Literal["attention", "logits"], batch_tokens: int
+        self,
+        pairs: Sequence[tuple[TokenIds, TokenIds]],
+        shows: Literal["attention", "logits"],
+        batch_tokens: int,
     ) -> list[Any]:
         """Walk through given translations and one piece further."""
         jobs = [Job((*src, EOS_ID), begin=tuple(tgt)) for src, tgt in pairs]

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import PairBatch, TextBatch
-from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
 from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Learning, Validator
@@ -78,7 +78,7 @@ def text_size(prepared: Prepared) -> TextSize | None:
     return TextSize(words, size) if words else None
 
 
-class Carried(Protocol):
+class CarriedReader(Protocol):
     """A state that is carried from batch to batch."""
 
     def read(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, Tensor]: ...
@@ -135,7 +135,7 @@ class DecoderValidator(SequenceValidator):
         device: torch.device,
         *,
         translates: bool = False,
-        carried: Callable[[], Carried] | None = None,
+        carried: Callable[[], CarriedReader] | None = None,
         tracks: int = 1,
         sized: bool = False,
     ) -> None:

@@ -23,7 +23,7 @@ from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
-Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
+ValidationMetric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
 LOWER_IS_BETTER = ("loss", "perplexity")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
@@ -72,7 +72,7 @@ class TrainConfig:
     report: bool = False
     """At the end, write report.md: settings with reasons, learning curve, kinds of errors. resolve() enables
     it if schedule.by is minutes."""
-    metric: Metric = "loss"
+    metric: ValidationMetric = "loss"
     """The validation metric that chooses the best checkpoint."""
     patience: int | None = None
     """Early stopping: stop after this many validations without improvement. If schedule.by is minutes: after

@@ -21,7 +21,7 @@ from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.model import model_tensors
 from dragoman.config import to_dict
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.files import (
     explained,
@@ -44,7 +44,7 @@ _SEAL = "seal"
 
 @dataclass(frozen=True)
 class Done:
-    """Progress of the translation of a corpus."""
+    """SentenceProgress of the translation of a corpus."""
 
     lines: int = 0
     bytes: int = 0
@@ -60,7 +60,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Task:
+class CorpusTask:
     """Definition of the job: equal tasks give equal files."""
 
     search: SearchConfig
@@ -84,10 +84,10 @@ def translate_corpus(
     translator: Translator,
     lines: Iterable[str],
     out: Path,
-    task: Task,
+    task: CorpusTask,
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
     total: int = 0,
 ) -> Done:
     """Write the translation of each line to `out`; continue an interrupted call."""
@@ -125,9 +125,9 @@ def translate_corpus(
 def _translate(
     translator: Translator,
     texts: list[str],
-    task: Task,
+    task: CorpusTask,
     batch_tokens: int,
-    report: Progress,
+    report: SentenceProgress,
     done: Done,
 ) -> tuple[bytes, Done]:
     sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]

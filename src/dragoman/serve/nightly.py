@@ -24,7 +24,8 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.files import open_to_append
 from dragoman.serve.corrections import Corrections
-from dragoman.serve.service import Pair, Served, Service
+from dragoman.serve.languages import LanguageCodes
+from dragoman.serve.service import Served, Service
 
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _LONGEST_SLEEP_S = 600.0
@@ -83,7 +84,7 @@ class Nightly:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def __post_init__(self) -> None:
-        self._learnt: dict[Pair, datetime] = {}
+        self._learnt: dict[LanguageCodes, datetime] = {}
 
     async def run(self) -> None:
         """For ever; a night that fails is not the last one."""
@@ -98,7 +99,7 @@ class Nightly:
                     _log.warning("adapt: %s", error)
             due = next_time(self.at, self.now())
 
-    async def learn(self, pair: Pair) -> bool:
+    async def learn(self, pair: LanguageCodes) -> bool:
         """Whether a new run answers from now on."""
         newest = max(
             (unit.when for unit in self.corrections if (unit.src_lang, unit.tgt_lang) == pair), default=None

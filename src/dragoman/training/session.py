@@ -22,6 +22,7 @@ from dragoman.training.distributed import ALONE, Crew
 from dragoman.training.finish import Finish
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
+from dragoman.training.report import read_reasons
 from dragoman.training.signals import StopRequest, stop_on_signals
 from dragoman.training.state import Training
 from dragoman.training.trackers import Careful, open_tracker
@@ -112,6 +113,9 @@ def _open_log(run: Run, display: Display, clock: Clock) -> Log:
         if config.tracker != "none":
             writers.append(open_tracker(run.config, run.directory.resolve().name))
         log = Log(run.directory, display, clock=clock)
+        if not log.text_path.stat().st_size:
+            for choice, reason in read_reasons(run.directory):
+                log.note(f"plan: {choice}: {reason}")
     if writers:
         log.scalars = Careful(writers, log.warn)
     return log

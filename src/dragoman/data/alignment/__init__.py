@@ -15,7 +15,7 @@ STEM = 5
 ITERATIONS = 5
 """Of each of the two models."""
 
-Progress = Callable[[int], None]
+StepProgress = Callable[[int], None]
 """Told the number of each step when it is done."""
 
 
@@ -61,7 +61,7 @@ class CorpusAligner:
         """p(target | source)."""
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
-    def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
+    def learn(self, iterations: int = ITERATIONS, progress: StepProgress | None = None) -> None:
         """So many steps with a liking for the diagonal, each direction by itself; then as many with jumps
         from word to word, in which the directions have to agree."""
         for step in range(2 * iterations):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.alignment.jumps import Jumps, Passes, add_jumps, forward_backward
+from dragoman.data.alignment.jumps import Expectations, Jumps, add_jumps, forward_backward
 
 NULL_PROBABILITY = 0.08
 CONCENTRATION = 0.01
@@ -137,7 +137,7 @@ class Direction:
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
 
-    def passes(self, block: Block, jumps: Jumps) -> Passes:
+    def passes(self, block: Block, jumps: Jumps) -> Expectations:
         """Where each word comes from, by the hidden Markov model."""
         emission, none = self.translation[block.entries], self.from_none[block.generated]
         return forward_backward(emission, none, jumps, NULL_PROBABILITY)

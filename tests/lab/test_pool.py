@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dragoman.lab.book import Lab
 from dragoman.lab.catalogue import experiment_named
-from dragoman.lab.pool import Step, dependants, ready, run_at_once, steps_of
+from dragoman.lab.pool import PoolStep, dependants, ready, run_at_once, steps_of
 
 
 def test_every_run_is_trained_once_and_before_what_needs_it(tmp_path: Path) -> None:
@@ -21,17 +21,21 @@ def test_every_run_is_trained_once_and_before_what_needs_it(tmp_path: Path) -> N
 
 def test_measurements_come_first_and_then_the_long_runs() -> None:
     steps = {
-        "short": Step("a", "x", 1, cost=1.0),
-        "long": Step("b", "x", 1, cost=9.0),
-        "a": Step("a", needs={"done"}, cost=1.0),
-        "b": Step("b", needs={"long"}, cost=9.0),
+        "short": PoolStep("a", "x", 1, cost=1.0),
+        "long": PoolStep("b", "x", 1, cost=9.0),
+        "a": PoolStep("a", needs={"done"}, cost=1.0),
+        "b": PoolStep("b", needs={"long"}, cost=9.0),
     }
     assert ready(steps, {"done"}) == ["a", "long", "short"]
     assert ready(steps, set()) == ["long", "short"]
 
 
 def test_a_failure_takes_what_needs_it_and_no_more() -> None:
-    steps = {"second": Step("a", "y", needs={"first"}), "a": Step("a", needs={"second"}), "b": Step("b")}
+    steps = {
+        "second": PoolStep("a", "y", needs={"first"}),
+        "a": PoolStep("a", needs={"second"}),
+        "b": PoolStep("b"),
+    }
     assert dependants(steps, "first") == {"first", "second", "a"}
 
 

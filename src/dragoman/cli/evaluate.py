@@ -1,5 +1,5 @@
-"""`dragoman evaluate`: BLEU, chrF and TER of a run on a test set, with signatures and intervals; or the
-perplexity of a language model."""
+"""`dragoman evaluate`: BLEU, chrF and TER of a run or an export on a test set, with signatures and intervals;
+or the perplexity of a language model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ from dragoman.cli.options import (
     FurtherRuns,
     Lowercase,
     Precision,
-    RunDirectory,
+    RunOrExport,
     SearchFields,
 )
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: RunDirectory,
+    run: RunOrExport,
     files: Annotated[
         list[str] | None,
         typer.Argument(help="Test files; by default the test set of the run's configuration."),
@@ -52,34 +52,35 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Print BLEU, chrF and TER of a run on a test set, or the perplexity of a language model.
+    """Print BLEU, chrF and TER of a run or an export on a test set, or the perplexity of a language model.
 
     The translations and the scores are kept in RUN/evaluation.
     """
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import open_translator
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
     from dragoman.runs.directory import Run
-    from dragoman.runs.opening import open_translator
 
     files = [*(files or []), *(test or [])]
-    opened = Run.open(run)
-    if learning_of(opened.config).learns_from == "text":
-        _print_text(opened, files, checkpoint, device)
+    if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
+        _print_text(own, files, checkpoint, device)
         return
-    translator = open_translator([opened, *map(Run.open, also or [])], checkpoint, device, precision)
+    opened = open_translator(run, also or [], checkpoint, device, precision)
+    translator = opened.translator
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
-    data = opened.config.data
-    tests = [SourceConfig(tuple(files))] if files else list(data.test)
+    named = [] if opened.run is None else opened.run.config.data.test
+    tests = [SourceConfig(tuple(files))] if files else list(named)
     if not tests:
-        raise UserError(f"{run}: its configuration names no test set; give the test files after the run")
+        what = "an export" if opened.run is None else "its configuration"
+        raise UserError(f"{run}: {what} names no test set; give the test files after it")
     for source in tests:
-        pairs = list(read_pairs(source, data.src_lang, data.tgt_lang))
+        pairs = list(read_pairs(source, *opened.languages))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
@@ -94,9 +95,10 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
-        directory = _write(opened, title, found, list(source.files), [str(path) for path in also or []])
+        directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
-        warn_of_overlap(opened, sources, references)
+        if opened.run is not None:
+            warn_of_overlap(opened.run, sources, references)
 
 
 def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> None:
@@ -109,13 +111,13 @@ def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> N
         typer.echo(f"{name}\t{value:.4f}")
 
 
-def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
+def _write(run: Path, title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
 
     from dragoman.files import explained, make_directories, replace_file
 
-    directory = run.directory / "evaluation" / title
+    directory = run / "evaluation" / title
     lines = (text.replace("\n", " ") for text in found.hypotheses)
     report = {"files": files, "with": others, **found.report()}
     with explained(directory):

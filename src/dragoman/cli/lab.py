@@ -14,7 +14,7 @@ from dragoman.errors import UserError, missing_extra
 if TYPE_CHECKING:
     from dragoman.lab.book import Lab
     from dragoman.lab.experiment import Experiment
-    from dragoman.lab.page import Report
+    from dragoman.lab.page import ExperimentReport
     from dragoman.training.display import Display
 
 
@@ -132,7 +132,7 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
     return Line()
 
 
-def print_report(report: "Report") -> None:
+def print_report(report: "ExperimentReport") -> None:
     from dragoman.lab.page import spread_note, table_of
 
     table = table_of(report.numbers)

@@ -32,8 +32,8 @@ def score(
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
 
-    translator, languages, _ = open_translator(run, also or [], checkpoint, device)
-    pairs = read_pairs(SourceConfig(tuple(files)), *languages)
+    opened = open_translator(run, also or [], checkpoint, device)
+    pairs, translator = read_pairs(SourceConfig(tuple(files)), *opened.languages), opened.translator
     size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:
         for chunk in chunks(pairs):

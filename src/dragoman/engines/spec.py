@@ -23,7 +23,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import SILENCE
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.text.tokenizer import Tokenizer
 
 _ACTIVATIONS = {

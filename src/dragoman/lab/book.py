@@ -25,7 +25,7 @@ from dragoman.files import make_directories, replace_file
 from dragoman.lab.bench import Bench, open_bench
 from dragoman.lab.catalogue import all_experiments
 from dragoman.lab.experiment import LECTURES, Experiment
-from dragoman.lab.page import Report, article, html_page, markdown
+from dragoman.lab.page import ExperimentReport, article, html_page, markdown
 from dragoman.lab.statistics import Numbers
 from dragoman.plain import read_json
 from dragoman.runs.directory import Run
@@ -45,7 +45,7 @@ class Lab:
     data: Path | None = None
     device: str = "auto"
 
-    def run(self, experiment: Experiment, tell: Tell) -> Report:
+    def run(self, experiment: Experiment, tell: Tell) -> ExperimentReport:
         """Train what is missing, measure, decide, and write the page."""
         size = experiment.size(self.quick)
         bench = open_bench(experiment, size, self.folder, self.changes, self.data, self.device)
@@ -57,7 +57,7 @@ class Lab:
             for label, runs in bench.runs.items()
             for seed, run in enumerate(runs, 1)
         ]
-        report = Report(
+        report = ExperimentReport(
             experiment,
             self.quick,
             numbers,
@@ -89,7 +89,7 @@ class Lab:
         replace_file(path, json.dumps(kept, ensure_ascii=False, indent=1).encode())
         return numbers, seconds
 
-    def _write(self, report: Report, pictures: dict[str, bytes]) -> None:
+    def _write(self, report: ExperimentReport, pictures: dict[str, bytes]) -> None:
         name = report.experiment.name
         here = self.folder / name
         make_directories(here)

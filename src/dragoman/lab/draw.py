@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save
+from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save, signed_colours
 from dragoman.lab.statistics import Numbers, averages, half_width, mean
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def draw_matrix(axes: "Axes", table: Mapping[str, Mapping[str, float]], digits: 
     most = float(np.abs(finite).max(initial=0.0)) or 1.0
     negative = bool((finite < 0).any())
     low = -most if negative else 0.0
-    axes.imshow(values, cmap="PuOr" if negative else "Blues", vmin=low, vmax=most, aspect="auto")
+    axes.imshow(values, cmap=signed_colours() if negative else "Blues", vmin=low, vmax=most, aspect="auto")
     if values.size <= _MOST_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = np.isfinite(value) and abs(value) > 0.6 * most

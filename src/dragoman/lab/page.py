@@ -11,7 +11,7 @@ from dragoman.lab.statistics import Numbers, shown
 
 
 @dataclass(frozen=True)
-class Report:
+class ExperimentReport:
     """All that a page says of one experiment."""
 
     experiment: Experiment
@@ -62,7 +62,7 @@ def table_of(numbers: Numbers) -> list[list[str]]:
     return [["", *columns], *rows]
 
 
-def sections(report: Report) -> list[tuple[str, str]]:
+def sections(report: ExperimentReport) -> list[tuple[str, str]]:
     experiment = report.experiment
     lectures = "; ".join(f"{number}, {LECTURES[number]}" for number in (experiment.lecture, *experiment.also))
     parts = [
@@ -82,7 +82,7 @@ def spread_note(numbers: Numbers) -> str:
     return f"± is the half width of a 95% interval of the mean over {seeds} seeds." if seeds > 1 else ""
 
 
-def made_with_line(report: Report) -> str:
+def made_with_line(report: ExperimentReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.made_with.items())
     size = "quick" if report.quick else "full"
     return (
@@ -90,7 +90,7 @@ def made_with_line(report: Report) -> str:
     )
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ExperimentReport) -> str:
     experiment = report.experiment
     lines = [f"# {experiment.name}", ""]
     for title, text in sections(report):
@@ -112,7 +112,7 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def article(report: Report) -> str:
+def article(report: ExperimentReport) -> str:
     """The page as a chapter of HTML."""
     experiment, said = report.experiment, html.escape
     parts = [f'<article id="{said(experiment.name)}"><h2>{said(experiment.name)}</h2>']

@@ -23,25 +23,23 @@ from dragoman.lab.book import Lab
 from dragoman.lab.catalogue import experiment_named
 from dragoman.lab.experiment import Experiment
 
-Key = str
-"""The directory of a run, or the name of an experiment."""
-Tell = Callable[[str], None]
+TellLine = Callable[[str], None]
 
 
 @dataclass
-class Step:
+class PoolStep:
     """A run to be trained, or where there is no label, an experiment to be measured."""
 
     experiment: str
     label: str | None = None
     seed: int = 0
-    needs: set[Key] = field(default_factory=set)
+    needs: set[str] = field(default_factory=set)
     cost: float = 0.0
     """Of its experiment's longest chain, to begin with the long ones."""
 
 
 def run_at_once(
-    place: Lab, experiments: Sequence[Experiment], jobs: int, threads: int, tell: Tell
+    place: Lab, experiments: Sequence[Experiment], jobs: int, threads: int, tell: TellLine
 ) -> dict[str, str]:
     """Run experiments in `jobs` processes. Returns what failed, by the name of the experiment."""
     steps = steps_of(place, experiments)
@@ -52,8 +50,8 @@ def run_at_once(
         _stopped_by_signals(),
         ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(threads,)) as pool,
     ):
-        waiting: dict[Future[str], Key] = {}
-        finished: set[Key] = set()
+        waiting: dict[Future[str], str] = {}
+        finished: set[str] = set()
         while steps or waiting:
             for key in ready(steps, finished)[: jobs - len(waiting)]:
                 step = steps.pop(key)
@@ -78,32 +76,32 @@ def run_at_once(
     return failed
 
 
-def steps_of(place: Lab, experiments: Sequence[Experiment]) -> dict[Key, Step]:
+def steps_of(place: Lab, experiments: Sequence[Experiment]) -> dict[str, PoolStep]:
     """Every run once, and every experiment."""
-    steps: dict[Key, Step] = {}
+    steps: dict[str, PoolStep] = {}
     for experiment in experiments:
         bench = bench_of(place, experiment)
-        cost, needed = 0.0, set[Key]()
+        cost, needed = 0.0, set[str]()
         for label, setting in bench.settings.items():
             for seed in bench.seeds:
                 key = str(bench.directory(setting, seed))
                 needed.add(key)
                 starts = setting.start and str(bench.directory(bench.settings[setting.start], seed))
-                steps.setdefault(key, Step(experiment.name, label, seed, {starts} if starts else set()))
+                steps.setdefault(key, PoolStep(experiment.name, label, seed, {starts} if starts else set()))
                 cost = max(cost, float(bench.size.updates * bench.size.width))
-        steps[experiment.name] = Step(experiment.name, needs=needed)
+        steps[experiment.name] = PoolStep(experiment.name, needs=needed)
         for key in (*needed, experiment.name):
             steps[key].cost = max(steps[key].cost, cost)
     return steps
 
 
-def ready(steps: dict[Key, Step], finished: set[Key]) -> list[Key]:
+def ready(steps: dict[str, PoolStep], finished: set[str]) -> list[str]:
     """What can begin: measurements first, which end an experiment, then the longest."""
     free = [key for key, step in steps.items() if step.needs <= finished]
     return sorted(free, key=lambda key: (steps[key].label is not None, -steps[key].cost))
 
 
-def dependants(steps: dict[Key, Step], key: Key) -> set[Key]:
+def dependants(steps: dict[str, PoolStep], key: str) -> set[str]:
     """A key, and the keys of what needs it, directly or not."""
     found = {key}
     while more := {k for k, step in steps.items() if step.needs & found} - found:

@@ -19,7 +19,7 @@ from dragoman.lab.language import gendered_pair, judged_sentence, pronoun_pair, 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz")
 PARTS = ("train", "valid", "test")
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx")
-Pair = tuple[str, str]
+TaskPair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Task:
         return f"{self.kind}-{digest[:8]}"
 
 
-def _copy(task: Task, random: Random, longest: int) -> Pair:
+def _copy(task: Task, random: Random, longest: int) -> TaskPair:
     text = _symbols(task, random, longest)
     return " ".join(text), " ".join(text)
 
 
-def _reverse(task: Task, random: Random, longest: int) -> Pair:
+def _reverse(task: Task, random: Random, longest: int) -> TaskPair:
     text = _symbols(task, random, longest)
     return " ".join(text), " ".join(reversed(text))
 
 
-def _recall(task: Task, random: Random, longest: int) -> Pair:
+def _recall(task: Task, random: Random, longest: int) -> TaskPair:
     """Say the first symbol again, after all the others."""
     text = _symbols(task, random, longest)
     return " ".join(text), text[0]
 
 
-def _language(task: Task, random: Random, longest: int) -> Pair:
+def _language(task: Task, random: Random, longest: int) -> TaskPair:
     return sentence_pair(random, task.shortest, longest)
 
 
@@ -69,7 +69,7 @@ def _symbols(task: Task, random: Random, longest: int) -> list[str]:
     return random.choices(SYMBOLS[: task.symbols], k=random.randint(task.shortest, longest))
 
 
-MAKERS: dict[str, Callable[[Task, Random, int], Pair]] = {
+MAKERS: dict[str, Callable[[Task, Random, int], TaskPair]] = {
     "copy": _copy,
     "reverse": _reverse,
     "recall": _recall,
@@ -86,11 +86,11 @@ MAKERS: dict[str, Callable[[Task, Random, int], Pair]] = {
 ENDINGS = {"text": ".txt", "tags": ".conll"}
 
 
-def make(task: Task) -> dict[str, list[Pair]]:
+def make(task: Task) -> dict[str, list[TaskPair]]:
     """The pairs of each part."""
     if task.lines:
         return {part: [("x", line) for line in task.lines] for part in PARTS}
-    found: dict[str, list[Pair]] = {}
+    found: dict[str, list[TaskPair]] = {}
     taken: set[str] = set()
     for part, count in (("test", task.tests), ("valid", min(200, task.tests)), ("train", task.pairs)):
         random = Random(f"{task.name} {part}")
@@ -101,8 +101,8 @@ def make(task: Task) -> dict[str, list[Pair]]:
     return found
 
 
-def _draw(task: Task, random: Random, longest: int, count: int, taken: set[str]) -> list[Pair]:
-    pairs: list[Pair] = []
+def _draw(task: Task, random: Random, longest: int, count: int, taken: set[str]) -> list[TaskPair]:
+    pairs: list[TaskPair] = []
     for _ in range(40 * count):  # short strings are soon used up
         pair = MAKERS[task.kind](task, random, longest)
         if pair[0] not in taken:
@@ -126,7 +126,7 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
     return {part: [str(here / f"{part}{ending}")] for part in PARTS}
 
 
-def _written(task: Task, pairs: Sequence[Pair]) -> str:
+def _written(task: Task, pairs: Sequence[TaskPair]) -> str:
     if task.kind == "text":
         return "".join(f"{line}\n" for _, line in pairs)
     if task.kind == "tags":

@@ -4,8 +4,8 @@
                                                                                 │
     target ─ embed·√D ─ + positions ─ [ masked self-attention ─ cross-attention ─ feed-forward ]×L ─▶ hidden
 
-Positions are added once (`nn/positions.py`), or act inside every self-attention
-(`nn/relative_positions.py`). The defaults are the paper's. `nn/layer.py` has the layers.
+Positions are added once, or act inside every self-attention (`nn/positions.py`). The defaults are those of
+the paper. `nn/layer.py` has the layers.
 """
 
 import math
@@ -20,13 +20,15 @@ from dragoman.config import check_not_negative, check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
+from dragoman.nn import positions as places
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import (
+    Activation,
     DecoderLayer,
     EncoderLayer,
+    FeedForward,
     LayerState,
     all_layers,
     decode_through,
@@ -34,22 +36,13 @@ from dragoman.nn.layer import (
 )
 from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
 from dragoman.nn.norm import NoResidual, NormKind, NormPlace, Residual, make_norm, residual_stream
-from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
-from dragoman.nn.relative_positions import (
-    BucketedBias,
-    ClippedDistances,
-    DistanceVectors,
-    NoRelation,
-    Relation,
-    Rotary,
-)
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 from dragoman.text.tokenizer import PAD_ID
 
-Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
+PositionKind = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
-Relations = BucketedBias | Rotary | ClippedDistances | NoRelation
+Relations = places.BucketedBias | places.Rotary | places.ClippedDistances | places.NoRelation
 
 
 @dataclass(frozen=True)
@@ -74,8 +67,8 @@ class TransformerConfig:
     decoder_self: DecoderSelf = "attention"
     causal: bool = True  # false: in training the decoder sees the words that it has to predict
     scale_attention: bool = True
-    positions: Positions = "sinusoidal"
-    position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
+    positions: PositionKind = "sinusoidal"
+    position_layout: places.SinusoidLayout = "interleaved"  # sinusoidal, rotary
     position_base: float = 10000.0  # sinusoidal, rotary
     max_positions: int = 512  # learned
     relative_buckets: int = 32  # t5
@@ -188,7 +181,9 @@ class TransformerEncoder(nn.Module):
         x = self.embedding_norm(self.positions(self.embedding(src_ids)))
         return F.dropout(x, self.dropout, self.training)
 
-    def _read(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
+    def _read(
+        self, x: Float[Tensor, "B S D"], mask: Mask, relation: places.Relation
+    ) -> Float[Tensor, "B S D"]:
         return read_through(self.layers, x, mask, relation, self.final_norm)
 
 
@@ -301,15 +296,16 @@ def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
 
 
 def _self_attention(config: TransformerConfig, causal: bool) -> SelfAttention:
-    _, head_dim, value_dim = config.heads
-    shaw = config.positions == "shaw"
+    distances = None
+    if config.positions == "shaw":
+        distances = places.DistanceVectors(config.relative_window, *config.heads[1:], causal)
     return SelfAttention(
         config.model_dim,
         *config.heads,
         config.attention_dropout,
         bias=config.bias,
         scaled=config.scale_attention,
-        distances=DistanceVectors(config.relative_window, head_dim, value_dim, causal) if shaw else None,
+        distances=distances,
     )
 
 
@@ -319,23 +315,25 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     )
 
 
-def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:
+def _positions(
+    config: TransformerConfig,
+) -> places.SinusoidalPositions | places.LearnedPositions | places.NoPositions:
     if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
+        return places.SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
     if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.model_dim)
-    return NoPositions()
+        return places.LearnedPositions(config.max_positions, config.model_dim)
+    return places.NoPositions()
 
 
 def _relations(config: TransformerConfig, causal: bool) -> Relations:
     if config.positions == "t5":
         buckets, farthest = config.relative_buckets, config.relative_max_distance
-        return BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)
+        return places.BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)
     if config.positions == "rotary":
-        return Rotary(config.heads[1], config.position_base, config.position_layout)
+        return places.Rotary(config.heads[1], config.position_base, config.position_layout)
     if config.positions == "shaw":
-        return ClippedDistances(config.relative_window, causal)
-    return NoRelation()
+        return places.ClippedDistances(config.relative_window, causal)
+    return places.NoRelation()
 
 
 def _residual(config: TransformerConfig) -> Residual:

@@ -28,7 +28,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 
-Method = Literal["gradient", "gradient_x_input", "integrated_gradients"]
+AttributionMethod = Literal["gradient", "gradient_x_input", "integrated_gradients"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def attribute(
     model: EncoderDecoder,
     src_ids: Sequence[int],
     tgt_ids: Sequence[int],
-    method: Method = "integrated_gradients",
+    method: AttributionMethod = "integrated_gradients",
     steps: int = 64,
     device: Device = None,
 ) -> Attribution:

@@ -18,7 +18,7 @@ from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.probe.attribution import Method, attribute, mean_by_place
+from dragoman.probe.attribution import AttributionMethod, attribute, mean_by_place
 from dragoman.probe.figures.beam import draw_beam
 from dragoman.probe.figures.curves import draw_curves
 from dragoman.probe.figures.positions import draw_positions
@@ -240,7 +240,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))
         shown = view(seen, cross, 0, False, explained.tokenizers(words))
         return replace(shown, title="attention rollout to the source"), "the rest of a row is in the target"
-    method: Method = "gradient" if figure == "gradient" else "integrated_gradients"
+    method: AttributionMethod = "gradient" if figure == "gradient" else "integrated_gradients"
     model, device = explained.translator.model, explained.translator.device
     found = attribute(model, *explained.pair, method, device=device)
     own = Seen("", "cross", 1, _one_head(found.source))

@@ -13,6 +13,7 @@ from dragoman.decode.predict import Predictor
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
+from dragoman.engines.opening import open_export
 from dragoman.errors import UserError
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.linear import quantize
@@ -20,7 +21,8 @@ from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 
 if TYPE_CHECKING:
-    from dragoman.engines.ctranslate2 import Translator as FastTranslator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
+    from dragoman.engines.onnx_model import OnnxTranslator
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 """Number formats of the weights for translating. bfloat16 reads half as many bytes, and scores have about
@@ -56,6 +58,21 @@ def open_translator(
         translator.aligner.look = guided_look(translator.model, guide)
     translator.scorer.shortlist = runs[0].shortlist
     return translator
+
+
+def open_published(directory: Path, device: str = "auto") -> Translator:
+    """A Hugging Face directory, our exports among them, without making it a run first."""
+    from dragoman.checkpoint.huggingface import read_model
+    from dragoman.config import from_dict
+    from dragoman.decode.search.config import BeamSearch
+    from dragoman.models.base import EncoderDecoder
+
+    found = read_model(directory)
+    if found.objective != "translate" or not isinstance(found.model, EncoderDecoder):
+        raise UserError(f"{directory}: a model of the kind {found.kind} does not translate")
+    search = from_dict(BeamSearch, found.search, str(directory))
+    model = found.model.requires_grad_(False)
+    return Translator(model, found.src_tokenizer, found.tgt_tokenizer, search, pick_device(device))
 
 
 def _refuse_unless_it_translates(run: Run) -> None:
@@ -117,17 +134,15 @@ def load(
     which: str = "best",
     device: str = "auto",
     precision: str = "float32",
-) -> Union[Translator, "FastTranslator"]:
+) -> Union[Translator, "CTranslate2Translator", "OnnxTranslator"]:
     """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
     training data.
 
     With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
     same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
-    installed, use `dragoman.engines.ctranslate2.Translator.open` for an export.
+    installed, use `dragoman.engines.ctranslate2.CTranslate2Translator.open` for an export.
     """
     if is_export(Path(run)):
-        from dragoman.engines.ctranslate2 import open_export  # its library is an optional extra
-
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
         return open_export(Path(run), which, device)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint.huggingface.family import (
-    Fields,
+    ConfigFields,
     Weight,
     activation_name,
     modules,
@@ -104,7 +104,7 @@ def sines_before_cosines(config: TransformerConfig, named: dict[str, Tensor]) ->
     return {name: reordered(name, tensor).contiguous() for name, tensor in named.items()}
 
 
-def read_shape(fields: Fields) -> dict[str, Any]:
+def read_shape(fields: ConfigFields) -> dict[str, Any]:
     """The fields of ours that all of them have."""
     refuse_unequal(fields, "encoder_attention_heads", "decoder_attention_heads")
     refuse_unequal(fields, "encoder_ffn_dim", "decoder_ffn_dim")

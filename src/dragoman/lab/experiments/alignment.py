@@ -6,7 +6,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
 from dragoman.lab.experiments import bottleneck
-from dragoman.lab.looks import Pair, attention_on
+from dragoman.lab.looks import TaskPair, attention_on
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.runs.directory import Run
 
@@ -18,7 +18,7 @@ def settings(size: Size) -> dict[str, Setting]:
     return {"attention": bottleneck.settings(size)["attention"]}
 
 
-def aligned(run: Run, pairs: list[Pair]) -> dict[str, float]:
+def aligned(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
     """The word at place i of the reversed target is the word at place n − 1 − i of the source."""
     chosen = [pair for pair in pairs if len(pair[0].split()) > 1][:SHOWN]
     found, chance = [], []

@@ -7,13 +7,14 @@ from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
 from dragoman.lab.experiments import architectures
 from dragoman.lab.language import links_of
-from dragoman.lab.looks import Pair, cross_weights, translator_of
+from dragoman.lab.looks import cross_weights, translator_of
 from dragoman.lab.statistics import Numbers, mean, surely_greater
+from dragoman.lab.tasks import TaskPair
 from dragoman.runs.directory import Run
 
 NAMES = ("LSTM, attention", "Transformer")
 RATE, CHOSEN, DIAGONAL = "attention", "attention, chosen layer", "diagonal"
-Links = set[tuple[int, int]]
+LinkSet = set[tuple[int, int]]
 SHOWN = 60
 
 
@@ -21,7 +22,7 @@ def settings(size: Size) -> dict[str, Setting]:
     return {name: setting for name, setting in architectures.settings(size).items() if name in NAMES}
 
 
-def gold_of(bench: Bench, pairs: list[Pair]) -> list[GoldLinks]:
+def gold_of(bench: Bench, pairs: list[TaskPair]) -> list[GoldLinks]:
     """Links of the made-up language are known; those of a user's own pairs are in test.gold."""
     if bench.data is None:
         right = [frozenset(links_of(source)) for source, _ in pairs]
@@ -35,10 +36,10 @@ def measure(bench: Bench) -> Numbers:
     """Each target word is linked to the source word of its greatest weight, and by the alignment of the
     layer that is chosen without gold links."""
 
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         pairs = pairs[:SHOWN]
         chosen = translator_of(run, "cpu").aligner.links_of_texts(pairs, 4096)
-        found: dict[str, list[Links]] = {RATE: [], CHOSEN: [set(links) for links in chosen], DIAGONAL: []}
+        found: dict[str, list[LinkSet]] = {RATE: [], CHOSEN: [set(links) for links in chosen], DIAGONAL: []}
         for source, target in pairs:
             words, said = len(source.split()), len(target.split())
             weights = cross_weights(run, (source, target))[:said, :words]

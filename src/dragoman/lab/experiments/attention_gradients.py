@@ -8,8 +8,9 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.experiments import alignment_error
-from dragoman.lab.looks import Pair, cross_weights, source_gradients
+from dragoman.lab.looks import cross_weights, source_gradients
 from dragoman.lab.statistics import Numbers, mean, surely_greater
+from dragoman.lab.tasks import TaskPair
 from dragoman.runs.directory import Run
 
 CORRELATION, AGREE = "rank correlation", "same greatest word"
@@ -21,7 +22,7 @@ def ranks(values: np.ndarray) -> np.ndarray:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found: dict[str, list[float]] = {CORRELATION: [], AGREE: []}
         for source, target in pairs[:SHOWN]:
             words = len(source.split())

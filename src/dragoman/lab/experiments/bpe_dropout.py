@@ -3,9 +3,9 @@
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
-from dragoman.lab.looks import Pair, exact, final
+from dragoman.lab.looks import exact, final
 from dragoman.lab.statistics import Numbers, mean, surely_greater
-from dragoman.lab.tasks import Task
+from dragoman.lab.tasks import Task, TaskPair
 from dragoman.runs.directory import Run
 
 NONE, SOME = "none", "0.1"
@@ -19,7 +19,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         return {RIGHT: exact(run, pairs, bench.device), "loss × 100": 100 * final(run)}
 
     return bench.on_test(look)

@@ -3,9 +3,9 @@
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import lines
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
-from dragoman.lab.looks import Pair, exact
+from dragoman.lab.looks import exact
 from dragoman.lab.statistics import Numbers, mean, surely_greater
-from dragoman.lab.tasks import Task
+from dragoman.lab.tasks import Task, TaskPair
 from dragoman.runs.directory import Run
 
 ROW = "right to the letter"
@@ -20,7 +20,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         return {ROW: exact(run, pairs, bench.device)}
 
     found = bench.on_test(look)

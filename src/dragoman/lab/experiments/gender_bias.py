@@ -5,9 +5,9 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
 from dragoman.lab.language import PEOPLE, PRONOUNS
-from dragoman.lab.looks import Pair, translate, translator_of
+from dragoman.lab.looks import translate, translator_of
 from dragoman.lab.statistics import Numbers, mean, surely_greater
-from dragoman.lab.tasks import Task, make
+from dragoman.lab.tasks import Task, TaskPair, make
 from dragoman.runs.directory import Run
 
 DATA, BEAM, DRAWN = "training data", "translations", "translations, drawn"
@@ -27,10 +27,10 @@ def shares(sources: list[str], outputs: list[str]) -> dict[str, float]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def greedy(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def greedy(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         return shares([source for source, _ in pairs], translate(run, pairs, bench.device))
 
-    def drawn(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def drawn(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         sources = [source for source, _ in pairs]
         found = translator_of(run, bench.device).hypotheses(sources, search=SampleSearch(n_best=1))
         return shares(sources, [best.text for best, *_ in found])

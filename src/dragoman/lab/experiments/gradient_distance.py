@@ -3,7 +3,7 @@
 from dragoman.lab.bench import Bench, rnn
 from dragoman.lab.draw import lines
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
-from dragoman.lab.looks import Pair, gradient_by_distance
+from dragoman.lab.looks import TaskPair, gradient_by_distance
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task
 from dragoman.runs.directory import Run
@@ -25,7 +25,7 @@ def settings(size: Size) -> dict[str, Setting]:
 def measure(bench: Bench) -> Numbers:
     step = max(1, bench.size.longest // 6)
 
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found = gradient_by_distance(run, pairs)
         return {str(distance): share for distance, share in found.items() if distance % step == 0}
 

@@ -7,9 +7,9 @@ import numpy as np
 from dragoman.lab.bench import Bench, rnn
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
-from dragoman.lab.looks import Pair, noise_norms
+from dragoman.lab.looks import noise_norms
 from dragoman.lab.statistics import Numbers, mean, surely_greater
-from dragoman.lab.tasks import Task
+from dragoman.lab.tasks import Task, TaskPair
 from dragoman.runs.directory import Run
 
 TRANSFORMER, LSTM = "Transformer", "LSTM, attention"
@@ -23,7 +23,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         norms = np.array(noise_norms(run, pairs, BATCH))
         away = norms - norms.mean()
         return {

@@ -7,8 +7,9 @@ from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
 from dragoman.lab.experiments import cheating
 from dragoman.lab.language import ADJECTIVES, NOUNS, VERBS
-from dragoman.lab.looks import Pair, translate
+from dragoman.lab.looks import translate
 from dragoman.lab.statistics import Numbers, mean, surely_greater
+from dragoman.lab.tasks import TaskPair
 from dragoman.runs.directory import Run
 
 ROW, USUAL = "invented words", "test sentences"
@@ -18,7 +19,7 @@ def settings(size: Size) -> dict[str, Setting]:
     return {ROW: cheating.settings(size)[cheating.MASKED]}
 
 
-def odd_inputs(pairs: list[Pair]) -> dict[str, list[str]]:
+def odd_inputs(pairs: list[TaskPair]) -> dict[str, list[str]]:
     random = Random(1)
     sources = [source.split() for source, _ in pairs]
     return {
@@ -45,7 +46,7 @@ def invented(source: str, output: str) -> tuple[int, int]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found = {}
         for name, sources in odd_inputs(pairs).items():
             outputs = translate(run, [(source, "") for source in sources], bench.device)

@@ -4,8 +4,9 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import lines
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
 from dragoman.lab.experiments import head_pruning
-from dragoman.lab.looks import Pair, right, translator_of
+from dragoman.lab.looks import right, translator_of
 from dragoman.lab.statistics import Numbers, mean
+from dragoman.lab.tasks import TaskPair
 from dragoman.probe.heads import head_counts, mask_heads
 from dragoman.runs.directory import Run
 
@@ -13,7 +14,7 @@ ROW = "words right"
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         """Heads are ranked on one half of the sentences, and judged on the other."""
         ranking, judging = pairs[::2], pairs[1::2]
         model = translator_of(run, bench.device).model

@@ -6,9 +6,9 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
 from dragoman.lab.language import IT, referent
-from dragoman.lab.looks import Pair, self_weights, translate
+from dragoman.lab.looks import self_weights, translate
 from dragoman.lab.statistics import Numbers, mean, surely_greater
-from dragoman.lab.tasks import Task
+from dragoman.lab.tasks import Task, TaskPair
 from dragoman.runs.directory import Run
 
 ROW = "percent of sentences"
@@ -22,7 +22,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         """The head is chosen on one half of the sentences and judged on the other."""
         outputs = translate(run, pairs, bench.device)
         wanted = [reference.split()[6] for _, reference in pairs]

@@ -3,7 +3,7 @@
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
-from dragoman.lab.looks import Pair, final, right
+from dragoman.lab.looks import TaskPair, final, right
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task
 from dragoman.runs.directory import Run
@@ -18,7 +18,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         return {"loss": final(run), "right": right(run, pairs, bench.device)}
 
     return bench.on_test(look)

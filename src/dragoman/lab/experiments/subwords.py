@@ -5,7 +5,7 @@ from statistics import fmean
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
-from dragoman.lab.looks import Pair, translate
+from dragoman.lab.looks import TaskPair, translate
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task, make
 from dragoman.runs.directory import Run
@@ -23,7 +23,7 @@ def measure(bench: Bench) -> Numbers:
     task = bench.settings[WORDS].task
     known = {word for _, target in make(task)["train"] for word in target.split()}
 
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found: dict[str, list[bool]] = {"seen in training": [], "never seen": []}
         for output, (_, reference) in zip(translate(run, pairs, bench.device), pairs, strict=True):
             said = set(output.split())

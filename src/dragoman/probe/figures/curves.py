@@ -53,7 +53,7 @@ _OVERLAID = (
 """Title, kind of the records and their field."""
 
 
-def overlaid(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "list[tuple[str, list[Line]]]":
+def overlaid(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "list[tuple[str, list[CurveLine]]]":
     """The panels for the records of several runs by label: a line for each run that has written the field."""
     panels = []
     for title, kind, field in _OVERLAID:
@@ -65,7 +65,7 @@ def overlaid(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "list[tuple[str
     return panels
 
 
-def draw_overlaid(panels: "Sequence[tuple[str, list[Line]]]") -> dict[str, bytes]:
+def draw_overlaid(panels: "Sequence[tuple[str, list[CurveLine]]]") -> dict[str, bytes]:
     """A panel for each number, and in it a line for each run. A run has the same colour in all panels."""
     labels = list(dict.fromkeys(label for _, lines in panels for label, _, _ in lines))
     columns = min(3, len(panels))
@@ -83,11 +83,11 @@ def draw_overlaid(panels: "Sequence[tuple[str, list[Line]]]") -> dict[str, bytes
         return save(figure)
 
 
-Line = tuple[str, list[int], list[float]]
+CurveLine = tuple[str, list[int], list[float]]
 
 
-def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[Line]:
-    found: list[Line] = []
+def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[CurveLine]:
+    found: list[CurveLine] = []
     for kind, field, label in asked:
         own = [record for record in records if record.get("kind") == kind]
         points = [(record["update"], record[field]) for record in own if record.get(field) is not None]
@@ -96,7 +96,7 @@ def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str,
     return found
 
 
-def _draw(axes: "Axes", lines: Sequence[Line], looks: Sequence[int] = range(9)) -> None:
+def _draw(axes: "Axes", lines: Sequence[CurveLine], looks: Sequence[int] = range(9)) -> None:
     """`looks` are the numbers of the colours and dashes of the lines."""
     for number, (label, updates, values) in zip(looks, lines, strict=False):
         axes.plot(

@@ -58,7 +58,10 @@ def chapter(pages: Sequence[Page]) -> str:
     """The last page, one heading lower and with its runs summed up, and the verdicts of the others."""
     page = pages[-1]
     text = page.text.replace(f"# {page.experiment.name}\n", f"## {page.experiment.name}\n", 1)
-    text = text.replace("(figure.png)", f"(pictures/{page.experiment.name}.png)")
+    text = text.replace("(figure.png)", f"(images/{page.experiment.name}.png)")
+    text = re.sub(
+        r"dragoman explain \S*/runs/", "dragoman explain lab/runs/", text
+    )  # wherever they were made
     text = re.sub(r"^\*\*Lecture\.\*\* .*\n\n", "", text, flags=re.MULTILINE)
     if runs := RUNS.search(text):
         rows = [line.split(" | ") for line in runs[0].strip().split("\n")[2:]]
@@ -95,9 +98,9 @@ def summary(found: dict[str, list[Page]]) -> str:
 
 def write(folders: Sequence[Path]) -> None:
     found = pages_of(folders)
-    (BOOK / "pictures").mkdir(parents=True, exist_ok=True)
+    (BOOK / "images").mkdir(parents=True, exist_ok=True)
     for name, pages in found.items():
-        (BOOK / "pictures" / f"{name}.png").write_bytes(small((pages[-1].folder / "figure.png").read_bytes()))
+        (BOOK / "images" / f"{name}.png").write_bytes(small((pages[-1].folder / "figure.png").read_bytes()))
     for number, title in LECTURES.items():
         own = [pages for pages in found.values() if pages[0].experiment.lecture == number]
         text = "\n".join([f"# {number}. {title}\n", *(chapter(pages) for pages in own)])

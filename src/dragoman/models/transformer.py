@@ -342,9 +342,6 @@ def _residual(config: TransformerConfig) -> Residual:
 
 
 def _outer_norms(config: TransformerConfig) -> list[nn.Module]:
-    """Of what the first layer reads, and of what the last one gives: post-norm ends every sublayer with a
-    norm; pre-norm leaves the sum bare and needs one at the end."""
-    size = config.model_dim, config.norm_kind, config.norm_eps
-    return [
-        make_norm(*size) if on else nn.Identity() for on in (config.norm_embeddings, config.norm == "pre")
-    ]
+    """One on the embeddings, if asked for, and one at the end, where pre-norm leaves the sum bare."""
+    size, asked = (config.model_dim, config.norm_kind, config.norm_eps), config.norm_embeddings
+    return [make_norm(*size) if on else nn.Identity() for on in (asked, config.norm == "pre")]

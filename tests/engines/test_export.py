@@ -21,7 +21,7 @@ from dragoman.data.alignment.links import pharaoh
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.manifest import MANIFEST, is_export, read_export, serialise
 from dragoman.errors import UserError
@@ -81,7 +81,7 @@ def test_an_export_of_before_still_loads(
     files = {path.name: hash_file(path) for path in tmp_path.iterdir()}
     old = replace(export, tokenizers=("tokenizer.json",), files=files)
     (tmp_path / MANIFEST).write_bytes(serialise(old))
-    fast = FastTranslator.open(tmp_path)
+    fast = CTranslate2Translator.open(tmp_path)
     assert fast.translate(unseen[:5]) == ours.translate(unseen[:5])
     prefixed = [hypotheses[0].text for hypotheses in fast.hypotheses(unseen[:2], prefixes=["AB", "AB"])]
     assert all(text.startswith("AB") for text in prefixed)
@@ -179,16 +179,16 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
 def test_a_flipped_bit_is_noticed(exported: Path, tmp_path: Path, name: str) -> None:
     for file in exported.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    FastTranslator.open(tmp_path)
+    CTranslate2Translator.open(tmp_path)
     damaged = bytearray((exported / name).read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / name).write_bytes(damaged)
     with pytest.raises(UserError) as caught:
-        FastTranslator.open(tmp_path)
+        CTranslate2Translator.open(tmp_path)
     assert str(caught.value).startswith(str(tmp_path / name)) and "\n" not in str(caught.value)
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=name):
-        FastTranslator.open(tmp_path)
+        CTranslate2Translator.open(tmp_path)
 
 
 def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen: list[str]) -> None:
@@ -201,8 +201,8 @@ def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen:
 
 def test_it_translates_without_torch(exported: Path, ours: Translator, unseen: list[str]) -> None:
     program = WITHOUT_TORCH + (
-        "from dragoman.engines.ctranslate2 import Translator\n"
-        "translator = Translator.open(sys.argv[1])\n"
+        "from dragoman.engines.ctranslate2 import CTranslate2Translator\n"
+        "translator = CTranslate2Translator.open(sys.argv[1])\n"
         "print('\\n'.join(translator.translate(sys.argv[2:])))\n"
     )
     commanded = WITHOUT_TORCH + "sys.argv[1:1] = ['translate']\nfrom dragoman.cli.main import main; main()"

@@ -17,7 +17,7 @@ from dragoman.cli.options import (
     Checkpoint,
     Device,
     Lowercase,
-    Score,
+    ScoreName,
 )
 from dragoman.errors import UserError, missing_extra
 
@@ -51,7 +51,7 @@ def compare(
         list[str] | None,
         typer.Option(help="Label of a run, in their order; by default its directory name (repeatable)."),
     ] = None,
-    metric: Annotated[Score, typer.Option(help="Metric of each bucket.")] = Score.bleu,
+    metric: Annotated[ScoreName, typer.Option(help="Metric of each bucket.")] = ScoreName.bleu,
     unit: Annotated[Counted, typer.Option(help="Unit of the source length.")] = Counted.words,
     edges: Annotated[
         str | None,
@@ -60,6 +60,9 @@ def compare(
     min_sentences: Annotated[
         int, typer.Option(min=1, help="Smallest bucket, if the edges come from the data.")
     ] = 30,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Overlay the learning curves of the runs; needs no test set.")
+    ] = False,
     beam: Beam = None,
     alpha: Alpha = None,
     tokenize: BleuTokenizer = "13a",
@@ -71,7 +74,8 @@ def compare(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Compare runs and exports on a test set by source length, as a table and a plot."""
+    """Compare runs and exports on a test set by source length, as a table and a plot, or learning curves of
+    runs."""
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.output import output_stem, write_beside
@@ -86,6 +90,9 @@ def compare(
     stem = output_stem(out)
     directories, files = runs_and_tests(runs, test or [])
     labels = run_labels(directories, label or [])
+    if curves:
+        overlay(dict(zip(labels, directories, strict=True)), stem)
+        return
     make_scorers(tokenize)  # a wrong name is told now
     opened = (open_translator(directory, (), checkpoint, device) for directory in directories)
     first = next(opened)  # the others follow one by one
@@ -120,6 +127,24 @@ def compare(
     table = "".join("\t".join(row) + "\n" for row in found.rows())
     pictures = draw_lengths(found)
     write_beside(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
+
+
+def overlay(directories: dict[str, Path], stem: Path) -> None:
+    """The learning curves of all runs in one picture, and the last and the best value of each."""
+    from dragoman.cli.output import write_beside
+    from dragoman.probe.figures.curves import draw_overlaid, overlaid
+    from dragoman.runs.directory import Run
+
+    panels = overlaid({label: Run.open(directory).metrics for label, directory in directories.items()})
+    table = ["run\tfield\tupdate\tvalue"]
+    for title, lines in panels:
+        typer.echo(title)
+        for label, updates, values in lines:
+            typer.echo(f"  {label}: {values[-1]:.4g} at update {updates[-1]}, lowest {min(values):.4g}")
+            table += [f"{label}\t{title}\t{x}\t{y}" for x, y in zip(updates, values, strict=True)]
+    pictures = draw_overlaid(panels)
+    written = {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": ("\n".join(table) + "\n").encode()}
+    write_beside(stem, written)
 
 
 def runs_and_tests(given: Sequence[Path], test: Sequence[Path]) -> tuple[list[Path], list[Path]]:

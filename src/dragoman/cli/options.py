@@ -11,7 +11,7 @@ from dragoman.errors import UserError
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.")]
 RunOrExport = Annotated[Path, typer.Argument(help="Run directory, or a directory written by `export`.")]
 Checkpoint = Annotated[str, typer.Option(help="Checkpoint to use: best, last, or its name.")]
-Device = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Number format: float32, bfloat16 or int8 (CPU).")]
 FurtherRuns = Annotated[
     list[Path] | None, typer.Option("--with", help="Add a run to the ensemble (repeatable).")
@@ -38,7 +38,7 @@ FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first 
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 
 
-class Score(StrEnum):
+class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
 

@@ -37,6 +37,10 @@ def serve(
         Path | None,
         typer.Option(help="TMX file that keeps clients' corrections, which are answered from then on."),
     ] = None,
+    adapt_at: Annotated[
+        str | None,
+        typer.Option(metavar="HH:MM", help="Learn from the corrections every day at this time; needs runs."),
+    ] = None,
     glossaries: Annotated[
         Path | None, typer.Option(help="File that keeps clients' glossaries across restarts.")
     ] = None,
@@ -56,6 +60,7 @@ def serve(
     from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
+    from dragoman.serve.nightly import nightly_of, parse_time
     from dragoman.serve.run import serve as serve_until_stopped
     from dragoman.serve.service import Served, Service
 
@@ -63,17 +68,24 @@ def serve(
     limits = Limits(characters=characters, texts=texts, queue=queue)
     if key_file is not None and (warning := exposed(key_file)) is not None:
         typer.echo(f"dragoman: {warning}", err=True)
-    served: list[Served] = []
-    for run in runs:
+
+    def open_run(run: Path) -> Served:
         opened = open_translator(run, [], checkpoint, device)
         workers = opened.translator.engine.runtime.workers if opened.fast else 1
         explains = None if opened.run is None else _explainer(opened.translator, limits)
-        served.append(
-            Served(opened.languages, opened.translator, not opened.fast, str(run), workers, explains)
-        )
-    memories = open_memories(memory or [], [one.languages for one in served])
+        return Served(opened.languages, opened.translator, not opened.fast, str(run), workers, explains)
+
+    def warn(told: str) -> None:
+        typer.echo(f"dragoman: {told}", err=True)
+
+    learns_at = None if adapt_at is None else parse_time(adapt_at)
+    served = list(map(open_run, runs))
+    memories = open_memories(memory or [], [one.languages for one in served], warn)
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
+    nightly = None
+    if learns_at is not None:
+        nightly = nightly_of(service, learns_at, open_run)
 
     def tell(address: str) -> None:
         pairs = ", ".join("→".join(pair) for pair in service.routes)
@@ -81,7 +93,8 @@ def serve(
         locked = "with keys" if keys else "without keys"
         typer.echo(f"{address}{others}  {pairs}  {locked}; Ctrl-C stops", err=True)
 
-    serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)
+    options = Options(keys, glossaries, __version__, nightly, probe_compat)
+    serve_until_stopped(service, options, host, port, tell)
 
 
 def _explainer(translator: Any, limits: "Limits") -> "Explains":

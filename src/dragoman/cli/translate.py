@@ -91,7 +91,7 @@ def translate(
         check_input(input)
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
-    wishes = Wishes(prefix, glossary, forbid)
+    constraints = GivenConstraints(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device, precision)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
@@ -103,8 +103,8 @@ def translate(
     ask = partial(
         translator.hypotheses,
         search=settings,
-        glossary=wishes.glossary,
-        forbidden=wishes.forbidden,
+        glossary=constraints.glossary,
+        forbidden=constraints.forbidden,
         batch_tokens=size,
     )
     if documents:
@@ -125,10 +125,10 @@ def translate(
         _write_texts(quick, lines, output)
         return
     whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, wishes, settings, json_lines)
+    _write_hypotheses(whole, lines, output, constraints, settings, json_lines)
 
 
-class Wishes:
+class GivenConstraints:
     """`--prefix`, `--glossary` and `--forbid`. `@FILE` stands for the lines of a file."""
 
     def __init__(self, prefix: str | None, glossary: Path | None, forbid: Sequence[str] | None) -> None:
@@ -200,7 +200,7 @@ def _write_hypotheses(
     found: Callable[..., list[list[Any]]],
     lines: Iterable[str],
     output: Path | None,
-    wishes: Wishes,
+    constraints: GivenConstraints,
     search: "SearchConfig",
     json_lines: bool,
 ) -> None:
@@ -212,18 +212,18 @@ def _write_hypotheses(
     number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            rows = found(chunk, prefixes=wishes.prefixes(len(chunk)))
+            rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
             for source, hypotheses in zip(chunk, rows, strict=True):
                 number += 1
                 unproven += hypotheses[0].exact is False
                 if json_lines:
-                    write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text)))
+                    write(as_json(source, hypotheses, constraints.applied(source, hypotheses[0].text)))
                 elif search.n_best == 1:
                     write(_with_alignment(hypotheses[0]))
                 else:
                     for hypothesis in hypotheses:
                         write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}")
-        wishes.finish()
+        constraints.finish()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 

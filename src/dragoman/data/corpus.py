@@ -30,7 +30,7 @@ from dragoman.data.hashes import write_sorted_set
 from dragoman.data.judged import mark_suspects
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.scan import Progress, Scan, Watch, each_code, sample, scan, sides, text_code
+from dragoman.data.scan import Scan, StageProgress, Watch, each_code, sample, scan, sides, text_code
 from dragoman.data.seal import JOINT_TOKENIZER, write_seal
 from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
 from dragoman.data.split import count_kept, hold_out, hold_out_end
@@ -48,9 +48,9 @@ __all__ = [
     "DataConfig",
     "PairStore",
     "Prepared",
-    "Progress",
     "ShardConfig",
     "SourceConfig",
+    "StageProgress",
     "overlap",
     "prepare",
 ]
@@ -62,7 +62,7 @@ def prepare(
     *,
     seed: int,
     cache: Path,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     given: Sequence[Tokenizer] = (),
     scanned: Scan | None = None,
 ) -> Prepared:
@@ -95,7 +95,7 @@ def _explained(data: DataConfig, cache: Path) -> Iterator[None]:
 
 @contextmanager
 def scanned_once(
-    data: DataConfig, cache: Path, seed: int, report: Progress, watch: Watch | None = None
+    data: DataConfig, cache: Path, seed: int, report: StageProgress, watch: Watch | None = None
 ) -> Iterator[Scan]:
     """One reading of the training corpora, for a caller that looks at them before it prepares them."""
     with ExitStack() as stack:
@@ -111,7 +111,7 @@ def _found_or_made(
     seed: int,
     target: Path,
     stamps: Sequence[Stamp],
-    report: Progress,
+    report: StageProgress,
     given: Sequence[Tokenizer],
     scanned: Scan | None,
 ) -> Prepared:
@@ -139,7 +139,7 @@ class _Preparation:
         data: DataConfig,
         seed: int,
         result: Path,
-        report: Progress,
+        report: StageProgress,
         places: ShardPlaces,
         scanned: Scan | None,
     ) -> None:

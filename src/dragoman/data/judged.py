@@ -9,7 +9,7 @@ from dragoman.data.clean import KEPT, code_of
 from dragoman.data.config import DataConfig
 from dragoman.data.formats import read_pairs
 from dragoman.data.hashes import map_numbers, mark_repeats
-from dragoman.data.scan import Progress, Scan, sample
+from dragoman.data.scan import Scan, StageProgress, sample
 from dragoman.data.suspects import Judge
 from dragoman.data.text_hash import mix
 
@@ -21,7 +21,7 @@ _KEY = 0x5EED_0F_AE46
 """Keeps the hashes of pairs apart from those of their sides."""
 
 
-def judge_of(scanned: Scan, progress: Progress, languages: tuple[str, str]) -> Judge:
+def judge_of(scanned: Scan, progress: StageProgress, languages: tuple[str, str]) -> Judge:
     """A judge that has seen a sample of the corpus."""
     pairs = list(sample(scanned, progress, _SAMPLE_CHARACTERS))
     return Judge(pairs[:: -(-len(pairs) // SAMPLE) or 1], languages)
@@ -40,7 +40,7 @@ def near_duplicates(scanned: Scan, scratch: Path) -> np.ndarray:
     return marked
 
 
-def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: Progress) -> None:
+def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: StageProgress) -> None:
     """Set the codes of the kinds of suspects that are to be left out. Reads the corpora once more."""
     asked = data.cleaning.dropped_suspects
     if "near_duplicate" in asked:

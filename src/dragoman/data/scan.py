@@ -19,7 +19,7 @@ from dragoman.data.spool import SpoolWriter, read_spool
 from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 from dragoman.errors import UserError
 
-Progress = Callable[[str, int, int | None], None]
+StageProgress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""
 
 REPORT_EVERY = 1 << 13
@@ -76,7 +76,7 @@ def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
 
 
 def scan(
-    data: DataConfig, scratch: Path, progress: Progress, seed: int = 0, watch: Watch | None = None
+    data: DataConfig, scratch: Path, progress: StageProgress, seed: int = 0, watch: Watch | None = None
 ) -> Scan:
     """Read the training corpora once; write hashes and codes of all pairs, and a sample of their text, into
     files under `scratch`. Pairs that occurred before are marked, whether they will be left out or not."""
@@ -227,7 +227,7 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
     return KEPT
 
 
-def sample(scanned: Scan, progress: Progress, characters: int | None = None) -> Iterator[Pair]:
+def sample(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
     """The kept pairs, or where there are more `characters` a sample of them that only the seed decides."""
     spooled = read_spool(scanned.spool)
     while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):

@@ -17,7 +17,7 @@ from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
 from dragoman.decode.rules.constraints import FREE, Constraints
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Ended, Job, never
-from dragoman.decode.translator.base import BaseTranslator, Progress
+from dragoman.decode.translator.base import BaseTranslator, SentenceProgress
 from dragoman.decode.translator.hypothesis import EMPTY, Hypothesis, Partial, hypothesis_of, partials
 from dragoman.engines.engine import Engine
 from dragoman.engines.manifest import CTRANSLATE2, WEIGHTS, Export, read_export
@@ -49,7 +49,7 @@ class EngineAligner(Aligner):
         return ((number, pieces_by_pieces(weights, when_read)) for number, weights in found)
 
 
-class Translator(BaseTranslator):
+class CTranslate2Translator(BaseTranslator):
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Translator(BaseTranslator):
         workers: int | None = None,
         threads: int = 1,
         shortlist: bool = True,
-    ) -> "Translator":
+    ) -> "CTranslate2Translator":
         """Check every file of an export and load it. `shortlist=False` leaves its shortlist aside."""
         directory = Path(directory)
         export = read_export(directory)
@@ -115,7 +115,7 @@ class Translator(BaseTranslator):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
         size = batch_tokens or self.default_batch_tokens

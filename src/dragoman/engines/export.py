@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
-from dragoman.decode.alignment.attention import IdPair, Look, choose
+from dragoman.decode.alignment.attention import Look, SequencePair, choose
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
@@ -43,7 +43,7 @@ def model_spec(
     loaded: LoadedModel,
     quantize: Quantization,
     positions: int,
-    examples: Sequence[IdPair] = (),
+    examples: Sequence[SequencePair] = (),
     silent: Sequence[int] = (),
 ) -> ModelSpec:
     """`silent` are pieces that get no probability."""
@@ -73,7 +73,7 @@ def export_ctranslate2(
     quantize: Quantization = "float32",
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
-    examples: Sequence[IdPair] = (),
+    examples: Sequence[SequencePair] = (),
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
     the attention by that words are aligned with."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
-from dragoman.decode.alignment.attention import IdPair
+from dragoman.decode.alignment.attention import SequencePair
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import DEFAULT_POSITIONS, write_tokenizers
 from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, serialise
@@ -176,7 +176,9 @@ def _json(content: dict[str, Any]) -> bytes:
     return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode("utf-8")
 
 
-def largest_difference(exported: EncoderDecoder, ours: EncoderDecoder, pairs: Sequence[IdPair]) -> float:
+def largest_difference(
+    exported: EncoderDecoder, ours: EncoderDecoder, pairs: Sequence[SequencePair]
+) -> float:
     """Of log-probabilities over given pairs of ids, which the pieces of a target are scored by."""
     import torch
 

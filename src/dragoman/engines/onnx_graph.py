@@ -17,8 +17,8 @@ IR_VERSION = 8
 HIDDEN = -1e9
 """The score of a position that is not visible: its weight becomes 0."""
 
-Shape = Sequence[str | int]
-Name = str
+AxisSizes = Sequence[str | int]
+Wire = str
 """Of a tensor in the graph."""
 
 
@@ -26,22 +26,22 @@ class OnnxGraph:
     def __init__(self, name: str) -> None:
         self.name = name
         self._nodes: list[Any] = []
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], Name] = {}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], Wire] = {}
         self._tensors: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
 
     # Borders and constants
 
-    def input(self, name: str, shape: Shape, dtype: int = TensorProto.FLOAT) -> Name:
+    def input(self, name: str, shape: AxisSizes, dtype: int = TensorProto.FLOAT) -> Wire:
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return name
 
-    def output(self, name: str, tensor: Name, shape: Shape) -> None:
+    def output(self, name: str, tensor: Wire, shape: AxisSizes) -> None:
         self._nodes.append(helper.make_node("Identity", [tensor], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
 
-    def constant(self, value: Any) -> Name:
+    def constant(self, value: Any) -> Wire:
         """A tensor of torch, an array or a number. Equal constants are stored once."""
         array = _array(value)
         key = str(array.dtype), array.shape, array.tobytes()
@@ -50,7 +50,7 @@ class OnnxGraph:
             self._tensors.append(numpy_helper.from_array(array, self._constants[key]))
         return self._constants[key]
 
-    def ints(self, *values: int) -> Name:
+    def ints(self, *values: int) -> Wire:
         return self.constant(np.array(values, np.int64))
 
     def model(self) -> Any:
@@ -66,68 +66,68 @@ class OnnxGraph:
 
     # Operators
 
-    def op(self, kind: str, *inputs: Name, attributes: Mapping[str, Any] | None = None) -> Name:
+    def op(self, kind: str, *inputs: Wire, attributes: Mapping[str, Any] | None = None) -> Wire:
         """An operator with one output."""
         return self.ops(kind, inputs, 1, attributes)[0]
 
     def ops(
-        self, kind: str, inputs: Sequence[Name], count: int, attributes: Mapping[str, Any] | None = None
-    ) -> list[Name]:
+        self, kind: str, inputs: Sequence[Wire], count: int, attributes: Mapping[str, Any] | None = None
+    ) -> list[Wire]:
         number = len(self._nodes)
         names = [f"{kind.lower()}_{number}" + (f"_{place}" if count > 1 else "") for place in range(count)]
         self._nodes.append(helper.make_node(kind, list(inputs), names, **(attributes or {})))
         return names
 
-    def concat(self, axis: int, *parts: Name) -> Name:
+    def concat(self, axis: int, *parts: Wire) -> Wire:
         return self.op("Concat", *parts, attributes={"axis": axis})
 
-    def transpose(self, x: Name, *order: int) -> Name:
+    def transpose(self, x: Wire, *order: int) -> Wire:
         return self.op("Transpose", x, attributes={"perm": list(order)})
 
-    def reshape(self, x: Name, *shape: int) -> Name:
+    def reshape(self, x: Wire, *shape: int) -> Wire:
         """0 keeps a dimension."""
         return self.op("Reshape", x, self.ints(*shape))
 
-    def unsqueeze(self, x: Name, *axes: int) -> Name:
+    def unsqueeze(self, x: Wire, *axes: int) -> Wire:
         return self.op("Unsqueeze", x, self.ints(*axes))
 
-    def split(self, x: Name, *widths: int) -> list[Name]:
+    def split(self, x: Wire, *widths: int) -> list[Wire]:
         """Along the last axis."""
         if len(widths) == 1:
             return [x]
         return self.ops("Split", [x, self.ints(*widths)], len(widths), {"axis": -1})
 
-    def size(self, x: Name, axis: int) -> Name:
+    def size(self, x: Wire, axis: int) -> Wire:
         """Of one axis, as a vector with one number."""
         return self.op("Gather", self.op("Shape", x), self.ints(axis))
 
-    def first(self, x: Name, end: Name, axis: int) -> Name:
+    def first(self, x: Wire, end: Wire, axis: int) -> Wire:
         return self.op("Slice", x, self.ints(0), end, self.ints(axis))
 
-    def last(self, x: Name, axis: int) -> Name:
+    def last(self, x: Wire, axis: int) -> Wire:
         """The last position of an axis, which is gone then."""
         return self.op("Gather", x, self.constant(np.int64(-1)), attributes={"axis": axis})
 
-    def counted(self, start: Name, end: Name) -> Name:
+    def counted(self, start: Wire, end: Wire) -> Wire:
         """Whole numbers from `start` on, before `end`; both are vectors with one number."""
         bounds = (self.op("Squeeze", bound, self.ints(0)) for bound in (start, end))
         return self.op("Range", *bounds, self.constant(np.int64(1)))
 
-    def scaled(self, x: Name, factor: float) -> Name:
+    def scaled(self, x: Wire, factor: float) -> Wire:
         return x if factor == 1 else self.op("Mul", x, self.constant(np.float32(factor)))
 
-    def penalty(self, visible: Name) -> Name:
+    def penalty(self, visible: Wire) -> Wire:
         """What is added to the scores: 0 where visible, else `HIDDEN`."""
         return self.op("Where", visible, self.constant(np.float32(0)), self.constant(np.float32(HIDDEN)))
 
     # Parts of models
 
-    def linear(self, x: Name, weight: Any, bias: Any = None) -> Name:
+    def linear(self, x: Wire, weight: Any, bias: Any = None) -> Wire:
         """`F.linear`."""
         product = self.op("MatMul", x, self.constant(_array(weight).T))
         return product if bias is None else self.op("Add", product, self.constant(bias))
 
-    def norm(self, x: Name, norm: nn.Module) -> Name:
+    def norm(self, x: Wire, norm: nn.Module) -> Wire:
         if isinstance(norm, nn.Identity):
             return x
         weight = self.constant(norm.weight)
@@ -139,7 +139,7 @@ class OnnxGraph:
         root = self.op("Sqrt", self.op("Add", square, self.constant(np.float32(norm.eps))))
         return self.op("Mul", self.op("Div", x, root), weight)
 
-    def activation(self, x: Name, name: str) -> Name:
+    def activation(self, x: Wire, name: str) -> Wire:
         if name in ("relu", "sigmoid"):
             return self.op(name.capitalize(), x)
         if name == "silu":

@@ -12,7 +12,7 @@ from torch import nn
 from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Job
-from dragoman.decode.translator.base import Progress
+from dragoman.decode.translator.base import SentenceProgress
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.engines.manifest import ONNX, ONNX_FOLDER, Export, read_export
@@ -172,7 +172,7 @@ class OnnxTranslator(Translator):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
         if (most := self.export.positions) is not None:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dragoman.engines.onnx_graph import Name, OnnxGraph
+from dragoman.engines.onnx_graph import OnnxGraph, Wire
 from dragoman.engines.onnx_transformer import BATCH, INT64, SOURCE, DecoderBorders, embedding, visible_source
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
@@ -66,7 +66,7 @@ def decoder_graph(model: EncoderDecoder, config: RnnConfig) -> OnnxGraph:
     keys, values = _memory(graph, ours, borders, width, dim)
     word = graph.op("Squeeze", embedding(graph, ours.embedding, borders.ids), graph.ints(1))
 
-    def look(query: Name) -> Name:
+    def look(query: Wire) -> Wire:
         if config.attention == "none":
             return summary
         scores = _scores(graph, ours.attention.score, graph.unsqueeze(query, 1), keys)
@@ -91,8 +91,8 @@ def decoder_graph(model: EncoderDecoder, config: RnnConfig) -> OnnxGraph:
 
 
 def _last_state(
-    graph: OnnxGraph, ours: Any, borders: DecoderBorders, summary: Name, width: int, dim: int
-) -> tuple[list[Name], list[Name], Name | None, list[Name]]:
+    graph: OnnxGraph, ours: Any, borders: DecoderBorders, summary: Wire, width: int, dim: int
+) -> tuple[list[Wire], list[Wire], Wire | None, list[Wire]]:
     """Hidden states, cells and the last output, after the last piece or before the first one; and the rows of
     the cache so far."""
     layers, lstm = ours.num_layers, ours.parts == 2
@@ -101,7 +101,7 @@ def _last_state(
     zeros = [graph.op("Sub", parts[0], parts[0])] if ours.input_feeding else []
     starts = [*parts[:layers], *zeros], parts[layers:] if lstm else parts[:layers]
     rows = borders.past(0, "decoder")
-    found: list[list[Name]] = []
+    found: list[list[Wire]] = []
     for start, known in zip(starts, rows, strict=True):
         whole = graph.concat(2, _row(graph, start, dim, width), known)
         last = graph.op("Squeeze", graph.last(whole, 2), graph.ints(1))  # B W
@@ -111,13 +111,13 @@ def _last_state(
     return found[0][:layers], found[1][:layers] if lstm else [], fed, rows
 
 
-def _row(graph: OnnxGraph, parts: Sequence[Name], dim: int, width: int) -> Name:
+def _row(graph: OnnxGraph, parts: Sequence[Wire], dim: int, width: int) -> Wire:
     """Vectors of one position as a row of the cache: B 1 1 W."""
     side_by_side = graph.concat(-1, *parts)
     return graph.unsqueeze(_padded(graph, side_by_side, 2, len(parts) * dim, width), 1, 2)
 
 
-def _memory(graph: OnnxGraph, ours: Any, borders: DecoderBorders, width: int, dim: int) -> tuple[Name, Name]:
+def _memory(graph: OnnxGraph, ours: Any, borders: DecoderBorders, width: int, dim: int) -> tuple[Wire, Wire]:
     """Keys and values of the attention, which are computed once and then come from the cache."""
     memory, score = borders.new_memory, getattr(ours.attention, "score", None)
     keys, own = (memory, dim) if score is None else _prepared(graph, score, memory, dim)
@@ -131,7 +131,7 @@ def _memory(graph: OnnxGraph, ours: Any, borders: DecoderBorders, width: int, di
     return narrow[0], narrow[1]
 
 
-def _prepared(graph: OnnxGraph, score: Any, memory: Name, dim: int) -> tuple[Name, int]:
+def _prepared(graph: OnnxGraph, score: Any, memory: Wire, dim: int) -> tuple[Wire, int]:
     if isinstance(score, ConcatScore):
         weight = score.joint.weight[:, score.query_dim :]
         return graph.linear(memory, weight), len(weight)
@@ -143,7 +143,7 @@ def _prepared(graph: OnnxGraph, score: Any, memory: Name, dim: int) -> tuple[Nam
     return graph.scaled(found, getattr(score, "scale", 1.0)), width
 
 
-def _scores(graph: OnnxGraph, score: Any, query: Name, keys: Name) -> Name:
+def _scores(graph: OnnxGraph, score: Any, query: Wire, keys: Wire) -> Wire:
     """B 1 S."""
     if isinstance(score, _PRODUCTS):
         return graph.op("MatMul", query, graph.transpose(keys, 0, 2, 1))
@@ -155,8 +155,12 @@ def _scores(graph: OnnxGraph, score: Any, query: Name, keys: Name) -> Name:
 
 
 def _advance(
-    graph: OnnxGraph, layers: Sequence[nn.RNNBase], x: Name, hidden: Sequence[Name], cells: Sequence[Name]
-) -> tuple[Name, list[Name], list[Name]]:
+    graph: OnnxGraph,
+    layers: Sequence[nn.RNNBase],
+    x: Wire,
+    hidden: Sequence[Wire],
+    cells: Sequence[Wire],
+) -> tuple[Wire, list[Wire], list[Wire]]:
     """One position of a stack: what is on top, and the states and cells of all layers."""
     states, kept = [], []
     for number, layer in enumerate(layers):
@@ -176,7 +180,7 @@ def _advance(
     return x, states, kept
 
 
-def _lstm(graph: OnnxGraph, gates: Sequence[Name], cell: Name) -> tuple[Name, Name]:
+def _lstm(graph: OnnxGraph, gates: Sequence[Wire], cell: Wire) -> tuple[Wire, Wire]:
     into, forget, new, out = gates
     kept = graph.op("Mul", graph.op("Sigmoid", forget), cell)
     added = graph.op("Mul", graph.op("Sigmoid", into), graph.op("Tanh", new))
@@ -184,7 +188,7 @@ def _lstm(graph: OnnxGraph, gates: Sequence[Name], cell: Name) -> tuple[Name, Na
     return graph.op("Mul", graph.op("Sigmoid", out), graph.op("Tanh", cell)), cell
 
 
-def _gru(graph: OnnxGraph, dim: int, seen: Name, asked: Name, hidden: Name) -> Name:
+def _gru(graph: OnnxGraph, dim: int, seen: Wire, asked: Wire, hidden: Wire) -> Wire:
     (seen_reset, seen_update, seen_new), (reset, update, new) = (
         graph.split(gates, dim, dim, dim) for gates in (seen, asked)
     )
@@ -197,7 +201,7 @@ def _gru(graph: OnnxGraph, dim: int, seen: Name, asked: Name, hidden: Name) -> N
     return graph.op("Add", new, apart)
 
 
-def _layer(graph: OnnxGraph, layer: nn.RNNBase, x: Name, lengths: Name, dim: int) -> Name:
+def _layer(graph: OnnxGraph, layer: nn.RNNBase, x: Wire, lengths: Wire, dim: int) -> Wire:
     """A whole sequence by ONNX's own operator: B S D."""
     order = _GATES[layer.mode]
     parts = list(zip(*layer.all_weights, strict=True))  # by kind, a direction each
@@ -220,12 +224,12 @@ def _layer(graph: OnnxGraph, layer: nn.RNNBase, x: Name, lengths: Name, dim: int
     return graph.reshape(graph.transpose(out, 2, 0, 1, 3), 0, 0, dim)
 
 
-def _lengths(graph: OnnxGraph, mask: Name) -> Name:
+def _lengths(graph: OnnxGraph, mask: Wire) -> Wire:
     """B."""
     return graph.op("ReduceSum", mask, graph.ints(1), attributes={"keepdims": 0})
 
 
-def _summary(graph: OnnxGraph, memory: Name, mask: Name, bidirectional: bool, dim: int) -> Name:
+def _summary(graph: OnnxGraph, memory: Wire, mask: Wire, bidirectional: bool, dim: int) -> Wire:
     """Where each direction ended: B D."""
     ends = graph.unsqueeze(graph.op("Sub", _lengths(graph, mask), graph.ints(1)), 1)
     places = graph.unsqueeze(graph.counted(graph.ints(0), graph.size(memory, 1)), 0)
@@ -238,7 +242,7 @@ def _summary(graph: OnnxGraph, memory: Name, mask: Name, bidirectional: bool, di
     return graph.concat(-1, graph.split(last, half, half)[0], graph.split(first, half, half)[1])
 
 
-def _padded(graph: OnnxGraph, x: Name, rank: int, size: int, width: int) -> Name:
+def _padded(graph: OnnxGraph, x: Wire, rank: int, size: int, width: int) -> Wire:
     """With zeros at the end of its last axis."""
     return x if size == width else graph.op("Pad", x, graph.ints(*[0] * (2 * rank - 1), width - size))
 

@@ -16,11 +16,11 @@ import torch
 from onnx import TensorProto  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from dragoman.engines.onnx_graph import Name, OnnxGraph
+from dragoman.engines.onnx_graph import OnnxGraph, Wire
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.positions import sinusoids
 
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
@@ -116,23 +116,23 @@ class DecoderBorders:
         self.past_length = ends["decoder"]
         self._ends = ends
 
-    def _end(self, side: str) -> Name:
+    def _end(self, side: str) -> Wire:
         length = self.graph.size(self._past[0, side, "key"], 2)
         return self.graph.op("Mul", length, self.cached)
 
-    def past(self, layer: int, side: str) -> list[Name]:
+    def past(self, layer: int, side: str) -> list[Wire]:
         """Keys and values that are known."""
         parts = (self._past[layer, side, part] for part in ("key", "value"))
         return [self.graph.first(part, self._ends[side], 2) for part in parts]
 
-    def present(self, layer: int, side: str, key: Name, value: Name) -> None:
+    def present(self, layer: int, side: str, key: Wire, value: Wire) -> None:
         heads, width = self.shape
         for part, tensor in (("key", key), ("value", value)):
             self.graph.output(
                 f"present.{layer}.{side}.{part}", tensor, (BATCH, heads, f"present_{side}", width)
             )
 
-    def logits(self, hidden: Name, model: EncoderDecoder) -> None:
+    def logits(self, hidden: Wire, model: EncoderDecoder) -> None:
         projection = _any(model.projection)
         found = self.graph.linear(hidden, projection.weight, projection.bias)
         self.graph.output("logits", found, (BATCH, self.step, model.vocab.tgt_size))
@@ -142,7 +142,13 @@ class _Half:
     """An encoder or a decoder. Its queries stand at the positions from `start` on, before `end`."""
 
     def __init__(
-        self, graph: OnnxGraph, ours: Any, config: TransformerConfig, positions: int, start: Name, end: Name
+        self,
+        graph: OnnxGraph,
+        ours: Any,
+        config: TransformerConfig,
+        positions: int,
+        start: Wire,
+        end: Wire,
     ) -> None:
         self.graph, self.ours, self.config = graph, ours, config
         self.positions, self.start, self.end = positions, start, end
@@ -150,7 +156,7 @@ class _Half:
         self.distances = self._distances() if config.positions in ("t5", "shaw") else None
         self.bias = self._bucketed() if config.positions == "t5" else None
 
-    def embedded(self, ids: Name) -> Name:
+    def embedded(self, ids: Wire) -> Wire:
         x = embedding(self.graph, self.ours.embedding, ids)
         if self.config.positions in ("sinusoidal", "learned"):
             with torch.inference_mode():
@@ -158,18 +164,18 @@ class _Half:
             x = self.graph.op("Add", x, self._rows(table))
         return self.graph.norm(x, self.ours.embedding_norm)
 
-    def _rows(self, table: Tensor) -> Name:
+    def _rows(self, table: Tensor) -> Wire:
         """Of the positions of the queries."""
         return self.graph.op("Slice", self.graph.constant(table), self.start, self.end, self.graph.ints(0))
 
-    def before(self, x: Name, residual: Any) -> Name:
+    def before(self, x: Wire, residual: Any) -> Wire:
         return self.graph.norm(x, residual.norm) if residual.place == "pre" else x
 
-    def after(self, x: Name, sublayer: Name, residual: Any) -> Name:
+    def after(self, x: Wire, sublayer: Wire, residual: Any) -> Wire:
         total = self.graph.op("Add", x, sublayer)
         return total if residual.place == "pre" else self.graph.norm(total, residual.norm)
 
-    def feedforward(self, x: Name, layer: Any) -> Name:
+    def feedforward(self, x: Wire, layer: Any) -> Wire:
         graph, ours, config = self.graph, layer.feedforward, self.config
         assert isinstance(ours, FeedForward)
         inner = graph.linear(self.before(x, layer.ff_residual), ours.widen.weight, ours.widen.bias)
@@ -180,14 +186,14 @@ class _Half:
             inner = graph.activation(inner, config.activation)
         return self.after(x, graph.linear(inner, ours.narrow.weight, ours.narrow.bias), layer.ff_residual)
 
-    def heads(self, x: Name) -> Name:
+    def heads(self, x: Wire) -> Wire:
         """B T H·E to B H T E."""
         heads, width, _ = self.config.heads
         return self.graph.transpose(self.graph.reshape(x, 0, 0, heads, width), 0, 2, 1, 3)
 
     def self_attention(
-        self, x: Name, ours: Any, visible: Name, past: list[Name] | None
-    ) -> tuple[Name, list[Name]]:
+        self, x: Wire, ours: Any, visible: Wire, past: list[Wire] | None
+    ) -> tuple[Wire, list[Wire]]:
         """The result, and keys and values of all positions."""
         weight, bias = _halves_first(ours, self.config)
         width = ours.num_heads * ours.head_dim
@@ -203,8 +209,14 @@ class _Half:
         return self.graph.linear(read, ours.out.weight, ours.out.bias), [key, value]
 
     def read(
-        self, query: Name, key: Name, value: Name, visible: Name, scaled: bool, distances: Any = None
-    ) -> Name:
+        self,
+        query: Wire,
+        key: Wire,
+        value: Wire,
+        visible: Wire,
+        scaled: bool,
+        distances: Any = None,
+    ) -> Wire:
         graph, width = self.graph, self.config.heads[1]
         query = graph.scaled(query, 1 / math.sqrt(width) if scaled else 1.0)
         scores = graph.op("MatMul", query, graph.transpose(key, 0, 1, 3, 2))
@@ -220,14 +232,14 @@ class _Half:
             found = graph.op("Add", found, graph.transpose(values, 1, 2, 0, 3))
         return graph.reshape(graph.transpose(found, 0, 2, 1, 3), 0, 0, self.config.heads[0] * width)
 
-    def causal(self) -> Name:
+    def causal(self) -> Wire:
         """Positions after the query are hidden: Q M."""
         graph = self.graph
         queries = graph.unsqueeze(graph.counted(self.start, self.end), 1)
         memory = graph.unsqueeze(graph.counted(graph.ints(0), self.end), 0)
         return graph.penalty(graph.op("LessOrEqual", memory, queries))
 
-    def _distances(self) -> Name:
+    def _distances(self) -> Wire:
         """From every query to every position, clipped, as rows of a table: Q M."""
         graph, config = self.graph, self.config
         queries = graph.unsqueeze(graph.counted(self.start, self.end), 1)
@@ -240,25 +252,25 @@ class _Half:
         bounds = (graph.constant(np.int64(bound)) for bound in (-least, most))
         return graph.op("Add", graph.op("Clip", apart, *bounds), graph.ints(least))
 
-    def _bucketed(self) -> Name:
+    def _bucketed(self) -> Wire:
         """The learnt bias of every distance: 1 H Q M."""
         relations = self.ours.relations
         table = relations.weight[relations.buckets]
         found = self.graph.op("Gather", self.graph.constant(table), self.distances or "")
         return self.graph.unsqueeze(self.graph.transpose(found, 2, 0, 1), 0)
 
-    def _table(self, vectors: Tensor) -> Name:
+    def _table(self, vectors: Tensor) -> Wire:
         """Shaw's vectors of all pairs: Q 1 M E."""
         found = self.graph.op("Gather", self.graph.constant(vectors), self.distances or "")
         return self.graph.unsqueeze(found, 1)
 
-    def _angles(self) -> list[Name]:
+    def _angles(self) -> list[Wire]:
         """Sines and cosines of the queries' positions: T E/2."""
         width = self.config.heads[1]
         table = sinusoids(self.positions, width, self.config.position_base, "halves").float()
         return [self._rows(part) for part in table.chunk(2, dim=-1)]
 
-    def _rotated(self, x: Name) -> Name:
+    def _rotated(self, x: Wire) -> Wire:
         graph, half = self.graph, self.config.heads[1] // 2
         sin, cos = self.angles or ["", ""]
         first, second = graph.split(x, half, half)
@@ -280,14 +292,14 @@ def _halves_first(ours: Any, config: TransformerConfig) -> tuple[Tensor, Tensor 
     return linear.weight[order], None if linear.bias is None else linear.bias[order]
 
 
-def embedding(graph: OnnxGraph, ours: Any, ids: Name) -> Name:
+def embedding(graph: OnnxGraph, ours: Any, ids: Wire) -> Wire:
     """Rows of the scaled matrix; that of padding is zero."""
     rows = ours.weight.detach().clone() * ours.scale
     rows[ours.pad_id] = 0
     return graph.op("Gather", graph.constant(rows), ids)
 
 
-def visible_source(graph: OnnxGraph, mask: Name) -> Name:
+def visible_source(graph: OnnxGraph, mask: Wire) -> Wire:
     """B 1 1 S."""
     visible = graph.op("Cast", mask, attributes={"to": BOOL})
     return graph.penalty(graph.unsqueeze(visible, 1, 2))

@@ -8,7 +8,7 @@ from dragoman.errors import UserError, missing_extra
 from dragoman.extras import EXTRAS
 
 if TYPE_CHECKING:
-    from dragoman.engines.ctranslate2 import Translator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
     from dragoman.engines.onnx_model import OnnxTranslator
 
 _MODULES = {CTRANSLATE2: "fast", ONNX: "onnx"}
@@ -17,7 +17,7 @@ _MODULES = {CTRANSLATE2: "fast", ONNX: "onnx"}
 
 def open_export(
     directory: Path, which: str = "best", device: str = "auto"
-) -> Union["Translator", "OnnxTranslator"]:
+) -> Union["CTranslate2Translator", "OnnxTranslator"]:
     """It holds one checkpoint, and it runs on the CPU."""
     if which != "best":
         raise UserError(f"{directory}: this is an export, which holds one checkpoint; there is no '{which}'")
@@ -29,9 +29,9 @@ def open_export(
         from dragoman.engines.onnx_model import OnnxTranslator
 
         return OnnxTranslator.open(directory)
-    from dragoman.engines.ctranslate2 import Translator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
 
-    return Translator.open(directory)
+    return CTranslate2Translator.open(directory)
 
 
 def refuse_without_packages(engine: str) -> None:

@@ -21,7 +21,7 @@ from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 
 if TYPE_CHECKING:
-    from dragoman.engines.ctranslate2 import Translator as FastTranslator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
     from dragoman.engines.onnx_model import OnnxTranslator
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
@@ -134,13 +134,13 @@ def load(
     which: str = "best",
     device: str = "auto",
     precision: str = "float32",
-) -> Union[Translator, "FastTranslator", "OnnxTranslator"]:
+) -> Union[Translator, "CTranslate2Translator", "OnnxTranslator"]:
     """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
     training data.
 
     With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
     same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
-    installed, use `dragoman.engines.ctranslate2.Translator.open` for an export.
+    installed, use `dragoman.engines.ctranslate2.CTranslate2Translator.open` for an export.
     """
     if is_export(Path(run)):
         if others:

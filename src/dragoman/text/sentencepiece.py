@@ -29,7 +29,7 @@ _LARGEST_FILE = 64 << 20
 _MOST_FIELDS, _MOST_OPTIONS = LARGEST_VOCABULARY + 1000, 1000
 """Of a whole file, and of one part of it."""
 T = TypeVar("T")
-Piece = tuple[str, float, int]
+ScoredPiece = tuple[str, float, int]
 
 
 def sentencepiece_json(path: Path) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def _library(
     }
 
 
-def read_pieces(path: Path, expected: int = _UNIGRAM) -> tuple[list[Piece], bytes]:
+def read_pieces(path: Path, expected: int = _UNIGRAM) -> tuple[list[ScoredPiece], bytes]:
     """The pieces in their order, and the compiled map of its normalisation."""
     try:
         data = read_regular(path, _LARGEST_FILE)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    pieces: list[Piece] = []
+    pieces: list[ScoredPiece] = []
     charsmap, kind = b"", _UNIGRAM
     try:
         for field, value in _fields(data, _MOST_FIELDS):
@@ -138,7 +138,7 @@ def read_pieces(path: Path, expected: int = _UNIGRAM) -> tuple[list[Piece], byte
     return pieces, charsmap
 
 
-def _piece(fields: Mapping[int, Any]) -> Piece:
+def _piece(fields: Mapping[int, Any]) -> ScoredPiece:
     text = _of_type(bytes, fields[1]).decode("utf-8")
     score = struct.unpack("<f", fields[2])[0] if 2 in fields else 0.0
     if not text or text.startswith(HIDDEN) or not math.isfinite(score):
@@ -153,7 +153,7 @@ def _of_type(kind: type[T], value: Any) -> T:
     return value
 
 
-def _unknown(path: Path, pieces: list[Piece]) -> int:
+def _unknown(path: Path, pieces: list[ScoredPiece]) -> int:
     found = [number for number, (_, _, kind) in enumerate(pieces) if kind == _UNKNOWN]
     if not found:
         raise UserError(f"{path}: it has no unknown piece")

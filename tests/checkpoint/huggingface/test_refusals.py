@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from checkpoint.huggingface.published import save, tokenizer_of
+from dragoman.checkpoint.huggingface.control_ids import _from_config
 from dragoman.checkpoint.huggingface.families import FAMILIES, family_of
-from dragoman.checkpoint.huggingface.numbers import _from_config
 from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.huggingface.write import config_fields
 from dragoman.errors import UserError

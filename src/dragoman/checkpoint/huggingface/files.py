@@ -11,8 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dragoman.checkpoint.listing import changes, read_listing, serialise
-from dragoman.checkpoint.tensors import load_tensors
+from dragoman.checkpoint.files import changes, load_tensors, read_listing, serialise
 from dragoman.errors import UserError, shown
 from dragoman.files import Written, hash_file, write_new
 from dragoman.plain import MOST_JSON_VALUES, read_json

@@ -17,12 +17,12 @@ from dragoman.checkpoint.huggingface.bart_layers import (
     body_weights,
     read_shape,
 )
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, modules
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Weight, modules
 from dragoman.errors import UserError
 from dragoman.models.transformer import TransformerConfig
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     return read_shape(fields) | {
         "positions": "learned",
         "max_positions": fields["max_position_embeddings"],

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
 from dragoman.checkpoint.huggingface.archive import is_archive, read_archive
+from dragoman.checkpoint.huggingface.control_ids import ControlIds, read_control_ids
 from dragoman.checkpoint.huggingface.families import FAMILIES
-from dragoman.checkpoint.huggingface.family import Family, Fields, Side, Weight
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Side, Weight
 from dragoman.checkpoint.huggingface.files import (
     CONFIG,
     GENERATION,
@@ -24,7 +25,6 @@ from dragoman.checkpoint.huggingface.files import (
     read_tensors,
     refuse_changed,
 )
-from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
 from dragoman.checkpoint.huggingface.start import START, without_beginning
 from dragoman.checkpoint.huggingface.tokenizers import read_languages, read_tokenizers
 from dragoman.checkpoint.model import load_into, model_tensors, vocab_of
@@ -77,7 +77,7 @@ def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = (
     with _naming(directory / CONFIG):
         plain, shared = family.read_config(fields), _is_shared(fields)
         search = _search(generation, fields)
-    numbers = read_numbers(family, directory, (fields, generation))
+    numbers = read_control_ids(family, directory, (fields, generation))
     if family.languages:
         numbers = replace(numbers, languages=read_languages(directory, languages))
     own = fields.get(OWN)
@@ -125,7 +125,7 @@ def _built(
     return model, new
 
 
-def _is_shared(fields: Fields) -> bool:
+def _is_shared(fields: ConfigFields) -> bool:
     name = "share_encoder_decoder_embeddings"
     found = fields.get(name, True)
     if not isinstance(found, bool):
@@ -133,7 +133,7 @@ def _is_shared(fields: Fields) -> bool:
     return found
 
 
-def _family(fields: Fields) -> Family:
+def _family(fields: ConfigFields) -> Family:
     found = fields.get("model_type")
     if not isinstance(found, str) or found not in FAMILIES:
         raise UserError(
@@ -159,7 +159,7 @@ def _with_full_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Te
     return tensors
 
 
-def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: Numbers) -> dict[str, Any]:
+def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: ControlIds) -> dict[str, Any]:
     """Options that a configuration does not tell reliably."""
     found: dict[str, Any] = {name: getattr(numbers, name) for name in family.silences}
     if family.output_bias is not None and family.output_bias in tensors:
@@ -182,7 +182,7 @@ def _our_tensors(
     family: Family,
     config: object,
     shared: bool,
-    numbers: Numbers,
+    numbers: ControlIds,
     tensors: dict[str, Tensor],
 ) -> dict[str, Tensor]:
     table = _without_missing_heads(family, family.weights(config, shared), tensors)
@@ -222,7 +222,7 @@ def _without_missing_heads(
     return {name: weight for name, weight in table.items() if not name.startswith(tuple(absent))}
 
 
-def _reordered(name: str, rows: Tensor, numbers: Numbers, side: Side) -> Tensor:
+def _reordered(name: str, rows: Tensor, numbers: ControlIds, side: Side) -> Tensor:
     size = numbers.src_size if side == "src" else numbers.tgt_size
     if len(rows) != size:
         raise UserError(f"'{name}' has {len(rows)} rows, and config.json says {size}")
@@ -249,7 +249,7 @@ def _without_copies(family: Family, needed: set[str], tensors: dict[str, Tensor]
     return kept
 
 
-def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: Tokenizer) -> None:
+def _refuse_other_sizes(directory: Path, numbers: ControlIds, src: Tokenizer, tgt: Tokenizer) -> None:
     sides: dict[Side, Tokenizer] = {"src": src, "tgt": tgt}
     for side, tokenizer in sides.items():
         rows = len(numbers.order(side))
@@ -259,7 +259,7 @@ def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: 
             )
 
 
-def _search(generation: Fields, fields: Fields) -> dict[str, Any]:
+def _search(generation: ConfigFields, fields: ConfigFields) -> dict[str, Any]:
     """Beam and length normalisation: transformers divides by a power of the length, as ours does. It can
     favour short translations without a limit; that has no counterpart."""
     files = dict(generation), dict(fields)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.checkpoint.huggingface.archive import is_archive, read_vocabulary
+from dragoman.checkpoint.huggingface.control_ids import ControlIds
 from dragoman.checkpoint.huggingface.family import Side
 from dragoman.checkpoint.huggingface.files import (
     LIBRARY,
@@ -14,7 +15,6 @@ from dragoman.checkpoint.huggingface.files import (
     read_fields,
     read_library,
 )
-from dragoman.checkpoint.huggingface.numbers import Numbers
 from dragoman.checkpoint.model import load_tokenizers
 from dragoman.errors import UserError, shown
 from dragoman.text.published_tokenizer import Published, PublishedTokenizer
@@ -31,7 +31,7 @@ _MARIAN = ("source.spm", "target.spm", "vocab.json")
 
 
 def read_tokenizers(
-    directory: Path, numbers: Numbers, shared: bool, prefix: str
+    directory: Path, numbers: ControlIds, shared: bool, prefix: str
 ) -> tuple[Tokenizer, Tokenizer]:
     if is_there(directory / OWN):
         if prefix:

@@ -10,7 +10,7 @@ from dragoman.data.formats.columns import find_named, find_sides, is_number, lan
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
 
-Row = tuple[int, list[str]]
+TableRow = tuple[int, list[str]]
 """The line at which the row begins, and its cells; no cells for a blank line."""
 _LOOKED_AT = 100
 """Rows of a table without a header that tell which columns are text."""
@@ -31,8 +31,15 @@ class Columns:
         return f"{self.header[self.src]} → {self.header[self.tgt]} of {', '.join(self.header)}"
 
 
-def read_rows(rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost."""
+def read_rows(
+    rows: Iterable[TableRow],
+    source: SourceConfig,
+    src_lang: str,
+    tgt_lang: str,
+    skipped: list[str] | None = None,
+) -> Iterator[Pair]:
+    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost. A row with more or
+    fewer cells than the first one is an error; with a list for `skipped`, it is left out and told there."""
     path = source.files[0]
     columns, first_line, rows = choose_columns(rows, source, src_lang, tgt_lang)
     for line, cells in rows:
@@ -40,14 +47,16 @@ def read_rows(rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang
             yield Pair("", "", line)
             continue
         if len(cells) != columns.width:
-            raise UserError(
-                f"{path}:{line}: expected {columns.width} columns as in line {first_line}, found {len(cells)}"
-            )
+            told = f"expected {columns.width} columns as in line {first_line}, found {len(cells)}"
+            if skipped is None:
+                raise UserError(f"{path}:{line}: {told}")
+            skipped.append(f"{path}:{line}: {told}")
+            continue
         if columns.header is None or line != first_line:
             yield Pair(cells[columns.src], cells[columns.tgt], line)
 
 
-def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
+def header_languages(rows: Iterable[TableRow]) -> tuple[str, str] | None:
     """The languages of the two sides, where the first row names them."""
     header = next((cells for _, cells in rows if cells), [])
     sides = find_sides(header, *UNKNOWN)
@@ -56,11 +65,11 @@ def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
 
 
 def choose_columns(
-    rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str
-) -> tuple[Columns, int, Iterable[Row]]:
+    rows: Iterable[TableRow], source: SourceConfig, src_lang: str, tgt_lang: str
+) -> tuple[Columns, int, Iterable[TableRow]]:
     """The columns of the two sides, the first line that is not blank, and all rows again."""
     rows = iter(rows)
-    begun: list[Row] = []
+    begun: list[TableRow] = []
     for row in rows:
         begun.append(row)
         if row[1]:

@@ -15,7 +15,7 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
-Progress = Callable[[int, int], None]
+SentenceProgress = Callable[[int, int], None]
 """Called with the number of finished sentences and the total."""
 
 
@@ -64,7 +64,7 @@ class BaseTranslator(ABC):
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         cancelled: Sequence[Cancelled] | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
@@ -127,7 +127,7 @@ class BaseTranslator(ABC):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of the model, without protection and alignment; at least one per job, cancelled or

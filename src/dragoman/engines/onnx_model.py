@@ -177,6 +177,8 @@ class OnnxTranslator(Translator):
     ) -> list[list[Hypothesis]]:
         if (most := self.export.positions) is not None:
             config = replace(config, max_length=min(most, config.max_length or most))
+        if self.export.quantization == "int8":
+            batch_tokens = 1  # the scale of the activations is one for a batch: a text would depend on others
         return super().search_jobs(jobs, config, batch_tokens, progress, scored)
 
     def score(

@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Checkpoint, Device, FirstWord, Output, RunDirectory
+from dragoman.cli.options import (
+    Checkpoint,
+    Device,
+    FirstWord,
+    FromLanguage,
+    Output,
+    RunDirectory,
+    ToLanguage,
+    ZeroShot,
+)
 
 
 def align(
@@ -18,6 +27,9 @@ def align(
         Path | None, typer.Option(help="Hand-made links (0-0 1p2); prints the alignment error rate.")
     ] = None,
     gold_first: FirstWord = 0,
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 2048,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -35,9 +47,10 @@ def align(
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
-    pairs = read_pairs(SourceConfig(tuple(files)), opened.config.data.src_lang, opened.config.data.tgt_lang)
+    languages = opened.config.data.chosen_languages(to, source, zero_shot)
+    pairs = read_pairs(SourceConfig(tuple(files)), *languages)
     right = None if gold is None else read_gold(gold, gold_first)
-    aligner = opened.translator(checkpoint, device).aligner
+    aligner = opened.translator(checkpoint, device, languages=languages).aligner
     found: list[list[tuple[int, int]]] = []
     with open_output(output) as write:
         for chunk in chunks(pairs):

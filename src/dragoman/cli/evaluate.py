@@ -2,7 +2,7 @@
 perplexity of a language model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +18,13 @@ from dragoman.cli.options import (
     Precision,
     RunDirectory,
     SearchFields,
+    ZeroShot,
 )
 
 if TYPE_CHECKING:
+    from dragoman.data.config import DataConfig, SourceConfig
+    from dragoman.data.directions import Languages
+    from dragoman.decode.translator.translator import Translator
     from dragoman.evaluate.testset import Evaluation
     from dragoman.runs.directory import Run
 
@@ -34,6 +38,11 @@ def evaluate(
     test: Annotated[
         list[str] | None, typer.Option(metavar="FILES", help="The same as FILES, as in other commands.")
     ] = None,
+    directions: Annotated[
+        str | None,
+        typer.Option(metavar="en-de,de-en", help="Directions of a run of several languages.  [default: all]"),
+    ] = None,
+    zero_shot: ZeroShot = False,
     also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
     beam: Beam = None,
@@ -60,7 +69,9 @@ def evaluate(
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
     from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
+    from dragoman.data.formats.detect import stem_of
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
@@ -72,18 +83,25 @@ def evaluate(
     if learning_of(opened.config).learns_from == "text":
         _print_text(opened, files, checkpoint, device)
         return
-    translator = open_translator([opened, *map(Run.open, also or [])], checkpoint, device, precision)
+    runs, data = [opened, *map(Run.open, also or [])], opened.config.data
+    translator = open_translator(runs, checkpoint, device, precision, undirected=True)
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
-    data = opened.config.data
-    tests = [SourceConfig(tuple(files))] if files else list(data.test)
+    if data.directions is not None:
+        tests = _tests_by_direction(data, files, directions, zero_shot)
+    elif directions is not None:
+        raise UserError(f"--directions: {run} has one, {data.src_lang}-{data.tgt_lang}; leave it out")
+    else:
+        tests = [SourceConfig(tuple(files))] if files else list(data.test)
     if not tests:
         raise UserError(f"{run}: its configuration names no test set; give the test files after the run")
+    results: dict[str, dict[str, Any]] = {}
     for source in tests:
-        pairs = list(read_pairs(source, data.src_lang, data.tgt_lang))
+        languages = data.languages_of(source)
+        pairs = list(read_pairs(source, *languages))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
-                translator,
+                _directed(translator, data, languages),
                 sources,
                 references,
                 search=search,
@@ -94,9 +112,57 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
+        if data.directions is not None:
+            test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
+            title = f"{test_set}.{direction}"
+            results.setdefault(test_set, {})[direction] = found
         directory = _write(opened, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
         warn_of_overlap(opened, sources, references)
+    for test_set, by_direction in results.items():
+        _print_directions(test_set, by_direction)
+
+
+def _tests_by_direction(
+    data: "DataConfig", files: list[str], directions: str | None, zero_shot: bool
+) -> "list[SourceConfig]":
+    """The test sets of the chosen directions; of all that were trained, and with `zero_shot` of all."""
+    from dragoman.data.directions import parse_directions
+    from dragoman.data.languages import corpora_by_direction, parts_of
+
+    assert data.directions is not None
+    tests = list(data.test)
+    if files:
+        given: list[str] = []
+        for file in files:
+            given += parts_of(Path(file))["test"] if Path(file).is_dir() else [file]
+        tests = corpora_by_direction(given)
+    if directions is not None:
+        chosen = parse_directions(directions, (data.languages_of(source) for source in tests))
+        for languages in chosen:
+            data.directions.check(languages, zero_shot)
+    else:
+        chosen = (*data.directions.trained, *(data.directions.zero_shot if zero_shot else ()))
+    return [source for source in tests if data.languages_of(source) in chosen]
+
+
+def _directed(translator: "Translator", data: "DataConfig", languages: "Languages") -> "Translator":
+    if data.directions is None:
+        return translator
+    opening = data.directions.opening(languages)
+    return translator.with_opening(translator.src_tokenizer.control_ids(opening))
+
+
+def _print_directions(title: str, found: "dict[str, Evaluation]") -> None:
+    """A row for each direction, and the mean."""
+    rows = {name: {one.name: one.value for one in own.metrics} for name, own in found.items()}
+    names = list(next(iter(rows.values())))
+    rows["mean"] = {name: sum(row[name] for row in rows.values()) / len(rows) for name in names}
+    width = max(map(len, rows))
+    typer.echo(f"{title}, by direction")
+    typer.echo(f"  {'':{width}}  {'  '.join(f'{name:>6}' for name in names)}")
+    for label, row in rows.items():
+        typer.echo(f"  {label:{width}}  {'  '.join(f'{row[name]:6.2f}' for name in names)}")
 
 
 def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> None:

@@ -38,6 +38,18 @@ FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first 
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 
 
+ToLanguage = Annotated[
+    str | None, typer.Option("--to", metavar="LANGUAGE", help="Target language, in a run of several.")
+]
+FromLanguage = Annotated[
+    str | None, typer.Option("--from", metavar="LANGUAGE", help="Source language, in a run of several.")
+]
+ZeroShot = Annotated[
+    bool,
+    typer.Option("--zero-shot", help="Allow directions without training pairs, in a run of several."),
+]
+
+
 class Score(StrEnum):
     bleu = "bleu"
     chrf = "chrf"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman import __version__
-from dragoman.cli.options import Checkpoint, Device, Port
+from dragoman.cli.options import Checkpoint, Device, Port, ZeroShot
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,11 +46,12 @@ def serve(
     probe_compat: Annotated[
         bool, typer.Option("--probe-compat", help="Answer Weblate's trial request (en to de) with any pair.")
     ] = False,
+    zero_shot: ZeroShot = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
     """Serve translations over HTTP: a web page and APIs like DeepL's and LibreTranslate's."""
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_directions
     from dragoman.serve.app import Options
     from dragoman.serve.corrections import Corrections
     from dragoman.serve.keys import Keys, exposed
@@ -65,12 +66,11 @@ def serve(
         typer.echo(f"dragoman: {warning}", err=True)
     served: list[Served] = []
     for run in runs:
-        opened = open_translator(run, [], checkpoint, device)
-        workers = opened.translator.engine.runtime.workers if opened.exported else 1
-        explains = None if opened.exported else _explainer(opened.translator, limits)
-        served.append(
-            Served(opened.languages, opened.translator, not opened.exported, str(run), workers, explains)
-        )
+        for opened in open_directions(run, checkpoint, device, zero_shot):
+            workers = opened.translator.engine.runtime.workers if opened.exported else 1
+            explains = None if opened.exported else _explainer(opened.translator, limits)
+            how = (not opened.exported, str(run), workers, explains, opened.zero_shot)
+            served.append(Served(opened.languages, opened.translator, *how))
     memories = open_memories(memory or [], [one.languages for one in served])
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)

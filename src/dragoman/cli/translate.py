@@ -14,11 +14,14 @@ from dragoman.cli.options import (
     Beam,
     Checkpoint,
     Device,
+    FromLanguage,
     FurtherRuns,
     OutputOrOut,
     Precision,
     RunOrExport,
     SearchFields,
+    ToLanguage,
+    ZeroShot,
 )
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
@@ -38,6 +41,9 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
     output: OutputOrOut = None,
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     also: FurtherRuns = None,
     method: Annotated[
         str | None, typer.Option(help="Search method: beam, exhaustive, sample or mbr.")
@@ -92,7 +98,9 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     wishes = Wishes(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision)
+    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
+    if opened.zero_shot:
+        typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
     flags = {"record": record or None, "shortlist": shortlist or None}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.data.directions import Languages, chosen_languages
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
 from dragoman.decode.rules.constraints import FREE, Constraints
 from dragoman.decode.search.config import SearchConfig
@@ -70,6 +71,19 @@ class Translator(BaseTranslator):
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.positions = export.positions
         self.languages = export.src_lang, export.tgt_lang
+        self.directions = export.directions
+
+    def between(self, to: str | None, source: str | None = None, zero_shot: bool = False) -> "Translator":
+        """This translator for one of its directions: into `to`, from `source`."""
+        return self.directed(chosen_languages(self.directions, self.languages, to, source, zero_shot))
+
+    def directed(self, languages: Languages) -> "Translator":
+        if self.directions is None:
+            return self
+        opening = self.directions.opening(languages)
+        directed = self.with_opening(self.src_tokenizer.control_ids(opening))
+        directed.languages = languages
+        return directed
 
     @cached_property
     def aligner(self) -> EngineAligner:

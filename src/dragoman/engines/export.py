@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
+from dragoman.data.directions import Directions
 from dragoman.decode.alignment.attention import IdPair, Look, choose
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
@@ -74,9 +75,10 @@ def export_ctranslate2(
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
     examples: Sequence[IdPair] = (),
+    directions: Directions | None = None,
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
-    the attention by that words are aligned with."""
+    the attention by that words are aligned with; `directions` those of a model of several languages."""
     supported(search)
     made = model_spec(loaded, quantize, positions, examples)
     spec, rows, look, names = made.spec, made.rows, made.look, made.names
@@ -98,6 +100,7 @@ def export_ctranslate2(
             attention_when_read=look.when_read,
             search=search,
             files=files,
+            directions=directions,
         )
         write_new(directory / MANIFEST, (serialise(export),))
     return out

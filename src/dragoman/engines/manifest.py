@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import from_dict, to_dict
+from dragoman.config import LEFT_OUT, from_dict, to_dict
+from dragoman.data.directions import Directions
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
@@ -53,6 +54,8 @@ class Export:
     search: SearchConfig = field(default_factory=BeamSearch)
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name."""
+    directions: Directions | None = field(default=None, metadata=LEFT_OUT)
+    """Of a model of several languages."""
 
 
 def is_export(directory: Path) -> bool:

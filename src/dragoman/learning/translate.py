@@ -1,6 +1,8 @@
 """Learning to translate from pairs, source and target."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,8 +10,10 @@ import torch
 from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import PairStore, Prepared
+from dragoman.data.directions import direction_name
 from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
+from dragoman.data.scan import direction_numbers
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Examples, Learning
 from dragoman.learning.cross_entropy import decoder_objective
@@ -23,6 +27,9 @@ from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.tokenizer import Tokenizer
 
+_NAMED = 6
+"""Languages that the name of a run lists."""
+
 
 class Translate(Learning):
     name = "translate"
@@ -30,9 +37,21 @@ class Translate(Learning):
     purpose: Purpose = "translate"
     next_step = "translate with:  dragoman translate"
     label_smoothing = 0.1
+    several_languages = True
 
     def run_name(self, config: RunConfig) -> str:
-        return f"{config.data.src_lang}-{config.data.tgt_lang}"
+        directions = config.data.directions
+        if directions is None:
+            return f"{config.data.src_lang}-{config.data.tgt_lang}"
+        languages = directions.languages
+        return "-".join(languages) if len(languages) <= _NAMED else f"{len(languages)}-languages"
+
+    def specials(self, config: RunConfig) -> tuple[str, ...]:
+        directions = config.data.directions
+        return () if directions is None else directions.control_pieces
+
+    def mixed(self, config: RunConfig) -> Sequence[int] | None:
+        return None if config.data.directions is None else direction_numbers(config.data)
 
     def check(self, config: RunConfig, abilities: Abilities) -> None:
         if not abilities.writes:
@@ -82,12 +101,38 @@ class Translate(Learning):
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
     ) -> DecoderValidator:
-        return DecoderValidator(self, config, prepared, device, translates=True)
+        data, parts = config.data, None
+        if data.directions is not None:
+            corpora = zip(data.valid or data.train, prepared.valid.corpora, strict=True)
+            parts = [
+                (direction_name(data.languages_of(source)), own.start, own.end) for source, own in corpora
+            ]
+        return DecoderValidator(self, config, prepared, device, translates=True, parts=parts)
+
+    def report(self, config: RunConfig, record: Mapping[str, Any]) -> list[str]:
+        """The metrics of every direction: those of translations from a language (row) into another one."""
+        directions = config.data.directions
+        if directions is None:
+            return []
+        lines = ["## By direction", ""]
+        for metric in (name for name in ("bleu", "chrf", "loss") if name in record):
+            lines += [f"{metric} on the validation set, from ↓ to →", ""]
+            lines += [f"| | {' | '.join(directions.targets)} |", f"|---|{'---|' * len(directions.targets)}"]
+            for src in directions.sources:
+                own = [record.get(f"{metric}.{direction_name((src, tgt))}") for tgt in directions.targets]
+                cells = ("" if value is None else f"{value:.2f}" for value in own)
+                lines.append(f"| {src} | {' | '.join(cells)} |")
+            lines.append("")
+        return lines
 
     def packs(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002
         return model.abilities.packs
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
+        directions = config.data.directions
+        if directions is not None:
+            told = f"{', '.join(directions.languages)}, in {len(directions.trained)} directions"
+            return [("languages", told), ("directions", str(directions))]
         src, tgt = config.data.src_lang, config.data.tgt_lang
         return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
 
@@ -95,6 +140,8 @@ class Translate(Learning):
 def _check_invented(config: RunConfig) -> None:
     if not config.objective.invented:
         return
+    if config.data.directions is not None:
+        raise UserError("objective.invented: it is for a run of one direction; set it to 0")
     if not config.tokenizer.joint:
         raise UserError("objective.invented: both sides need one vocabulary; set tokenizer.joint to true")
     if config.tokenizer.dropout or config.objective.guided_alignment.weight:

@@ -99,15 +99,27 @@ class _Waiting:
         return not self.future.done()
 
 
-class Batcher:
-    """Runs in one event loop; the translator runs in threads of its own, as many as it has `workers`."""
+def translator_threads(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="translator")
 
-    def __init__(self, translator: Translates, limits: Limits, metrics: Metrics, workers: int = 1) -> None:
+
+class Batcher:
+    """Runs in one event loop; the translator runs in `threads`, as many as it has `workers`, which it may
+    share with others."""
+
+    def __init__(
+        self,
+        translator: Translates,
+        limits: Limits,
+        metrics: Metrics,
+        workers: int = 1,
+        threads: ThreadPoolExecutor | None = None,
+    ) -> None:
         self.translator, self._limits, self._metrics = translator, limits, metrics
         self._most_workers = workers
         self._queue: Turns[_Waiting] = Turns()
         self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
+        self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
 

@@ -85,6 +85,7 @@ class Translation(BaseModel):
     source: str
     target: str
     from_memory: bool = False
+    zero_shot: bool = False
     alternatives: list[str] = []
     sentences: list[Sentence] = []
     matches: list[Match] = []
@@ -100,6 +101,9 @@ class LanguagePair(BaseModel):
     source_name: str
     target_name: str
     via: str | None
+    zero_shot: Annotated[
+        bool, Field(description="The model was trained without pairs of these two languages.")
+    ] = False
     memory: Annotated[int, Field(description="Sentences in the translation memory.")]
 
 
@@ -230,14 +234,15 @@ async def _translate(
         translated = [await documents.html(text, pair, wish) for text in texts]
     else:
         translated = await service.translate(texts, pair, wish)
-    found = [_translation(one, pair, asked.details) for one in translated]
+    zero_shot = service.is_zero_shot(pair)
+    found = [_translation(one, pair, asked.details, zero_shot) for one in translated]
     if asked.memory:
         for text, one in zip(texts, found, strict=True):
             one.matches = [_match(match, text) for match in await service.similar(text, pair)]
     return found
 
 
-def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
+def _translation(one: Translated, pair: Pair, details: bool, zero_shot: bool = False) -> Translation:
     sentences = [
         Sentence(
             source=source,
@@ -256,6 +261,7 @@ def _translation(one: Translated, pair: Pair, details: bool) -> Translation:
         source=pair[0],
         target=pair[1],
         from_memory=one.from_memory,
+        zero_shot=zero_shot,
         alternatives=list(one.alternatives),
         sentences=sentences,
     )
@@ -274,6 +280,7 @@ def _info(service: Service) -> Info:
             source_name=name_of(src),
             target_name=name_of(tgt),
             via=None if len(route) == 1 else route[0][1],
+            zero_shot=service.is_zero_shot((src, tgt)),
             memory=sum(map(len, service.known((src, tgt)))),
         )
         for (src, tgt), route in service.routes.items()

@@ -4,12 +4,13 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
+from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
@@ -43,6 +44,8 @@ class Served:
     """Batches that it can translate at once, in threads."""
     explains: Callable[[str, str | None], Any] | None = None
     """What `explain.py` asks, where the translator can be looked into."""
+    zero_shot: bool = False
+    """Whether the model was trained without pairs of these languages."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,16 @@ class Service:
             self.served[one.languages] = one
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
+        # The directions of one run share its model, and so the threads that run it.
+        threads: dict[str, ThreadPoolExecutor] = {}
         self.batchers = {
-            pair: Batcher(one.translator, self.limits, self.metrics, one.workers)
+            pair: Batcher(
+                one.translator,
+                self.limits,
+                self.metrics,
+                one.workers,
+                threads.setdefault(one.name or str(pair), translator_threads(one.workers)),
+            )
             for pair, one in self.served.items()
         }
         self.memories = dict(memories or {})
@@ -162,6 +173,10 @@ class Service:
             told = f"{name_of(target)} ({target}) is not available as a target language from"
             raise Refusal(400, f"{told} {name_of(source)} ({source})")
         return src, tgt
+
+    def is_zero_shot(self, pair: Pair) -> bool:
+        """Whether the model that translates this pair was trained without pairs of these languages."""
+        return pair in self.served and self.served[pair].zero_shot
 
     def check(self, texts: Sequence[str]) -> None:
         """Refuse more than is allowed, and what is no text."""

@@ -13,13 +13,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, TextBatch
+from dragoman.data.batch import PairBatch
 from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
@@ -30,7 +30,6 @@ from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Learning, Validator
 from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.frequencies import frequency_loss
-from dragoman.learning.loss import Answers
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
@@ -254,9 +253,9 @@ class DecoderValidator(SequenceValidator):
                 hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
             else:
                 hidden = carried.read(model, batch)[1]
-            sums += _measure(model, *_said(hidden, batch))
+            sums += measured(model, *_said(hidden, batch))
             tokens += batch.num_tokens
-        return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
+        return per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
@@ -267,9 +266,9 @@ class DecoderValidator(SequenceValidator):
         tokens = 0
         for batch in self._load(self._chosen_batches):
             assert isinstance(batch, PairBatch)
-            forced += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
+            forced += measured(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
-            free += _measure(model, *_said(own, batch))
+            free += measured(model, *_said(own, batch))
             tokens += batch.num_tokens
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
@@ -286,57 +285,6 @@ class DecoderValidator(SequenceValidator):
         return translator.by_opening(self.sources, self.openings, ask)
 
 
-class AnswerValidator(SequenceValidator):
-    """For a model that predicts masked tokens: its loss and accuracy."""
-
-    def __init__(
-        self,
-        learning: Learning,
-        config: RunConfig,
-        prepared: Prepared,
-        device: torch.device,
-        answer: Callable[[Any, TextBatch], Answers],
-    ) -> None:
-        super().__init__(learning, config, prepared, device)
-        self._answer = answer
-
-    def run(self, model: Network, autocast: torch.autocast) -> Validation:
-        """Validate; the model stays in training mode."""
-        model.eval()
-        with autocast:
-            metrics = self._measured(model)
-        model.train()
-        return Validation(metrics, [])
-
-    def estimated_seconds(
-        self, model: Network, autocast: torch.autocast, now: Callable[[], float]
-    ) -> float | None:
-        if not len(self):
-            return None
-        part, seconds = copy.copy(self), 0.0
-        part._batches, more = self._some_batches()
-        for _ in range(2):  # the first time, kernels are loaded too
-            began = now()
-            part.run(model, autocast)
-            seconds = (now() - began) * more
-        return seconds
-
-    @torch.inference_mode()
-    def _measured(self, model: Network) -> dict[str, float]:
-        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
-        tokens = rows = right = 0
-        for batch in self._load(self._batches):
-            assert isinstance(batch, TextBatch)
-            found = self._answer(model, batch)
-            sums += _measure(model, found.hidden, found.targets)
-            tokens += batch.num_tokens
-            if batch.follows is not None and found.follows is not None:
-                said = found.follows.argmax(dim=-1) == 0
-                right += int((said == batch.follows).sum())
-                rows += len(said)
-        return _per_token(sums, tokens) | ({"next_sentence": right / rows} if rows else {})
-
-
 def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
     """The decoder's outputs at the target tokens, and the targets."""
     return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
@@ -349,12 +297,12 @@ def _mean(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return means | {f"{name}.{part}": own[name] for part, own in parts.items() for name in names}
 
 
-def _per_token(sums: Tensor, tokens: int) -> dict[str, float]:
+def per_token(sums: Tensor, tokens: int) -> dict[str, float]:
     loss, accuracy = (sums / tokens).tolist()
     return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
 
 
-def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
+def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
     """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
     sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
     for rows, target in _chunks(hidden, targets, model):

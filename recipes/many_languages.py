@@ -17,6 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import dragoman
 from dragoman.data.directions import Languages, direction_name
 from dragoman.data.formats import read_lines
 from dragoman.decode.translator.translator import Translator
-from dragoman.evaluate.metrics import bleu, chrf
+from dragoman.evaluate.confidence import calibration_of, measure
+from dragoman.evaluate.metrics import bleu, chrf, sentence_chrf
 from dragoman.runs.directory import Run
 from dragoman.training.draft import with_directions
 
@@ -90,6 +92,19 @@ class Experiment:
                 seconds=time.monotonic() - began,
             )
 
+    def confidence(self, name: str, run: Run, pairs: Sequence[Languages]) -> None:
+        """Calibrated on the validation set, measured on the test set."""
+        for pair in pairs:
+            if self.left() < 10:
+                return
+            calibration = calibration_of(run)
+            texts, references = self.sentences(pair[0]), self.sentences(pair[1])
+            found = [best for best, *_ in self.translator(run, pair).hypotheses(texts)]
+            sure = [calibration.confidence(text, best) for text, best in zip(texts, found, strict=True)]
+            scores = [sentence_chrf(best.text, right) for best, right in zip(found, references, strict=True)]
+            measured = measure(sure, scores, calibration.threshold)
+            self.record(part=name, confidence=direction_name(pair), **asdict(measured))
+
     def record(self, **found: Any) -> None:
         print(json.dumps(found), flush=True)
         self.results["parts"].append(found)
@@ -141,6 +156,7 @@ def main() -> None:
             )
             experiment.measure(f"single-{direction_name(pair)}", single, [pair])
     experiment.measure("many", many, [*SINGLES, *HELD_OUT])
+    experiment.confidence("many", many, SINGLES[:2])
     if experiment.left() > 60 * arguments.held_out_minutes:
         known = [pair for pair in everything if pair not in HELD_OUT]
         held_out = experiment.train(

@@ -53,6 +53,7 @@ def export(
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
     from dragoman.engines.runtime import computed_as_stored
+    from dragoman.evaluate.confidence import CONFIDENCE, read_calibration
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
@@ -69,6 +70,7 @@ def export(
         shortlist=opened.shortlist() if shortlist else None,
         examples=opened.validation_examples(),
         directions=opened.config.data.directions,
+        calibration=read_calibration(opened.directory / CONFIDENCE, loaded.name),
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")

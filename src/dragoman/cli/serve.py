@@ -69,8 +69,9 @@ def serve(
         for opened in open_directions(run, checkpoint, device, zero_shot):
             workers = opened.translator.engine.runtime.workers if opened.exported else 1
             explains = None if opened.exported else _explainer(opened.translator, limits)
-            how = (not opened.exported, str(run), workers, explains, opened.zero_shot)
-            served.append(Served(opened.languages, opened.translator, *how))
+            how = (not opened.exported, str(run), workers, explains)
+            calibration = opened.calibration(run, checkpoint)
+            served.append(Served(opened.languages, opened.translator, *how, calibration, opened.zero_shot))
     memories = open_memories(memory or [], [one.languages for one in served])
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)

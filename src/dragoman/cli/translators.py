@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.data.directions import Directions, chosen_languages
 from dragoman.errors import UserError
+
+if TYPE_CHECKING:
+    from dragoman.decode.confidence import Calibration
 
 
 class Opened(NamedTuple):
@@ -14,6 +17,15 @@ class Opened(NamedTuple):
     exported: bool
     zero_shot: bool = False
     """Whether the direction was trained without pairs of its own."""
+
+    def calibration(self, directory: Path, checkpoint: str) -> "Calibration | None":
+        """That of its confidences, if there is one: `translate --confidence` makes it."""
+        if self.exported:
+            return self.translator.calibration
+        from dragoman.evaluate.confidence import stored_calibration
+        from dragoman.runs.directory import Run
+
+        return stored_calibration(Run.open(directory), checkpoint)
 
 
 def open_translator(
@@ -29,7 +41,8 @@ def open_translator(
     """An export needs no torch, and translates alone; runs can be asked together. `to` and `source` choose a
     direction of a model of several languages."""
     whole, directions, only, exported = _open(directory, also, checkpoint, device, precision)
-    languages = chosen_languages(directions, only, to, source, zero_shot)
+    asked = directions is not None or to is not None or source is not None
+    languages = chosen_languages(directions, only, to, source, zero_shot) if asked else only
     return _directed(whole, directions, languages, exported)
 
 

@@ -72,6 +72,7 @@ class Translator(BaseTranslator):
         self.positions = export.positions
         self.languages = export.src_lang, export.tgt_lang
         self.directions = export.directions
+        self.calibration = export.calibration
 
     def between(self, to: str | None, source: str | None = None, zero_shot: bool = False) -> "Translator":
         """This translator for one of its directions: into `to`, from `source`."""

@@ -10,6 +10,7 @@ from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
 from dragoman.data.directions import Directions
 from dragoman.decode.alignment.attention import IdPair, Look, choose
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
@@ -76,9 +77,11 @@ def export_ctranslate2(
     shortlist: Shortlist | None = None,
     examples: Sequence[IdPair] = (),
     directions: Directions | None = None,
+    calibration: Calibration | None = None,
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
-    the attention by that words are aligned with; `directions` those of a model of several languages."""
+    the attention by that words are aligned with; `directions` those of a model of several languages;
+    `calibration` that of its confidences."""
     supported(search)
     made = model_spec(loaded, quantize, positions, examples)
     spec, rows, look, names = made.spec, made.rows, made.look, made.names
@@ -101,6 +104,7 @@ def export_ctranslate2(
             search=search,
             files=files,
             directions=directions,
+            calibration=calibration,
         )
         write_new(directory / MANIFEST, (serialise(export),))
     return out

@@ -19,6 +19,7 @@ from typing import Any
 
 from dragoman.config import LEFT_OUT, from_dict, to_dict
 from dragoman.data.directions import Directions
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
@@ -56,6 +57,8 @@ class Export:
     """SHA-256 by name."""
     directions: Directions | None = field(default=None, metadata=LEFT_OUT)
     """Of a model of several languages."""
+    calibration: Calibration | None = field(default=None, metadata=LEFT_OUT)
+    """Of confidences, if the run had one when it was exported."""
 
 
 def is_export(directory: Path) -> bool:

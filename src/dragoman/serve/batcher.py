@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
@@ -86,6 +87,8 @@ class Answer:
     from_memory: bool = False
     confidence: tuple[float, ...] | None = None
     """Of each word of the first, where alignment was asked."""
+    sentence_confidence: float | None = None
+    """Of the first as a whole, likewise; None where the translator has no calibration."""
 
 
 @dataclass
@@ -114,7 +117,9 @@ class Batcher:
         metrics: Metrics,
         workers: int = 1,
         threads: ThreadPoolExecutor | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
+        self._calibration = calibration
         self.translator, self._limits, self._metrics = translator, limits, metrics
         self._most_workers = workers
         self._queue: Turns[_Waiting] = Turns()
@@ -278,9 +283,13 @@ class Batcher:
                 tuple(one.score for one in row),
                 row[0].alignment,
                 confidence=word_confidences(row[0]) if how.align else None,
+                sentence_confidence=self._sure(text, row[0]) if how.align else None,
             )
-            for row in asked
+            for text, row in zip(texts, asked, strict=True)
         ]
+
+    def _sure(self, text: str, found: Hypothesis) -> float | None:
+        return None if self._calibration is None else self._calibration.confidence(text, found)
 
     def _remembered(self, text: str, how: Kindred) -> Answer | None:
         answer = self._known.get((text, how))

@@ -77,6 +77,13 @@ class Sentence(BaseModel):
             "text: how sure it was, not whether it is right."
         ),
     ] = None
+    sentence_confidence: Annotated[
+        float | None,
+        Field(
+            description="The probability, calibrated on the validation set, that the translation is not "
+            "among the worst quarter; null where the model has no calibration."
+        ),
+    ] = None
     from_memory: bool = False
 
 
@@ -252,6 +259,7 @@ def _translation(one: Translated, pair: Pair, details: bool, zero_shot: bool = F
             source_words=list(words(source)),
             text_words=list(words(answer.texts[0])),
             confidence=None if answer.confidence is None else [round(one, 4) for one in answer.confidence],
+            sentence_confidence=_rounded(answer.sentence_confidence),
             from_memory=answer.from_memory,
         )
         for source, answer in (one.sentences if details else ())
@@ -265,6 +273,10 @@ def _translation(one: Translated, pair: Pair, details: bool, zero_shot: bool = F
         alternatives=list(one.alternatives),
         sentences=sentences,
     )
+
+
+def _rounded(confidence: float | None) -> float | None:
+    return None if confidence is None else round(confidence, 4)
 
 
 def _match(one: FuzzyMatch, text: str) -> Match:

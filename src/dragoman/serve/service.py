@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
+from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
 from dragoman.serve.corrections import Corrections
@@ -44,6 +45,8 @@ class Served:
     """Batches that it can translate at once, in threads."""
     explains: Callable[[str, str | None], Any] | None = None
     """What `explain.py` asks, where the translator can be looked into."""
+    calibration: Calibration | None = None
+    """Of the confidences of sentences, where the run or the export has one."""
     zero_shot: bool = False
     """Whether the model was trained without pairs of these languages."""
 
@@ -108,6 +111,7 @@ class Service:
                 self.metrics,
                 one.workers,
                 threads.setdefault(one.name or str(pair), translator_threads(one.workers)),
+                one.calibration,
             )
             for pair, one in self.served.items()
         }

@@ -155,7 +155,7 @@ def test_a_person_chooses_a_direction() -> None:
     assert known.zero_shot == (("de", "fr"), ("fr", "de"))
     assert known.chosen("de", None) == ("en", "de")
     assert known.chosen("en", None) == ("und", "en")  # the model need not know
-    assert known.chosen("en", "fr") == ("fr", "en")
+    assert known.chosen("EN", "fr") == ("fr", "en")
     assert known.chosen("fr", "de", zero_shot=True) == ("de", "fr")
     for to, source, told in (
         (None, None, "--to: say into which language; it translates en-de, en-fr, de-en, fr-en"),

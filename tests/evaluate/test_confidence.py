@@ -1,6 +1,7 @@
 """The confidence of translations: fitted, kept in a run and in an export, asked for on the command line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,6 @@ from typer.testing import CliRunner
 
 from dragoman.checkpoint.model import load_model
 from dragoman.cli.main import app
-from dragoman.config import to_dict
 from dragoman.decode.confidence import FEATURES, Calibration, features
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.engines.ctranslate2 import Translator as FastTranslator
@@ -22,6 +22,7 @@ from dragoman.evaluate.confidence import (
     measure,
     read_calibration,
     stored_calibration,
+    write_calibration,
 )
 from dragoman.runs.directory import Run
 from dragoman.serve.service import Served, Service
@@ -74,20 +75,18 @@ def test_auc_counts_ties_half() -> None:
 def test_too_few_sentences_and_damaged_numbers_are_refused(calibration: Calibration, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="confidence: needs 40 validation sentences, and there are 3"):
         Calibration.fitted([[0.0] * len(FEATURES)] * 3, [1.0, 2.0, 3.0])
-    plain = to_dict(calibration)
     path = tmp_path / CONFIDENCE
-    for damaged in (
-        b"{",
-        b"[]",
-        json.dumps({"checkpoint": "1", "calibration": plain | {"weights": [1]}}).encode(),
-    ):
-        path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"confidence\.json.*remove it, and it is made anew"):
-            read_calibration(path, "1")
-    path.write_text(json.dumps({"checkpoint": "1", "calibration": plain}), encoding="utf-8")
+    write_calibration(path, "1", calibration)
     assert read_calibration(path, "1") == calibration
     assert read_calibration(path, "2") is None
     assert read_calibration(tmp_path / "none", "1") is None
+    whole = path.read_bytes()
+    for damaged in (b"{", b"[]", whole.replace(b'"sentences": 600', b'"sentences": 601')):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"confidence\.json: damaged; remove it, and it is made anew"):
+            read_calibration(path, "1")
+    with pytest.raises(UserError, match="calibration: damaged"):
+        replace(calibration, weights=(1.0,))
 
 
 @pytest.fixture(scope="module")

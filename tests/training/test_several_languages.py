@@ -15,9 +15,11 @@ from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.tune import tune, validation_openings, validation_pairs
+from dragoman.learning import learning_of
 from dragoman.runs.directory import Run
 from dragoman.serve.app import Options
 from dragoman.serve.service import Served, Service
+from dragoman.studio.subjects import Subjects
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
@@ -100,6 +102,16 @@ def test_a_direction_is_told_by_the_piece_before_the_source(run: Run) -> None:
     ) == [""]
     with pytest.raises(UserError, match="a run of several languages"):
         run.translator()
+
+
+def test_the_report_has_a_heat_map_and_the_studio_opens_the_run(run: Run) -> None:
+    (*_, last) = [record for record in run.metrics if record["kind"] == "valid"]
+    lines = learning_of(run.config).report(run.config, last)
+    assert lines[2:5] == ["bleu on the validation set, from ↓ to →", "", "| | de | fr | en |"]
+    best = max(last[f"loss.{'-'.join(pair)}"] for pair in TRAINED)
+    assert any(f"█ {best:.2f}" in line for line in lines)
+    (described,) = Subjects([run.directory], device="cpu").describe()
+    assert described["languages"] == ["en", "de"]
 
 
 def test_the_search_is_tuned_with_each_sentence_in_its_direction(run: Run) -> None:

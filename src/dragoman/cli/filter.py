@@ -54,7 +54,7 @@ def filter_corpus(
         raise UserError(f"--out {out}: this is a directory; give a name for the files, as in {out / 'clean'}")
     sources = group_files(files)
     languages = languages_of(sources[0]) or ("src", "tgt")
-    score = None if run is None else _score(run, backward, languages, device)
+    score = None if run is None else pair_score(run, backward, languages, device)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory())
@@ -79,7 +79,7 @@ def filter_corpus(
             typer.echo(f"  {count:9,}  {reason.replace('_', ' ')} ({count / total:.1%})")
 
 
-def _score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "Score":
+def pair_score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "Score":
     """By the cross-entropies of the run, and of another one for the way back where there is one."""
     from dragoman.cli.translators import open_translator
     from dragoman.data.directions import Directions

@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.")]
 RunOrExport = Annotated[Path, typer.Argument(help="Run directory, or a directory written by `export`.")]
-Checkpoint = Annotated[str, typer.Option(help="Checkpoint to use: best, last, or its name.")]
+Checkpoint = Annotated[str, typer.Option(help="Checkpoint: best, last or a name.")]
 Device = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 Precision = Annotated[str, typer.Option(help="Number format: float32, bfloat16 or int8 (CPU).")]
 FurtherRuns = Annotated[
@@ -20,7 +20,7 @@ FurtherRuns = Annotated[
 Beam = Annotated[int | None, typer.Option(help="Beam size; 1 is greedy search.")]
 Alpha = Annotated[float | None, typer.Option(help="Length penalty: rank by log p / length^alpha.")]
 SearchFields = Annotated[
-    list[str] | None, typer.Option("--set", help="Set another search field, such as search.top_p=0.9.")
+    list[str] | None, typer.Option("--set", help="Set a search field, such as search.top_p=0.9.")
 ]
 Beams = Annotated[str, typer.Option(help="Beam sizes to try.")]
 BatchTokens = Annotated[int, typer.Option(help="Source tokens in a batch.")]
@@ -46,7 +46,7 @@ FromLanguage = Annotated[
 ]
 ZeroShot = Annotated[
     bool,
-    typer.Option("--zero-shot", help="Allow directions without training pairs, in a run of several."),
+    typer.Option("--zero-shot", help="Allow directions without training pairs."),
 ]
 
 

@@ -56,14 +56,12 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations of each sentence.")] = None,
     alpha: Alpha = None,
     prefix: Annotated[
-        str | None, typer.Option(help="How the translation begins: text, or @FILE (a line each).")
+        str | None, typer.Option(help="How translations begin: text, or @FILE (lines).")
     ] = None,
     prefix_open: Annotated[
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
-    glossary: Annotated[
-        Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
-    ] = None,
+    glossary: Annotated[Path | None, typer.Option(help="TSV or CSV: source term, target term (a|b).")] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="Phrase to avoid, or @FILE (repeatable).")] = None,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
@@ -76,14 +74,14 @@ def translate(
     ] = True,
     protect_numbers: Annotated[
         bool,
-        typer.Option("--protect-numbers", help="Keep numbers with separators, signs or many digits too."),
+        typer.Option("--protect-numbers", help="Keep numbers with signs or many digits too."),
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Probability after each that it is a good one: TAB 0.93.")
+        bool, typer.Option("--confidence", help="Confidence after each: TAB 0.93.")
     ] = False,
     flag_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Mark translations with less confidence: TAB check.")
+        float | None, typer.Option(min=0, max=1, help="Mark the less confident ones: TAB check.")
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")

@@ -24,6 +24,8 @@ SUSPECTS = (
     *("digits", "address", "length", "near_duplicate"),
 )
 """Kinds of pairs that look wrong. They are reported, and left out where `drop_suspects` names them."""
+_NAMED = 6
+"""Languages that the name of a run lists."""
 _LONGEST_LINE = (1 << 31) - 1
 
 
@@ -166,6 +168,14 @@ class DataConfig:
         """Of a run of several languages; None where it has one direction."""
         own = [self.languages_of(source) for source in self.train if source.src_lang is not None]
         return Directions(tuple(dict.fromkeys(own)), self.language_pieces) if own else None
+
+    @property
+    def languages_name(self) -> str:
+        """What a run of these languages is called."""
+        if self.directions is None:
+            return f"{self.src_lang}-{self.tgt_lang}"
+        languages = self.directions.languages
+        return "-".join(languages) if len(languages) <= _NAMED else f"{len(languages)}-languages"
 
     def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
         """The direction that a person means by `--to` and `--from`; the only one where there is one."""

@@ -67,9 +67,11 @@ class Directions:
         named = f"it translates {self}"
         if to is None:
             raise UserError(f"--to: say into which language; {named}")
+        to, source = _meant(to, self.targets), _meant(source, self.sources)
         for option, code, known in (("--to", to, self.targets), ("--from", source, self.sources)):
             if code is not None and code not in known:
                 raise UserError(f"{option} {code}: this model does not know it; {named}")
+        assert to is not None
         if source is None:
             fitting = [pair for pair in self.trained if pair[1] == to]
             if len(fitting) == 1:
@@ -119,6 +121,12 @@ def parse_directions(text: str, available: Iterable[Languages]) -> tuple[Languag
     if not names:
         raise UserError("--directions: expected directions such as en-de,de-en, or all")
     return tuple(dict.fromkeys(known[name] for name in names))
+
+
+def _meant(code: str | None, known: Iterable[str]) -> str | None:
+    """The known code that is the same but for its case and the sign in it: `pt_br` is `pt-BR`."""
+    same = (own for own in known if code and own.casefold() == code.replace("_", "-").casefold())
+    return next(same, code)
 
 
 def _to(language: str) -> str:

@@ -56,10 +56,10 @@ def hold_out_directions(
     translation of a validation sentence from the other side. Sentences that occur often are not chosen.
     """
     directions = [direction for _, _, direction in corpora]
-    each = valid_size // len(set(directions))
+    each = max(1, valid_size // len(set(directions))) if valid_size else 0
     for begin, end, direction in corpora:
         own = slice(begin, end)
-        share = -(-each // directions.count(direction)) if valid_size else 0
+        share = -(-each // directions.count(direction))
         missing = share - int((codes[own] == HELD_OUT).sum())
         if missing <= 0:
             continue

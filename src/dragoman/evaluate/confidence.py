@@ -1,11 +1,13 @@
 """Calibrate the confidence of a run on its validation set, keep it in the run, and measure it."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from dragoman.runs.directory import Run
 CONFIDENCE = "confidence.json"
 SENTENCES = 1000
 """Of the validation set that are translated."""
-_LARGEST = 1 << 20
+_LARGEST, _SEAL = 1 << 20, "seal"
 _BINS = 10
 
 
@@ -54,10 +56,18 @@ def calibration_of(
     sources, references = validation_pairs(prepared, SENTENCES)
     translator = run.translator(checkpoint, device, undirected=True)
     found = calibrate(translator, sources, references, validation_openings(prepared, SENTENCES), progress)
-    data = {"checkpoint": _name(run, checkpoint), "calibration": to_dict(found)}
     with suppress(OSError):  # a read-only run can be used too
-        replace_file(run.directory / CONFIDENCE, json.dumps(data, indent=1).encode())
+        write_calibration(run.directory / CONFIDENCE, _name(run, checkpoint), found)
     return found
+
+
+def write_calibration(path: Path, checkpoint: str, calibration: Calibration) -> None:
+    data = {"checkpoint": checkpoint, "calibration": to_dict(calibration)}
+    replace_file(path, json.dumps(data | {_SEAL: _seal_of(data)}, indent=1).encode())
+
+
+def _seal_of(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def stored_calibration(run: Run, checkpoint: str = "best") -> Calibration | None:
@@ -75,6 +85,8 @@ def read_calibration(path: Path, checkpoint: str) -> Calibration | None:
     try:
         data = json.loads(read_regular(path, _LARGEST))
         own, stored = data["checkpoint"], data["calibration"]
+        if data.pop(_SEAL) != _seal_of(data):
+            raise ValueError(_SEAL)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -10,7 +10,7 @@ import torch
 from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import PairStore, Prepared
-from dragoman.data.directions import direction_name
+from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
@@ -27,8 +27,7 @@ from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.tokenizer import Tokenizer
 
-_NAMED = 6
-"""Languages that the name of a run lists."""
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 class Translate(Learning):
@@ -40,11 +39,7 @@ class Translate(Learning):
     several_languages = True
 
     def run_name(self, config: RunConfig) -> str:
-        directions = config.data.directions
-        if directions is None:
-            return f"{config.data.src_lang}-{config.data.tgt_lang}"
-        languages = directions.languages
-        return "-".join(languages) if len(languages) <= _NAMED else f"{len(languages)}-languages"
+        return config.data.languages_name
 
     def specials(self, config: RunConfig) -> tuple[str, ...]:
         directions = config.data.directions
@@ -110,7 +105,8 @@ class Translate(Learning):
         return DecoderValidator(self, config, prepared, device, translates=True, parts=parts)
 
     def report(self, config: RunConfig, record: Mapping[str, Any]) -> list[str]:
-        """The metrics of every direction: those of translations from a language (row) into another one."""
+        """The metrics of every direction as heat-maps: a row for each source language, a column for each
+        target language."""
         directions = config.data.directions
         if directions is None:
             return []
@@ -118,9 +114,9 @@ class Translate(Learning):
         for metric in (name for name in ("bleu", "chrf", "loss") if name in record):
             lines += [f"{metric} on the validation set, from ↓ to →", ""]
             lines += [f"| | {' | '.join(directions.targets)} |", f"|---|{'---|' * len(directions.targets)}"]
+            values = {pair: record.get(f"{metric}.{direction_name(pair)}") for pair in directions.trained}
             for src in directions.sources:
-                own = [record.get(f"{metric}.{direction_name((src, tgt))}") for tgt in directions.targets]
-                cells = ("" if value is None else f"{value:.2f}" for value in own)
+                cells = (_shaded(values, (src, tgt)) for tgt in directions.targets)
                 lines.append(f"| {src} | {' | '.join(cells)} |")
             lines.append("")
         return lines
@@ -135,6 +131,16 @@ class Translate(Learning):
             return [("languages", told), ("directions", str(directions))]
         src, tgt = config.data.src_lang, config.data.tgt_lang
         return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
+
+
+def _shaded(values: Mapping[Languages, float | None], pair: Languages) -> str:
+    """A number, with a bar that is the taller the greater it is among all of them."""
+    known = [value for value in values.values() if value is not None]
+    own = values.get(pair)
+    if own is None:
+        return ""
+    share = (own - min(known)) / ((max(known) - min(known)) or 1.0)
+    return f"{_BARS[round(share * (len(_BARS) - 1))]} {own:.2f}"
 
 
 def _check_invented(config: RunConfig) -> None:

@@ -7,6 +7,7 @@ data/             the prepared corpus, as hard links; only training needs it
 checkpoints/      one directory each, named by its update
 best.json         which of them is the best
 shortlist.txt     the lexical shortlist, once it has been used
+confidence.json   the calibration of confidences, once it has been used
 metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
 plan.json  contest.json  half.json  tuning.json  report.md
 """

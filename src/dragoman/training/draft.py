@@ -172,7 +172,7 @@ def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         return dict(sources[0])
     files = [_as_file(source) for source in sources]
-    if any(map(os.path.isdir, files)) or (format == "auto" and _has_several_languages(files)):
+    if format == "auto" and (any(map(os.path.isdir, files)) or _has_several_languages(files)):
         return with_directions(files, valid, "all")
     if len(files) == 1 and files[0].endswith((".yaml", ".yml")):
         if valid:

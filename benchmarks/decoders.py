@@ -12,7 +12,7 @@ from dragoman.config import from_dict
 from dragoman.data.batch import pad_sources
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.linear import quantize
@@ -73,7 +73,7 @@ class Fast:
     def __init__(
         self, directory: Path, shortlist: bool, workers: int | None = None, threads: int = 1
     ) -> None:
-        self.translator = FastTranslator.open(
+        self.translator = CTranslate2Translator.open(
             directory, workers=workers, threads=threads, shortlist=shortlist
         )
 

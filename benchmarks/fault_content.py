@@ -18,7 +18,7 @@ from dragoman.config import to_dict
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import Prepared, overlap
 from dragoman.decode.search.config import SearchConfig
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.manifest import read_export
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.directory import Run
@@ -111,7 +111,7 @@ def of_export(directory: Path) -> str:
     found.add(export.tgt_lang, export.attention_when_read, asdict(export.search), sorted(export.files))
     for name in sorted(export.files):
         found.add((directory / name).read_bytes())
-    translator = FastTranslator.open(directory, workers=1)
+    translator = CTranslate2Translator.open(directory, workers=1)
     _add_tokenizers(found, [translator.src_tokenizer, translator.tgt_tokenizer])
     return found.hex()
 
@@ -144,7 +144,7 @@ def of_corpus(directory: Path) -> str:
     """A corpus that is half translated: what it becomes when the same command goes on."""
     translator = _translator(str(directory.parent / "reader"))
     lines = (directory / "mono.en").read_text().splitlines()
-    task = corpus.Task(SearchConfig(beam=1, max_extra=3, max_ratio=1), "mono", 256)
+    task = corpus.CorpusTask(SearchConfig(beam=1, max_extra=3, max_ratio=1), "mono", 256)
     corpus.translate_corpus(translator, lines, directory / "mono.out", task)
     return hashlib.sha256((directory / "mono.out").read_bytes()).hexdigest()
 

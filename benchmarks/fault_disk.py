@@ -80,12 +80,11 @@ def try_small_disk(
     size = int(sizes[0] + share * (sizes[1] - sizes[0]))
     if not _mount(directory, "-o", f"size={size}"):
         return None
-    inside = directory / "work"
-    try:
-        workspace(made, command, inside)
-        ended = run_command(command.arguments, inside, prepare=small_chunks)
+    try:  # what is printed goes to files beside it, which have room
+        workspace(made, command, directory)
+        ended = run_command(command.arguments, directory, prepare=small_chunks)
         _mount(directory, "-o", f"remount,size={size + (64 << 20)}")
-        return _found(command, number, "small disk", inside, whole, ended, f"{size:,} bytes")
+        return _found(command, number, "small disk", directory, whole, ended, f"{size:,} bytes")
     finally:
         subprocess.run(["umount", str(directory)], check=False)
         directory.rmdir()

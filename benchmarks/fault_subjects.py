@@ -130,8 +130,8 @@ def small_chunks(_operations: object) -> None:
 
 
 def workspace(made: Path, command: Command, target: Path) -> Path:
-    """A directory with what a command needs, and no more."""
-    target.mkdir(parents=True)
+    """A directory with what a command needs, and no more. It may be there, and empty."""
+    target.mkdir(parents=True, exist_ok=True)
     for name in command.needs:
         source = made / name
         (target / name).parent.mkdir(parents=True, exist_ok=True)

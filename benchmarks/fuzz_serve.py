@@ -30,7 +30,7 @@ from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
-from dragoman.serve.memory import Memory
+from dragoman.serve.memory import TranslationMemory
 from dragoman.serve.run import listen
 from dragoman.serve.server import Server
 from dragoman.serve.service import Served, Service
@@ -80,7 +80,7 @@ def gates() -> tuple[Gate, Gate]:
     translator = tiny_translator()
     translator.search = SearchConfig(beam=2, max_ratio=0.5, max_extra=4)
     pairs = [("en", "de"), ("de", "en"), ("fr", "en")]
-    memories = {("en", "de"): Memory([("Hello.", "Hallo."), ("Hello you.", "Hallo du.")])}
+    memories = {("en", "de"): TranslationMemory([("Hello.", "Hallo."), ("Hello you.", "Hallo du.")])}
 
     def service() -> Service:
         served = [

@@ -32,7 +32,7 @@ from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.training.graph_capture import Recorder
+from dragoman.training.graph_capture import GraphRecorder
 from on_gpu import DEVICE, HALF
 from rotary_gpu_speed import Report, measure, measure_together, one_of_many
 
@@ -95,7 +95,7 @@ def compare_updates(report: Report, options: argparse.Namespace) -> None:
             for half in (False, True):
                 model = small_model(size, **fields).train()
                 plain = passes(model, objective, half)
-                recorder = Recorder(plain, list(model.parameters()))
+                recorder = GraphRecorder(plain, list(model.parameters()))
                 run = recorder if DEVICE.type == "cuda" else plain
                 for batch in batches:
                     sums = run(PackedPairs.of(batch, 64).to(DEVICE))

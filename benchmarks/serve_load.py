@@ -21,7 +21,7 @@ from pathlib import Path
 from clients import CLIENTS, Asker, Load, drained, server, slow
 from common import write_table
 from dragoman.data.formats import read_lines
-from dragoman.engines.ctranslate2 import Translator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.text.spans import DEFAULT_KINDS
 
 SLOW, IN_WORK = 500, 50
@@ -30,8 +30,8 @@ PLAIN = """
 import sys
 import uvicorn
 from fastapi import FastAPI, Request
-from dragoman.engines.ctranslate2 import Translator
-translator, app = Translator.open(sys.argv[1]), FastAPI()
+from dragoman.engines.ctranslate2 import CTranslate2Translator
+translator, app = CTranslate2Translator.open(sys.argv[1]), FastAPI()
 def work(text): return translator.translate([text])[0]
 @app.post("/translate")
 async def translate(request: Request):
@@ -91,7 +91,13 @@ async def at_the_edge(command: list[str], port: int, texts: Iterator[str]) -> st
 
 
 def row(
-    translator: Translator, name: str, what: str, load: Load, capacity: float, busy: float, grown: float
+    translator: CTranslate2Translator,
+    name: str,
+    what: str,
+    load: Load,
+    capacity: float,
+    busy: float,
+    grown: float,
 ) -> list[str]:
     protect = DEFAULT_KINDS if name == OURS else ()  # by hand nothing is protected
     alone = translator.translate(list(load.answers), protect=protect)
@@ -128,7 +134,7 @@ def main() -> None:
     results += asyncio.run(measure("FastAPI by hand", plain, port + 1, left, arguments.seconds))
     edge = asyncio.run(at_the_edge(ours, port, left))
     os.sched_setaffinity(0, cores)
-    translator = Translator.open(arguments.export)
+    translator = CTranslate2Translator.open(arguments.export)
     write_table(
         "serve_load",
         "A server under load",

@@ -35,12 +35,12 @@ NEAR_S = 0.03
 HEAD = ["run", "clients", "asked", "answered", "refused", "lost", "what happened"]
 SERVER = """
 import sys
-from dragoman.engines.ctranslate2 import Translator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.serve.app import Options
 from dragoman.serve.limits import Limits
 from dragoman.serve.run import serve
 from dragoman.serve.service import Served, Service
-translator = Translator.open(sys.argv[1])
+translator = CTranslate2Translator.open(sys.argv[1])
 limits = Limits(idle_s=float(sys.argv[3]))
 workers = translator.engine.runtime.workers
 serve(Service([Served(("en", "de"), translator, workers=workers)], limits=limits), Options(), "127.0.0.1",

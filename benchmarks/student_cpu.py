@@ -20,7 +20,7 @@ from dragoman.checkpoint.model import load_model
 from dragoman.data.formats import read_lines
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import Quantization, export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import make_scorers
@@ -58,7 +58,7 @@ def student_contenders(path: Path, directory: Path) -> list[Contender]:
             search = replace(run.config.search, beam=beam)
 
             def translate(
-                texts: list[str], fast: FastTranslator = fast, search: SearchConfig = search
+                texts: list[str], fast: CTranslate2Translator = fast, search: SearchConfig = search
             ) -> list[str]:
                 return fast.translate(texts, search=search)
 
@@ -81,12 +81,12 @@ def shortlist_of(run: Run) -> Shortlist | None:
 
 def exported(
     run: Run, out: Path, quantize: Quantization, search: SearchConfig, shortlist: Shortlist | None
-) -> FastTranslator:
+) -> CTranslate2Translator:
     """With the settings that `dragoman translate EXPORT` has by default."""
     written = export_ctranslate2(
         load_model(run.directory), out, search=search, quantize=quantize, shortlist=shortlist
     )
-    return FastTranslator.open(written, shortlist=shortlist is not None)
+    return CTranslate2Translator.open(written, shortlist=shortlist is not None)
 
 
 def size_of(run: Run) -> str:

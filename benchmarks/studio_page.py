@@ -7,6 +7,7 @@ An interaction is timed inside the page: from the event to the frame after it.
 """
 
 import argparse
+import os
 import random
 import statistics
 import tempfile
@@ -124,7 +125,8 @@ def main() -> None:
         ["", "ms, median", "ms, most"],
         rows,
         f"50 × 50 pieces, 6 layers of 8 heads; {args.rounds} rounds of each. The weights of all 144 heads of "
-        f"the sentence are an answer of {found['bytes'] / 1e6:.2f} MB, which took {found['seconds']:.1f} s.",
+        f"the sentence are an answer of {found['bytes'] / 1e6:.2f} MB, which took {found['seconds']:.1f} s. "
+        f"Load of the machine, of which the page has what is left: {os.getloadavg()[0]:.0f}.",
     )
 
 

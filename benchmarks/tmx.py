@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.scan import Progress
+from dragoman.data.scan import StageProgress
 from prepare import generated
 
 HEADER = (
@@ -64,19 +64,19 @@ def measure_here(path: str, what: str) -> None:
     print(json.dumps({"pairs": pairs, "seconds": time.perf_counter() - started, "first": first}))
 
 
-def _pairs(path: str, _: Progress) -> int:
+def _pairs(path: str, _: StageProgress) -> int:
     from dragoman.data.formats import read_pairs
 
     return sum(bool(pair.src and pair.tgt) for pair in read_pairs(SourceConfig((path,)), "en", "de"))
 
 
-def _corpus(path: str, progress: Progress) -> int:
+def _corpus(path: str, progress: StageProgress) -> int:
     from dragoman.data.report import analyse
 
     return analyse([SourceConfig((path,))], src_lang="en", tgt_lang="de", progress=progress).pairs
 
 
-def _train(path: str, progress: Progress) -> int:
+def _train(path: str, progress: StageProgress) -> int:
     """All that is done before the first update, but for the trial of a few."""
     from dragoman.data.corpus import prepare
     from dragoman.training.display import make_display

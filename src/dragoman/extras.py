@@ -20,6 +20,7 @@ class Extra:
 EXTRAS = {
     "train": Extra("train, and translate with PyTorch", ("torch", "jaxtyping")),
     "fast": Extra("translate with CTranslate2, without PyTorch", ("ctranslate2",)),
+    "onnx": Extra("export for ONNX Runtime, and check such an export", ("onnx", "onnxruntime")),
     "serve": Extra(
         "translate over HTTP",
         ("ctranslate2", "fastapi", "starlette", "h11", "pydantic", "multipart", "rapidfuzz"),

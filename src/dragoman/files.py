@@ -27,11 +27,13 @@ from pathlib import Path
 from shutil import rmtree
 from typing import IO, BinaryIO, NamedTuple
 
+from dragoman import system
 from dragoman.errors import UserError
 from dragoman.unfinished import (
     claimed,
     final_name,
     moved_aside,
+    open_to_lock,
     remove_all_unfinished,
     remove_unfinished,
     try_lock,
@@ -80,9 +82,11 @@ def open_regular(path: Path) -> BufferedReader:
     return os.fdopen(_open_regular(path, os.O_RDONLY), "rb")
 
 
-def open_to_append(path: Path) -> BufferedWriter:
-    """The same to write at the end of a file, which is made if it is missing."""
-    return os.fdopen(_open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
+def open_to_append(path: Path, readable: bool = False) -> BufferedWriter:
+    """The same to write at the end of a file, which is made if it is missing. With `readable` its descriptor
+    may be read from too: Windows lets nobody else read what this process has locked."""
+    access = os.O_RDWR if readable else os.O_WRONLY
+    return os.fdopen(_open_regular(path, access | os.O_APPEND | os.O_CREAT), "ab")
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -105,7 +109,7 @@ def hash_file(path: Path) -> str:
 def _open_regular(path: Path, flags: int) -> int:
     with suppress(FileNotFoundError):  # to open some devices has effects, so look first
         _refuse_unless_regular(path, path.stat().st_mode)
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    descriptor = os.open(path, flags | system.WITHOUT_WAITING | system.BINARY, 0o666)
     try:
         _refuse_unless_regular(path, os.fstat(descriptor).st_mode)  # it may have been exchanged since
     except BaseException:
@@ -137,7 +141,7 @@ def explained(path: Path, done: str = "written") -> Iterator[None]:
 def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o666) -> Written:
     """Write a file that must not exist yet, and force its bytes to disk. Its name is not forced."""
     size, digest = 0, hashlib.sha256()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.BINARY, mode)
     try:
         for chunk in chunks:
             digest.update(chunk)
@@ -170,16 +174,18 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
     def create(temporary: Path) -> int:
         allowed = 0o666 if permissions is None else permissions
-        return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, allowed)
+        return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | system.BINARY, allowed)
 
-    with claimed(path, create) as (temporary, descriptor):
+    with claimed(path, create) as claim:
         if permissions is not None:
             with suppress(PermissionError):  # some file systems have no permissions
-                os.fchmod(descriptor, permissions)
-        with os.fdopen(descriptor, "w+b", closefd=False) as file:
+                system.change_permissions(claim.descriptor, permissions)
+        with os.fdopen(claim.descriptor, "w+b", closefd=False) as file:
             yield file
             sync_file(file)
-        os.replace(temporary, path)  # noqa: PTH105
+        if system.WINDOWS:
+            claim.release()  # an open file cannot be renamed there
+        os.replace(claim.entry, path)  # noqa: PTH105
         sync_directory(path.parent)
 
 
@@ -209,12 +215,13 @@ def new_directory(path: Path, keep_existing: bool = False, replace_existing: boo
     remove_unfinished(path)
     if not (keep_existing or replace_existing):
         _refuse_occupied(path)
-    with claimed(path, _make_and_open) as (temporary, _):
-        yield temporary
-        sync_tree(temporary)
+    with claimed(path, _make_and_open) as claim:
+        yield claim.entry
+        sync_tree(claim.entry)
         with moved_aside(path) if replace_existing else nullcontext():
             try:
-                os.rename(temporary, path)  # noqa: PTH104
+                _remove_empty(path)
+                os.rename(claim.entry, path)  # noqa: PTH104
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
@@ -222,6 +229,13 @@ def new_directory(path: Path, keep_existing: bool = False, replace_existing: boo
                     what = "another process has just written it"
                     raise FileExistsError(errno.EEXIST, what, str(path)) from None
             sync_directory(path.parent)
+
+
+def _remove_empty(path: Path) -> None:
+    """Windows renames nothing to a name that is taken, be it by an empty directory."""
+    if system.WINDOWS:
+        with suppress(OSError):
+            path.rmdir()
 
 
 def _refuse_occupied(path: Path) -> None:
@@ -234,7 +248,7 @@ def _refuse_occupied(path: Path) -> None:
 def _make_and_open(temporary: Path, mode: int = 0o777) -> int:
     os.mkdir(temporary, mode)  # noqa: PTH102
     try:
-        return os.open(temporary, os.O_RDONLY)
+        return open_to_lock(temporary)
     except OSError:
         rmtree(temporary, ignore_errors=True)
         raise
@@ -246,10 +260,10 @@ def scratch_directory(within: Path | None = None) -> Iterator[Path]:
     process is killed, the next one that asks for a scratch directory there removes it."""
     if within is not None:
         make_directories(within)
-    name = Path(within or tempfile.gettempdir(), f"dragoman-{os.getuid()}")
+    name = Path(within or tempfile.gettempdir(), f"dragoman-{system.user()}")
     remove_unfinished(name)
-    with claimed(name, lambda temporary: _make_and_open(temporary, 0o700)) as (temporary, _):
-        yield temporary
+    with claimed(name, lambda temporary: _make_and_open(temporary, 0o700)) as claim:
+        yield claim.entry
 
 
 def make_directories(path: Path) -> None:
@@ -262,6 +276,14 @@ def make_directories(path: Path) -> None:
             if not path.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
         sync_directory(path.parent)
+
+
+def beside(directory: Path, ending: str) -> Path:
+    """A neighbour of a directory, with an ending after its name; the directory may be called `.` too."""
+    named = directory.resolve() if directory.name in ("", "..") else directory
+    if not named.name:
+        raise UserError(f"{directory}: this is the root of all directories; choose another")
+    return named.with_name(named.name + ending)
 
 
 def move(path: Path, target: Path) -> None:
@@ -297,6 +319,8 @@ def sync_tree(directory: Path) -> None:
 def sync_directory(path: Path) -> None:
     """Force the names in a directory to disk: a rename is only then certain to survive a power cut. Some file
     systems cannot, and some directories may be written to and not read."""
+    if system.WINDOWS:  # it opens no directories
+        return
     try:
         _sync(path)
     except OSError as error:
@@ -305,7 +329,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if system.WINDOWS else os.O_RDONLY)  # Windows syncs who may write
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -4,11 +4,13 @@
     .NAME.replaced              the old directory NAME, while a new one takes its place; locked too
 
 Locks go with their process however it ends, so whoever gets the lock of such an entry may delete it. On a
-file system without locks nobody knows, and the entries stay until a person deletes them.
+file system without locks nobody knows, and the entries stay until a person deletes them. Windows cannot open
+directories: there the file `.NAME.1a2b3c4d.unfinished.lock` is locked in place of the directory.
 """
 
 import errno
-import fcntl
+import functools
+import logging
 import os
 import re
 import secrets
@@ -17,26 +19,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_SUFFIX, _REPLACED = ".unfinished", ".replaced"
+from dragoman import system
+
+_SUFFIX, _REPLACED, _LOCK = ".unfinished", ".replaced", ".lock"
 _HIDDEN = re.compile(rf"\.(.*)\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _NAME_BYTES = 200
 """Of the target's name in a hidden one: the whole has 255 bytes at most."""
 _ATTEMPTS = 100
 
 
+class Claim:
+    """A hidden entry of this process, and the descriptor that it is locked by."""
+
+    def __init__(self, entry: Path, descriptor: int) -> None:
+        self.entry, self.descriptor = entry, descriptor
+        self._open = True
+
+    def release(self) -> None:
+        """Close the descriptor, and give up the lock with it."""
+        if self._open:
+            self._open = False
+            os.close(self.descriptor)
+
+
 @contextmanager
-def claimed(path: Path, create: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
-    """A new hidden entry for `path` and its descriptor, locked, and deleted in the end if it is still there.
+def claimed(path: Path, create: Callable[[Path], int]) -> Iterator[Claim]:
+    """A new hidden entry for `path`, locked, and deleted in the end if it is still there.
 
     `create` makes it and opens it. Errors of the system name the target, not the hidden entry.
     """
     temporary = None
     try:
-        temporary, descriptor = _claim(path, create)
+        claim = _claim(path, create)
+        temporary = claim.entry
         try:
-            yield temporary, descriptor
+            yield claim
         finally:
-            os.close(descriptor)
+            claim.release()
             with suppress(OSError):
                 _delete(temporary)
     except OSError as error:
@@ -44,7 +63,7 @@ def claimed(path: Path, create: Callable[[Path], int]) -> Iterator[tuple[Path, i
         raise
 
 
-def _claim(path: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
+def _claim(path: Path, create: Callable[[Path], int]) -> Claim:
     """A process that cleans up may lock or delete the entry before we have locked it: then make another."""
     for _ in range(_ATTEMPTS):
         temporary = unfinished_name(path)
@@ -56,7 +75,7 @@ def _claim(path: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
             _name_target(error, path, temporary)
             raise
         if try_lock(descriptor) is not False and os.path.lexists(temporary):
-            return temporary, descriptor
+            return Claim(temporary, descriptor)
         os.close(descriptor)
     raise OSError(errno.EAGAIN, "other processes delete it as soon as it is there", str(path))
 
@@ -98,20 +117,62 @@ def _clean(directory: Path, concerned: Callable[[str], bool]) -> None:
     with suppress(OSError):  # a directory that is missing or cannot be read
         names = [entry.name for entry in directory.iterdir()]
         for name in names:
-            if _HIDDEN.fullmatch(name) and concerned(name):
-                with suppress(OSError):  # another process may be deleting it too
-                    _with_lock(directory / name, lambda name=name: _delete(directory / name))
+            entry = directory / name.removesuffix(_LOCK)
+            if not (_HIDDEN.fullmatch(entry.name) and concerned(entry.name)):
+                continue
+            with suppress(OSError):  # another process may be deleting it too
+                if name == entry.name:
+                    _with_lock(entry, lambda entry=entry: _delete(entry))
+                elif not os.path.lexists(entry):
+                    _delete(entry)
 
 
 def _with_lock(entry: Path, act: Callable[[], None]) -> None:
-    """Only if no living process holds it. (NFS wants files to be open for writing.)"""
-    access = os.O_RDONLY if entry.is_dir() else os.O_RDWR
-    descriptor = os.open(entry, access | os.O_NONBLOCK | os.O_NOFOLLOW)
+    """Only if no living process holds it. Windows deletes no open files; nobody locks a dead one anew."""
+    descriptor = open_to_lock(entry)
     try:
-        if try_lock(descriptor):
+        free = try_lock(descriptor)
+        if free and not system.WINDOWS:
             act()
     finally:
         os.close(descriptor)
+    if free and system.WINDOWS:
+        act()
+        _delete_lock_file(entry)
+
+
+def open_to_lock(entry: Path, later: Path | None = None) -> int:
+    """A descriptor that a file or directory is locked by, also when its name is `later` another. NFS wants
+    files to be open for writing."""
+    flags = system.BINARY | system.WITHOUT_WAITING | system.WITHOUT_LINKS
+    if not entry.is_dir():
+        return os.open(entry, os.O_RDWR | flags)
+    if system.WINDOWS:
+        return os.open(_lock_file(later or entry), os.O_RDWR | os.O_CREAT | flags)
+    return os.open(entry, os.O_RDONLY | flags)
+
+
+def is_locked(entry: Path) -> bool:
+    """Whether a living process holds it; also where nobody can know."""
+    try:
+        descriptor = open_to_lock(entry)
+    except OSError:
+        return False
+    try:
+        return try_lock(descriptor) is not True
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(entry: Path) -> Path:
+    return entry.with_name(entry.name + _LOCK)
+
+
+def _delete_lock_file(entry: Path) -> None:
+    """What stands for a directory on Windows, when the directory has gone."""
+    if system.WINDOWS and not os.path.lexists(entry):
+        with suppress(OSError):  # another process holds it
+            _lock_file(entry).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -123,7 +184,7 @@ def moved_aside(path: Path) -> Iterator[None]:
         return
     aside = path.with_name(f".{path.name}{_REPLACED}")
     shutil.rmtree(aside, ignore_errors=True)
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = open_to_lock(path, aside)
     try:
         try_lock(descriptor)
         os.rename(path, aside)  # noqa: PTH104
@@ -133,6 +194,7 @@ def moved_aside(path: Path) -> Iterator[None]:
             _settle(aside, path)
     finally:
         os.close(descriptor)
+        _delete_lock_file(aside)
 
 
 def _settle(aside: Path, path: Path) -> None:
@@ -153,13 +215,23 @@ def hidden_part(name: str) -> str:
 
 def try_lock(descriptor: int) -> bool | None:
     """False where another process holds the lock, None where this file system has no locks."""
+    lock = _locker()
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return None if lock is None else lock(descriptor, blocking=False)
     except OSError:
         return None
-    return True
+
+
+@functools.cache
+def _locker() -> Callable[..., bool] | None:
+    """Loaded when it is needed: it takes longer than the rest of this file."""
+    try:
+        from filelock import lock_descriptor
+    except ImportError:
+        told = "filelock is missing or older than 3.30: two processes could write the same file; update it"
+        logging.getLogger("dragoman").warning(told)
+        return None
+    return lock_descriptor
 
 
 def _delete(entry: Path) -> None:
@@ -167,3 +239,4 @@ def _delete(entry: Path) -> None:
         shutil.rmtree(entry, ignore_errors=True)
     else:
         entry.unlink(missing_ok=True)
+    _delete_lock_file(entry)

@@ -243,6 +243,44 @@ def test_each_family_gets_numbers_of_its_own(preset: str) -> None:
         assert config.model["model_dim"] == 512 and config.optim.rate == pytest.approx(1e-3, rel=0.6)
 
 
+def test_a_recurrent_model_trains_all_positions_at_once_unless_its_attention_was_chosen() -> None:
+    def model(**given: Any) -> dict[str, Any]:
+        return chosen(profile_of(sentences(300)), given={"model": given}).sections["model"]
+
+    assert model(preset="lstm")["wiring"] == "luong"
+    assert model(kind="rnn")["attention"] == "cosine"
+    for given in ({"attention": "additive"}, {"wiring": "bahdanau"}, {"input_feeding": True}):
+        assert "wiring" not in model(preset="lstm", **given)
+    assert "wiring" not in model(preset="lstm-no-attention")
+
+
+def test_words_of_closed_sets_are_pieces_with_their_punctuation() -> None:
+    moves = [
+        (f"please go left now {n} times", " ".join(["I_TURN_LEFT", "I_GO"] * n)) for n in (1, 2, 3, 4)
+    ] * 100
+    found = chosen(profile_of(moves))
+    assert found.sections["tokenizer"]["split_punctuation"] is False
+    copied = dataclasses.replace(profile_of(moves), copied_words=0.5)
+    for other in (copied, profile_of(sentences(300))):
+        assert "split_punctuation" not in chosen(other).sections["tokenizer"]
+
+
+def test_a_few_thousand_words_get_a_small_model_on_a_card() -> None:
+    def width(count: int, machine: Machine = LARGE_GPU) -> int:
+        profile = scaled(profile_of(sounds(300)), count)
+        return resolved(chosen(profile, machine, minutes=3.0), minutes=3.0).model["model_dim"]
+
+    assert (width(3000), width(8000)) == (128, 256)
+
+
+def test_outputs_that_are_mostly_copied_have_no_r_drop() -> None:
+    def weight(overlap: float) -> float:
+        profile = dataclasses.replace(scaled(profile_of(sentences(300)), 30_000), overlap=overlap)
+        return resolved(chosen(profile, LARGE_GPU, minutes=30.0), minutes=30.0).objective.r_drop
+
+    assert weight(0.5) > 0 and weight(0.9) == 0
+
+
 def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
     def copies(profile: Profile, **given: Any) -> bool:
         found = chosen(profile, given=given)
@@ -307,3 +345,16 @@ def test_few_inflected_words_get_invented_pairs() -> None:
     assert chosen(inflected, tokenizer={"joint": False}) == 0
     assert chosen(sounds(400)) == 0  # nothing is copied
     assert chosen([(a, a[::-1]) for a in words]) == 0
+
+
+def test_careless_sources_are_for_sentences_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(pairs: list[tuple[str, str]], machine: Machine = LARGE_GPU, **given: Any) -> float:
+        found = choose(profile_of(pairs), machine, learning=LEARNING["translate"], given=given)
+        return found.sections["objective"].get("source_noise", 0.0)
+
+    assert chosen(sentences(300)) == 0.0  # until it is measured
+    monkeypatch.setattr("dragoman.autopilot.training._CARELESS", 0.05)
+    assert chosen(sentences(300)) == 0.05
+    assert chosen(sentences(300), CPU) == 0.0
+    assert chosen(sounds(400)) == 0.0
+    assert chosen(sentences(300), tokenizer={"dropout": 0.1}) == 0.0

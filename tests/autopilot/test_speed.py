@@ -19,7 +19,7 @@ SMALL = ["tokenizer.vocab_size=300", "train.device=cpu", "data.valid_size=10"]
 
 def sections(speed: float) -> dict[str, Any]:
     machine = Machine(cores=16, gpu_bytes=140 << 30, speed=speed)
-    return choose(profile_of(sounds(3600)), machine, minutes=2.0, learning=LEARNING["translate"]).sections
+    return choose(profile_of(sounds(8000)), machine, minutes=2.0, learning=LEARNING["translate"]).sections
 
 
 def test_a_shared_card_gets_smaller_batches_and_one_pass() -> None:

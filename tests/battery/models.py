@@ -77,6 +77,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         SEPARATE,
     ),
     "transformer-none": ("transformer", TransformerConfig(**_SMALL, positions="none", norm="pre"), VOCAB),
+    "transformer-no-norm": ("transformer", TransformerConfig(**_SMALL, norm_kind="none"), VOCAB),
     "transformer-average": ("transformer", TransformerConfig(**_SMALL, decoder_self="average"), VOCAB),
     "lstm-bahdanau": ("rnn", RnnConfig(**_RNN, num_layers=2), VOCAB),
     "gru-luong-feeding": (
@@ -84,6 +85,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         RnnConfig(**_RNN, cell="gru", attention="dot", wiring="luong", input_feeding=True),
         VOCAB,
     ),
+    "gru-once": ("rnn", RnnConfig(**_RNN, cell="gru", attention="none", context="once"), VOCAB),
     "rnn-none": (
         "rnn",
         RnnConfig(**_RNN, cell="rnn", bidirectional=False, attention="none", tie_embeddings=False),
@@ -226,6 +228,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
 BY_COUNTING = {"markov", "markov-skips", "markov-selective"}
 """Without parameters and embeddings: causality is shown by other inputs, learning by counting."""
 WITHOUT_ATTENTION = {
+    "gru-once",
     "rnn-none",
     "lstm-none",
     "ulmfit",

@@ -9,7 +9,7 @@ from battery.models import BY_COUNTING, CASES, WITHOUT_ATTENTION, make, random_b
 from dragoman.data.batch import collate
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.nn.tap import open_tap
-from learning import learn_by_heart
+from until_learnt import learn_by_heart
 
 LENGTHS = [7, 4, 1, 6]
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}

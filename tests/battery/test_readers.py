@@ -5,7 +5,7 @@ import torch
 
 from battery.readers import CASES, make_reader
 from dragoman.models.base import Reader
-from learning import learn_by_heart
+from until_learnt import learn_by_heart
 
 
 @pytest.fixture(params=list(CASES))

@@ -13,8 +13,7 @@ import torch
 
 from checkpoint.saved import assert_is, entries, save, some_state, some_tensors
 from dragoman import checkpoint
-from dragoman.checkpoint.files import from_tensors
-from dragoman.checkpoint.listing import serialise
+from dragoman.checkpoint.files import from_tensors, serialise
 from dragoman.errors import UserError
 from dragoman.files import write_new
 

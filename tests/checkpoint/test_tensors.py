@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.checkpoint.files import from_tensors
-from dragoman.checkpoint.tensors import LARGEST_HEADER, load_tensors
+from dragoman.checkpoint.files import LARGEST_HEADER, from_tensors, load_tensors
 from dragoman.errors import UserError
 from dragoman.files import write_new
 from limited import within

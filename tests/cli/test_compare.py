@@ -12,6 +12,7 @@ import dragoman
 from dragoman.cli import compare as command
 from dragoman.cli.main import app
 from dragoman.errors import UserError
+from dragoman.runs.directory import Run
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +144,18 @@ def test_without_matplotlib_nothing_is_translated(monkeypatch: pytest.MonkeyPatc
     result = compare("no/run")
     assert isinstance(result.exception, UserError)
     assert "[plots]" in str(result.exception)
+
+
+def test_curves_of_several_runs_in_one_picture_without_a_test_set(runs: list[Path], tmp_path: Path) -> None:
+    result = compare(
+        *runs, "--curves", "--out", tmp_path / "curves", "--label", "one vector", "--label", "all"
+    )
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader((tmp_path / "curves.tsv").read_text("utf-8").splitlines(), delimiter="\t"))
+    for label, run in zip(("one vector", "all"), runs, strict=True):
+        records = [record for record in Run.open(run).metrics if record["kind"] == "valid"]
+        own = [row for row in rows if row["run"] == label and row["field"] == "validation loss"]
+        assert [float(row["value"]) for row in own] == [record["loss"] for record in records]
+    svg = (tmp_path / "curves.svg").read_text("utf-8")
+    assert all(text in svg for text in ("one vector", "all", "validation loss", "training loss"))
+    assert (tmp_path / "curves.png").is_file()

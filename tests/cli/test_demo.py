@@ -1,12 +1,12 @@
-"""`dragoman demo` from end to end with a model too small to learn; the test of the wheel learns for real."""
+"""`dragoman demo` from end to end with a model too small to learn."""
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
+import tiny_demo
 from dragoman.cli import demo as command
 from dragoman.data import dates
 from dragoman.errors import UserError
@@ -15,20 +15,8 @@ from dragoman.learning.resolve import resolve
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    whole_recipe, whole_task = command.recipe, dates.generate
-
-    def recipe(files: Any, seed: int, quick: bool) -> dict[str, Any]:
-        plain = whole_recipe(files, seed, quick)
-        plain["model"] |= {"model_dim": 16, "num_heads": 2, "ff_dim": 16, "num_layers": 1}
-        plain["train"] |= {"max_updates": 4, "validate_every": 2, "save_every": 2, "validate_sentences": 4}
-        plain["schedule"] = {"name": "constant", "warmup": 0}
-        return plain
-
-    def generate(seed: int, **_sizes: int) -> dates.DateTask:
-        return whole_task(seed, train_size=400, valid_size=20, test_size=30)
-
-    monkeypatch.setattr(command, "recipe", recipe)
-    monkeypatch.setattr(dates, "generate", generate)
+    monkeypatch.setattr(command, "recipe", tiny_demo.recipe)
+    monkeypatch.setattr(dates, "generate", tiny_demo.generate)
     monkeypatch.chdir(tmp_path)
 
 

@@ -206,3 +206,19 @@ def test_heads_against_gold(translator: Translator, pairs: list[tuple[str, str]]
     assert {(each.head, each.when_read) for each in found} == {(h, r) for h in (0, 1) for r in (False, True)}
     rates = [each.scores.error_rate for each in found]
     assert rates == sorted(rates) and rates[0] < 0.5
+
+
+def test_the_gradient_over_a_test_set(run: Path, tmp_path: Path) -> None:
+    table = tmp_path / "test.tsv"
+    table.write_text("src\ttgt\nthe red cat\tTHE RED CAT\na dog\tA DOG\n", encoding="utf-8")
+    options = ["--test", str(table), "--figure", "gradient"]
+    out = tmp_path / "gradient.svg"
+    result = CliRunner().invoke(app, ["explain", str(run), *options, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert all(text in out.read_text("utf-8") for text in ("over 2 pairs", "part of the source", "90–100%"))
+    for wrong, message in (
+        (["--test", str(table), "--out", str(out)], "--test: it is for --figure gradient"),
+        (options, "--test: give --out"),
+    ):
+        error = CliRunner().invoke(app, ["explain", str(run), *wrong]).exception
+        assert isinstance(error, UserError) and message in str(error)

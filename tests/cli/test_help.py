@@ -113,3 +113,10 @@ def test_completion(shell: str) -> None:
     result = CliRunner().invoke(app, [], env=env, prog_name="dragoman")
     assert {"train", "translate"} <= set(re.findall(r"[a-z-]+", result.stdout)), result.output
     assert "tokenize" not in result.stdout
+
+
+def test_shells_complete_commands() -> None:
+    """What `dragoman --install-completion` installs asks so."""
+    asked = {"_DRAGOMAN_COMPLETE": "complete_bash", "COMP_WORDS": "dragoman tra", "COMP_CWORD": "1"}
+    found = CliRunner().invoke(app, [], env=asked, prog_name="dragoman")
+    assert found.stdout.split() == ["train", "translate"]

@@ -43,7 +43,7 @@ def test_a_matrix_is_made_of_ones_own_text(tmp_path: Path) -> None:
 def test_mistakes_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, sentence in (
         (("nothing",), "there is no experiment 'nothing'"),
-        (("masks", "quick"), "expected field=value after the name, found 'quick'"),
+        (("masks", "quick"), "there is no experiment 'quick'"),
         (("masks", "--data", str(tmp_path / "none")), "there is no such folder"),
         (("transformer-picture", "model.kind=rnn"), "this picture is of a transformer"),
         (("transition-matrix", "--data", str(tmp_path)), "text.txt: there is no such file"),

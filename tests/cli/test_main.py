@@ -10,9 +10,9 @@ import pytest
 
 import dragoman
 from dragoman.cli import main as command
-from dragoman.cli.output import beside
 from dragoman.errors import UserError
 from dragoman.extras import install_command
+from dragoman.files import beside
 
 COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
 

@@ -40,7 +40,8 @@ def test_it_says_where_it_is(
     monkeypatch.setattr("dragoman.studio.subjects.Subjects", Opened)
     monkeypatch.setattr("dragoman.studio.app.serve", serve)
     monkeypatch.setattr("webbrowser.open", opened.append)
-    studio([tmp_path / "a", tmp_path / "b"], "x", "", False, None, 7, True, "last", "cpu")
+    runs = [tmp_path / "a", tmp_path / "b"]
+    studio(runs, text="x", port=7, browser=True, checkpoint="last", device="cpu")
     told = capsys.readouterr().err
     assert "dragoman: c is left out: c: this is not a run directory\n" in told
     assert "http://127.0.0.1:7/  a, b; only this machine can reach it" in told
@@ -63,7 +64,7 @@ def test_a_lesson_begins_at_its_first_page(
     monkeypatch.setattr("dragoman.studio.subjects.Subjects", Opened)
     monkeypatch.setattr("dragoman.studio.app.serve", serve)
     studio([Path("a")], lesson="attention", port=7)
-    assert "http://127.0.0.1:7/#attention?lesson=attention  a;" in capsys.readouterr().err
+    assert "http://127.0.0.1:7/#attention?lesson=attention&mode=links  a;" in capsys.readouterr().err
     with pytest.raises(UserError, match="did you mean attention"):
         studio([Path("a")], lesson="atention")
 

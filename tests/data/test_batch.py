@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from dragoman.data.batch import collate, pad_sources
-from dragoman.data.by_length import by_length
+from dragoman.decode.search.job import by_length
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 

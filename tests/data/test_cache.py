@@ -59,7 +59,7 @@ Expected = dict[str, tuple[list[str], dict[str, Any]]]
 # --- killed ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "stride"), [("pairs", 11), ("shards", 11), ("text", 5), ("labelled", 2)])
+@pytest.mark.parametrize(("kind", "stride"), [("pairs", 29), ("shards", 37), ("text", 13), ("labelled", 5)])
 def test_killed_at_many_file_operations(kind: str, stride: int, tmp_path: Path, expected: Expected) -> None:
     """Nothing is half there, and the next command leaves nothing else. A stride of 1 takes minutes."""
     names, whole = expected[kind]

@@ -11,7 +11,7 @@ import torch
 from decode.constrained import KINDS, TEXTS, WORDS, some_words, translator, wild
 from dragoman.decode.rules.constraints import Constraints, constraints_for
 from dragoman.decode.rules.forbid import NoRepeatedNgram
-from dragoman.decode.rules.rules import RepetitionPenalty, Rules
+from dragoman.decode.search.batch import RepetitionPenalty, Rules
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError

@@ -11,13 +11,13 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.runs import corpus_job as module
-from dragoman.runs.corpus_job import Task, translate_corpus
+from dragoman.runs.corpus_job import CorpusTask, translate_corpus
 from killing import Killed
 from odd_inputs import tiny_translator
 
 TEXTS = ["a b c", "", "b", "  ", "c c a", "a" * 300, "b a", "c", "a c b a", "a\u2028b", "cc"]
 SEARCH = SearchConfig(beam=2, max_ratio=1.0, max_extra=3)
-TASK = Task(SEARCH, "text", max_tokens=50, prefix="<BT> ")
+TASK = CorpusTask(SEARCH, "text", max_tokens=50, prefix="<BT> ")
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +126,9 @@ def test_what_was_begun_otherwise_is_refused(translator: Translator, tmp_path: P
     with pytest.raises(Killed):
         translate_corpus(translator, until(4), out, TASK)
     for task, message in (
-        (Task(replace(SEARCH, beam=3), "text", 50, "<BT> "), r"begun with search\.beam 2, not 3"),
-        (Task(SEARCH, "other", 50, "<BT> "), "begun with text text, not other"),
-        (Task(SEARCH, "text", 50), "begun with prefix <BT> , not "),
+        (CorpusTask(replace(SEARCH, beam=3), "text", 50, "<BT> "), r"begun with search\.beam 2, not 3"),
+        (CorpusTask(SEARCH, "other", 50, "<BT> "), "begun with text text, not other"),
+        (CorpusTask(SEARCH, "text", 50), "begun with prefix <BT> , not "),
     ):
         with pytest.raises(UserError, match=message):
             translate_corpus(translator, TEXTS, out, task)

@@ -18,7 +18,7 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.probe.record import record
-from searching import search
+from searching import search, token_scores_of
 
 BOS, EOS = 1, 2
 
@@ -131,20 +131,20 @@ def slow_diverse(
     model: EncoderDecoder, src: torch.Tensor, limit: int, config: SearchConfig
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Diverse beam search for one sentence in lists, to the greatest length."""
-    width = config.beam // config.groups
+    width, token_scores = config.beam // config.groups, token_scores_of(model, src)
     live: list[list[tuple[int, ...]]] = [[()] for _ in range(config.groups)]
     ended: dict[tuple[int, ...], float] = {}
     for length in range(1, limit + 1):
         if length == limit:
             for tokens in {tokens for group in live for tokens in group}:
-                ended[(*tokens, EOS)] = forced(model, src, (*tokens, EOS))[0]
+                ended[(*tokens, EOS)] = math.fsum(token_scores((*tokens, EOS)))
             break
         written: list[int] = []
         for group in range(config.groups):
             extended = []
             for tokens in live[group]:
                 for piece in range(2, model.vocab.tgt_size):
-                    log_prob = forced(model, src, (*tokens, piece))[0]
+                    log_prob = math.fsum(token_scores((*tokens, piece)))
                     cost = config.diversity * written.count(piece)
                     extended.append((log_prob - cost, log_prob, (*tokens, piece)))
             extended.sort(reverse=True)

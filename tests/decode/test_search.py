@@ -14,12 +14,11 @@ from dragoman.decode.search import beam as beam_module
 from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.job import Ended
-from dragoman.decode.search.limits import Method
+from dragoman.decode.search.job import Ended, SearchMethod
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from searching import batch_of, jobs_of, search
+from searching import batch_of, brute_force, jobs_of, search, token_scores_of
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -27,35 +26,16 @@ PAD, BOS, EOS = 0, 1, 2
 wild_model = functools.partial(wild, dtype=torch.float64)
 
 
-def token_log_probs(model: EncoderDecoder, src: torch.Tensor, tokens: tuple[int, ...]) -> list[float]:
-    tgt_in = torch.tensor([[BOS, *tokens[:-1]]])
-    with torch.no_grad():
-        logits = model.project(model(src[None], torch.ones_like(src[None], dtype=torch.bool), tgt_in))
-    return logits[0].log_softmax(-1).gather(1, torch.tensor(tokens)[:, None])[:, 0].tolist()
-
-
-def brute_force(
-    model: EncoderDecoder, src: torch.Tensor, limit: int, alpha: float
-) -> list[tuple[float, tuple]]:
-    ordinary = range(3, model.vocab.tgt_size)
-    everything = []
-    for length in range(limit):
-        for body in itertools.product(ordinary, repeat=length):
-            tokens = (*body, EOS)
-            everything.append((math.fsum(token_log_probs(model, src, tokens)) / len(tokens) ** alpha, tokens))
-    return sorted(everything, reverse=True)
-
-
 def slow_beam(
     model: EncoderDecoder, src: torch.Tensor, limit: int, config: SearchConfig, stop_early: bool = True
 ) -> list[tuple[float, tuple[int, ...]]]:
     """The rules of the search, for one sentence, in lists; every score from a full forward pass."""
-    live, ended = [(0.0, ())], []
+    live, ended, token_scores = [(0.0, ())], [], token_scores_of(model, src)
     for length in range(1, limit + 1):
         if length == limit:
             for _, tokens in live:
                 full = (*tokens, EOS)
-                ended.append((math.fsum(token_log_probs(model, src, full)) / length**config.alpha, full))
+                ended.append((math.fsum(token_scores(full)) / length**config.alpha, full))
             break
         extended = []
         for _, tokens in live:
@@ -63,7 +43,7 @@ def slow_beam(
                 if piece in (PAD, BOS) or (piece == EOS and length <= config.min_length):
                     continue
                 full = (*tokens, piece)
-                extended.append((math.fsum(token_log_probs(model, src, full)), full))
+                extended.append((math.fsum(token_scores(full)), full))
         extended.sort(reverse=True)
         for total, tokens in extended[: config.beam]:
             if tokens[-1] == EOS:
@@ -156,7 +136,7 @@ def test_printed_scores_are_the_models_scores() -> None:
         assert scores == sorted(scores, reverse=True)
         assert len({hypothesis.tokens for hypothesis in found}) == len(found) == 4
         for hypothesis in found:
-            again = token_log_probs(model, src[row, : lengths[row]], hypothesis.tokens)
+            again = token_scores_of(model, src[row, : lengths[row]])(hypothesis.tokens)
             assert hypothesis.token_scores == pytest.approx(again, abs=1e-5)
 
 
@@ -193,12 +173,14 @@ def test_lengths_in_proportion_and_absolute(beam: int) -> None:
 
 @pytest.mark.parametrize("method", ["beam", "exhaustive"])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_where_least_and_greatest_length_contradict_the_greatest_wins(beam: int, method: Method) -> None:
+def test_where_least_and_greatest_length_contradict_the_greatest_wins(
+    beam: int, method: SearchMethod
+) -> None:
     model, src = wild_model(6, 1), one(3, 6, 1)
     config = SearchConfig(method=method, beam=beam, min_length=9, max_length=4)
     found = search(Scorer([model]), src[None], torch.ones(1, 3, dtype=torch.bool), config)[0][0]
     assert len(found.tokens) == 4
-    assert found.token_scores == pytest.approx(token_log_probs(model, src, found.tokens), abs=1e-5)
+    assert found.token_scores == pytest.approx(token_scores_of(model, src)(found.tokens), abs=1e-5)
 
 
 def test_running_to_the_limit_never_finds_worse() -> None:

@@ -3,19 +3,23 @@
 import re
 import shutil
 import subprocess
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import files as files_of
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from dragoman.drawing import assets, bundled
+from dragoman.drawing import assets
+from dragoman.probe.page import fill
+from dragoman.serve.page import SCRIPTS as SERVICE
+from dragoman.serve.page import asset
 
 STUDIO = {
     path.name: path.read_text("utf-8") for path in Path(str(files("dragoman.studio") / "assets")).glob("*.js")
 }
 SCRIPTS = {name: text for name, text in assets().items() if name.endswith(".js")} | STUDIO
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node to run the drawings with")
-IMPORTED = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";$', re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -39,25 +43,26 @@ def test_the_drawings(folder: Path) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-@needs_node
-def test_every_script_is_well_formed(folder: Path) -> None:
-    (folder / "bundle.cjs").write_text(bundled(*(name[:-3] for name in assets() if name.endswith(".js"))))
-    for name in [*SCRIPTS, "bundle.cjs"]:
-        done = node(folder, "--check", name)
-        assert done.returncode == 0, done.stderr
+def linter() -> str | None:
+    """The program that the package oxlint has brought along."""
+    try:
+        found = [str(file.locate()) for file in files_of("oxlint") or () if file.stem == "oxlint"]
+    except PackageNotFoundError:
+        return None
+    return found[0] if found else None
 
 
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_what_is_imported_is_there_and_used(name: str) -> None:
-    text = SCRIPTS[name]
-    body = IMPORTED.sub("", text)
-    for names, module in IMPORTED.findall(text):
-        for each in names.split(","):
-            wanted, _, own = each.strip().partition(" as ")
-            assert re.search(rf"^export .*\b{wanted}\b", SCRIPTS[module], re.MULTILINE), (wanted, module)
-            assert re.search(rf"(?:(?<![\w.])|(?<=\.\.\.)){own or wanted}\b", body), (
-                f"{own or wanted} is not used"
-            )
+@pytest.mark.skipif(linter() is None, reason="no oxlint to check the scripts with")
+def test_no_script_has_a_name_that_is_not_declared_or_not_used(folder: Path) -> None:
+    """All modules, and the scripts of the service's page as the one script that they become."""
+    (folder / "service.js").write_text("".join(asset(f"{name}.js") for name in SERVICE), encoding="utf-8")
+    (folder / "bundle.js").write_text(fill({}).split("<script>")[1].split("</script>")[0], encoding="utf-8")
+    for names, options in (([*SCRIPTS, "service.js"], []), (["bundle.js"], ["--allow", "no-unused-vars"])):
+        command = [str(linter()), "-c", str(Path(__file__).with_name("oxlint.json"))]
+        done = subprocess.run(
+            [*command, *options, *names], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
 
 
 def test_every_export_is_used_somewhere() -> None:
@@ -96,5 +101,10 @@ def test_light_and_dark_have_the_same_names() -> None:
 def _styles() -> list[Path]:
     return [
         Path(str(files(package) / "assets" / name))
-        for package, name in (("dragoman.studio", "style.css"), ("dragoman.probe", "page.css"))
+        for package, name in (
+            ("dragoman.studio", "style.css"),
+            ("dragoman.probe", "page.css"),
+            ("dragoman.serve", "page.css"),
+            ("dragoman.serve", "docs.css"),
+        )
     ]

@@ -24,7 +24,7 @@ from dragoman.files import (
     sync_directory,
     write_new,
 )
-from dragoman.probe.embed import Vectors
+from dragoman.probe.embed import TextVectors
 from dragoman.probe.vector_files import write_vectors
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.config import RunConfig
@@ -350,7 +350,7 @@ def test_vectors_are_replaced(tmp_path: Path) -> None:
     def vectors(value: int) -> Callable[[Path], object]:
         rows = np.full((2, 1, 64), value, dtype=np.float32)
         return lambda root: write_vectors(
-            root / "v.npy", [(1, Vectors(rows, ("a", f"b{value}"), (0,)))], False
+            root / "v.npy", [(1, TextVectors(rows, ("a", f"b{value}"), (0,)))], False
         )
 
     def check(found: Path) -> str:
@@ -366,7 +366,10 @@ def test_vectors_are_replaced(tmp_path: Path) -> None:
 def test_a_corpus_goes_on_from_what_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "CHUNK", 2)
     translator = tiny_translator()
-    texts, task = ["a b", "b", "c c a"], corpus.Task(SearchConfig(beam=1, max_extra=3), "text", max_tokens=50)
+    texts, task = (
+        ["a b", "b", "c c a"],
+        corpus.CorpusTask(SearchConfig(beam=1, max_extra=3), "text", max_tokens=50),
+    )
     corpus.translate_corpus(translator, texts, tmp_path / "reference", task)
     expected = (tmp_path / "reference").read_bytes()
 

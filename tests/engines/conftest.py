@@ -9,7 +9,7 @@ import torch
 
 from dragoman.checkpoint.model import LoadedModel, describe, load_model, vocab_of
 from dragoman.decode.translator.translator import Translator
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.models import build, config_class
 from dragoman.runs.directory import Run
@@ -89,5 +89,5 @@ def exported(run: Run, loaded: LoadedModel) -> Path:
 
 
 @pytest.fixture(scope="session")
-def fast(exported: Path) -> FastTranslator:
-    return FastTranslator.open(exported)
+def fast(exported: Path) -> CTranslate2Translator:
+    return CTranslate2Translator.open(exported)

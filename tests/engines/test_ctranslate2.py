@@ -11,7 +11,7 @@ from dragoman.checkpoint.model import LoadedModel
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Job
 from dragoman.decode.translator.translator import Translator
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.runtime import batch_slices
 from dragoman.engines.spec import build_spec, piece_names
@@ -52,7 +52,7 @@ OPTIONS = {
     ids=["greedy", "beam", "n-best", "sums"],
 )
 def test_the_same_tokens_and_scores(
-    ours: Translator, fast: FastTranslator, unseen: list[str], search: SearchConfig
+    ours: Translator, fast: CTranslate2Translator, unseen: list[str], search: SearchConfig
 ) -> None:
     expected = ours.hypotheses(unseen, search=search)
     found = fast.hypotheses(unseen, search=search)
@@ -67,7 +67,7 @@ def test_the_same_tokens_and_scores(
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
-def test_sums_behind_the_ranks(fast: FastTranslator, unseen: list[str], alpha: float) -> None:
+def test_sums_behind_the_ranks(fast: CTranslate2Translator, unseen: list[str], alpha: float) -> None:
     """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""
     sources = fast.src_tokenizer.encode_batch(unseen[:30])
     search = SearchConfig(loop_guard=False, beam=4, n_best=4, alpha=alpha)
@@ -95,7 +95,7 @@ def test_each_side_with_its_own_vocabulary(make_model: MakeModel, tmp_path: Path
 def _compare(loaded: LoadedModel, directory: Path, texts: list[str]) -> None:
     search = SearchConfig(loop_guard=False, beam=1)
     ours = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, search)
-    fast = FastTranslator.open(export_ctranslate2(loaded, directory / "out", search=search))
+    fast = CTranslate2Translator.open(export_ctranslate2(loaded, directory / "out", search=search))
     pairs = list(zip(texts, texts[::-1], strict=True))
     for mine, theirs in zip(ours.score(pairs), fast.score(pairs), strict=True):
         assert theirs.token_scores == pytest.approx(mine.token_scores, abs=5e-5)
@@ -103,7 +103,7 @@ def _compare(loaded: LoadedModel, directory: Path, texts: list[str]) -> None:
     assert fast.translate(texts) == ours.translate(texts)
 
 
-def test_greedy_at_the_length_limit(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
+def test_greedy_at_the_length_limit(ours: Translator, fast: CTranslate2Translator, unseen: list[str]) -> None:
     for search in (
         SearchConfig(loop_guard=False, beam=1, max_length=3),
         SearchConfig(loop_guard=False, beam=4, max_length=1),
@@ -118,7 +118,7 @@ def test_greedy_at_the_length_limit(ours: Translator, fast: FastTranslator, unse
             assert b.token_scores == pytest.approx(a.token_scores, abs=2e-5)
 
 
-def test_least_lengths(ours: Translator, fast: FastTranslator, unseen: list[str]) -> None:
+def test_least_lengths(ours: Translator, fast: CTranslate2Translator, unseen: list[str]) -> None:
     search = SearchConfig(loop_guard=False, beam=1, min_length=2, min_ratio=0.8)
     found = fast.hypotheses(unseen[:40], search=search)
     for text, (best,) in zip(unseen, found, strict=False):
@@ -132,14 +132,14 @@ def test_control_pieces_never_come(make_model: MakeModel, tmp_path: Path, texts:
     loaded = make_model(output_bias=True)
     assert loaded.model.projection is not None and loaded.model.projection.bias is not None
     loaded.model.projection.bias.data[[0, 1]] += 30.0
-    fast = FastTranslator.open(
+    fast = CTranslate2Translator.open(
         export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(loop_guard=False, beam=3))
     )
     for best, *_ in fast.hypotheses(texts[:20]):
         assert not {0, 1, 2} & set(best.tokens)
 
 
-def test_order_batches_and_blank_unseen(fast: FastTranslator, unseen: list[str]) -> None:
+def test_order_batches_and_blank_unseen(fast: CTranslate2Translator, unseen: list[str]) -> None:
     alone = [fast.translate([text])[0] for text in unseen[:40]]
     assert fast.translate(unseen[:40][::-1], batch_tokens=50) == alone[::-1]
     assert fast.translate(["", unseen[0], " \t"]) == ["", alone[0], ""]
@@ -170,13 +170,13 @@ def test_torch_keeps_its_threads(exported: Path) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(before + 1)
     try:
-        FastTranslator.open(exported, workers=1, threads=1)
+        CTranslate2Translator.open(exported, workers=1, threads=1)
         assert torch.get_num_threads() == before + 1
     finally:
         torch.set_num_threads(before)
 
 
-def test_what_it_cannot_do_is_refused(fast: FastTranslator) -> None:
+def test_what_it_cannot_do_is_refused(fast: CTranslate2Translator) -> None:
     with pytest.raises(UserError, match=r"search\.stop: .*'bound'"):
         fast.translate(["a"], search=SearchConfig(stop="bound"))
     with pytest.raises(TypeError, match=r"write \[text\]"):
@@ -187,7 +187,9 @@ def test_positions_have_an_end(
     loaded: LoadedModel, ours: Translator, tmp_path: Path, unseen: list[str]
 ) -> None:
     search = SearchConfig(loop_guard=False, beam=1)
-    fast = FastTranslator.open(export_ctranslate2(loaded, tmp_path / "out", search=search, positions=12))
+    fast = CTranslate2Translator.open(
+        export_ctranslate2(loaded, tmp_path / "out", search=search, positions=12)
+    )
     short = [text for text in unseen if len(ours.src_tokenizer.encode(text)) < 12]
     cut = SearchConfig(loop_guard=False, beam=1, max_length=12)
     assert fast.translate(short) == ours.translate(short, search=cut)
@@ -231,7 +233,7 @@ def test_a_model_that_is_sure_says_the_same_in_whole_numbers(
     before = ours.score([(text, text.upper()) for text in unseen[:5]])
     directory = export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(), quantize=quantize)  # type: ignore[arg-type]
     assert ours.score([(text, text.upper()) for text in unseen[:5]]) == before
-    fast = FastTranslator.open(directory)
+    fast = CTranslate2Translator.open(directory)
     has_int16 = "int16" in ctranslate2.get_supported_compute_types("cpu")
     kind = "int16" if quantize == "int16" and has_int16 else "int8_float32"
     assert fast.engine.runtime.compute_type == kind
@@ -242,7 +244,7 @@ def test_a_model_that_is_sure_says_the_same_in_whole_numbers(
     assert 0 < max(differences) < 0.1
 
 
-def test_who_leaves_a_greedy_search_is_broken_off(fast: FastTranslator, unseen: list[str]) -> None:
+def test_who_leaves_a_greedy_search_is_broken_off(fast: CTranslate2Translator, unseen: list[str]) -> None:
     texts, search = unseen[:12], SearchConfig(beam=1, min_length=12, loop_guard=False)
     asked = [0] * len(texts)
 
@@ -263,7 +265,7 @@ def test_who_leaves_a_greedy_search_is_broken_off(fast: FastTranslator, unseen: 
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_what_nobody_wants_is_not_begun(
-    fast: FastTranslator, unseen: list[str], beam: int, monkeypatch: pytest.MonkeyPatch
+    fast: CTranslate2Translator, unseen: list[str], beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search = SearchConfig(beam=beam)
     calls: list[int] = []

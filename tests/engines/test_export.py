@@ -14,13 +14,14 @@ import tokenizers
 from typer.testing import CliRunner, Result
 
 import dragoman
+from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.data.alignment.links import pharaoh
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.engines.manifest import MANIFEST, is_export, read_export, serialise
 from dragoman.errors import UserError
@@ -80,7 +81,7 @@ def test_an_export_of_before_still_loads(
     files = {path.name: hash_file(path) for path in tmp_path.iterdir()}
     old = replace(export, tokenizers=("tokenizer.json",), files=files)
     (tmp_path / MANIFEST).write_bytes(serialise(old))
-    fast = FastTranslator.open(tmp_path)
+    fast = CTranslate2Translator.open(tmp_path)
     assert fast.translate(unseen[:5]) == ours.translate(unseen[:5])
     prefixed = [hypotheses[0].text for hypotheses in fast.hypotheses(unseen[:2], prefixes=["AB", "AB"])]
     assert all(text.startswith("AB") for text in prefixed)
@@ -121,7 +122,7 @@ def test_numbers_that_a_cpu_does_not_have_are_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "onnx"], "--to: expected ctranslate2, huggingface or argos, found 'onnx'"),
+        (["--to", "tensorrt"], "--to: expected ctranslate2, huggingface, onnx or argos, found 'tensorrt'"),
         (
             ["--quantize", "int4"],
             "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",
@@ -178,16 +179,16 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
 def test_a_flipped_bit_is_noticed(exported: Path, tmp_path: Path, name: str) -> None:
     for file in exported.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    FastTranslator.open(tmp_path)
+    CTranslate2Translator.open(tmp_path)
     damaged = bytearray((exported / name).read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / name).write_bytes(damaged)
     with pytest.raises(UserError) as caught:
-        FastTranslator.open(tmp_path)
+        CTranslate2Translator.open(tmp_path)
     assert str(caught.value).startswith(str(tmp_path / name)) and "\n" not in str(caught.value)
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=name):
-        FastTranslator.open(tmp_path)
+        CTranslate2Translator.open(tmp_path)
 
 
 def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen: list[str]) -> None:
@@ -200,8 +201,8 @@ def test_load_takes_an_export_as_a_run(exported: Path, ours: Translator, unseen:
 
 def test_it_translates_without_torch(exported: Path, ours: Translator, unseen: list[str]) -> None:
     program = WITHOUT_TORCH + (
-        "from dragoman.engines.ctranslate2 import Translator\n"
-        "translator = Translator.open(sys.argv[1])\n"
+        "from dragoman.engines.ctranslate2 import CTranslate2Translator\n"
+        "translator = CTranslate2Translator.open(sys.argv[1])\n"
         "print('\\n'.join(translator.translate(sys.argv[2:])))\n"
     )
     commanded = WITHOUT_TORCH + "sys.argv[1:1] = ['translate']\nfrom dragoman.cli.main import main; main()"
@@ -247,7 +248,7 @@ def test_it_is_steered_without_torch(exported: Path, ours: Translator, unseen: l
 def test_a_glossary_is_refused_at_once(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("a\tb\n")
     refused = command("translate", exported, "x", "--glossary", tmp_path / "terms.tsv").exception
-    assert str(refused).startswith("--glossary: an export cannot insist on terms")
+    assert str(refused).startswith("--glossary: CTranslate2 cannot insist on terms")
 
 
 def test_a_package_for_argos(run: Run, ours: Translator, unseen: list[str], tmp_path: Path) -> None:
@@ -274,3 +275,28 @@ def test_a_package_for_argos(run: Run, ours: Translator, unseen: list[str], tmp_
     assert again.read_bytes() == file.read_bytes()
     refused = command("export", run.directory, "--to", "argos", "--shortlist").exception
     assert "no --shortlist" in str(refused)
+
+
+def test_scoring_commands_take_exports(
+    run: Run, exported: Path, make_model: MakeModel, unseen: list[str], tmp_path: Path
+) -> None:
+    """Of CTranslate2 and of Hugging Face; `test_onnx.py` has the one of ONNX Runtime."""
+    published = export_huggingface(make_model(), tmp_path / "published", beam=2)
+    test = tmp_path / "test.tsv"
+    test.write_text("".join(f"{text}\t{text.upper()}\n" for text in unseen[:10]), "utf-8")
+    lines = []
+    for directory in (run.directory, exported, published):
+        done = command("evaluate", directory, test, "--beam", "1", "--bootstrap", "0")
+        assert done.exit_code == 0, done.output
+        lines.append(next(line for line in done.output.splitlines() if "BLEU" in line))
+        assert (directory / "evaluation" / "test.tsv" / "report.json").exists()
+        done = command("align", directory, test)
+        assert done.exit_code == 0 and len(done.output.splitlines()) >= 10, done.output
+    assert lines[0] == lines[1]
+    assert "an export names no test set" in str(command("evaluate", exported).exception)
+    labels = [part for name in "abc" for part in ("--label", name)]
+    runs = run.directory, exported, published
+    done = command("compare", *runs, "--test", test, "--out", tmp_path / "lengths", "--beam", "1", *labels)
+    assert done.exit_code == 0, done.output
+    refused = command("evaluate", tmp_path / "en_de.argosmodel", test).exception
+    assert "dragoman export RUN --to ctranslate2" in str(refused)

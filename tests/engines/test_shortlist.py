@@ -12,7 +12,7 @@ from dragoman.checkpoint.model import LoadedModel
 from dragoman.decode.search import shortlist as module
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.runs.directory import Run
@@ -101,21 +101,21 @@ def test_the_file(pairs: list[Pair]) -> None:
 
 
 def test_translations_keep_to_the_list(
-    loaded: LoadedModel, fast: FastTranslator, unseen: list[str], tmp_path: Path
+    loaded: LoadedModel, fast: CTranslate2Translator, unseen: list[str], tmp_path: Path
 ) -> None:
     free = fast.hypotheses(unseen[:40])
     allowed = sorted({piece for best in free for piece in best[0].tokens})[::2]
     narrow = Shortlist((EOS_ID, *allowed), {})
     directory = export_ctranslate2(loaded, tmp_path / "out", search=SearchConfig(), shortlist=narrow)
-    held = FastTranslator.open(directory)
+    held = CTranslate2Translator.open(directory)
     for best, *_ in held.hypotheses(unseen[:40]):
         assert set(best.tokens) <= set(allowed)
-    loose = FastTranslator.open(directory, shortlist=False)
+    loose = CTranslate2Translator.open(directory, shortlist=False)
     assert loose.translate(unseen[:40]) == [best[0].text for best in free]
 
 
 def test_a_learnt_list_covers_the_training_data(
-    run: Run, loaded: LoadedModel, fast: FastTranslator, unseen: list[str], tmp_path: Path
+    run: Run, loaded: LoadedModel, fast: CTranslate2Translator, unseen: list[str], tmp_path: Path
 ) -> None:
     train, vocab = run.prepared().train, loaded.model.vocab
     learnt = learn_shortlist(train, (vocab.src_size, vocab.tgt_size), joint=True)
@@ -124,7 +124,7 @@ def test_a_learnt_list_covers_the_training_data(
     directory = export_ctranslate2(loaded, tmp_path / "out", search=run.config.search, shortlist=learnt)
     free = fast.translate(unseen)
     assert free == [text.upper() for text in unseen]
-    assert FastTranslator.open(directory).translate(unseen) == free
+    assert CTranslate2Translator.open(directory).translate(unseen) == free
 
 
 def test_a_run_learns_its_list_once(run: Run, unseen: list[str]) -> None:

@@ -12,7 +12,7 @@ from decode.test_protected import texts as marked_texts
 from dragoman.decode.alignment.attention import choose, source_attention
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
@@ -22,7 +22,7 @@ from dragoman.text.word_boundaries import has_phrase
 from engines.conftest import WORDS, MakeModel
 
 GREEDY = SearchConfig(beam=1, max_extra=6)
-Both = tuple[Translator, FastTranslator]
+Both = tuple[Translator, CTranslate2Translator]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def both(make_model: MakeModel, texts: list[str], tmp_path_factory: pytest.TempP
     export_ctranslate2(loaded, out, search=GREEDY, examples=examples)
     ours = Translator(loaded.model, loaded.src_tokenizer, loaded.tgt_tokenizer, GREEDY)
     ours.alignment_examples = lambda: examples
-    return ours, FastTranslator.open(out)
+    return ours, CTranslate2Translator.open(out)
 
 
 @pytest.mark.parametrize("search", [GREEDY, replace(GREEDY, no_repeat_ngram=2)], ids=["guard", "n-grams"])

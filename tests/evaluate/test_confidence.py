@@ -12,7 +12,7 @@ from dragoman.checkpoint.model import load_model
 from dragoman.cli.main import app
 from dragoman.decode.confidence import FEATURES, Calibration, features
 from dragoman.decode.translator.hypothesis import Hypothesis
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
+from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.confidence import (
@@ -139,7 +139,7 @@ def test_a_run_makes_its_own_when_first_asked_and_an_export_takes_it_along(run: 
 
 def test_an_export_without_one_says_so(run: Run, tmp_path: Path) -> None:
     bare = export_ctranslate2(load_model(run.directory), tmp_path / "bare", search=run.config.search)
-    assert FastTranslator.open(bare).calibration is None
+    assert CTranslate2Translator.open(bare).export.calibration is None
     result = CliRunner().invoke(app, ["translate", str(bare), "abc", "--confidence"])
     assert result.exit_code != 0
     with pytest.raises(UserError, match="--confidence: it is calibrated for one run"):

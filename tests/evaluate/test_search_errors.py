@@ -13,7 +13,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import make_buckets
 from dragoman.evaluate.plot_search import draw_search_errors
-from dragoman.evaluate.search_errors import Judged, SearchErrors, Sentence, evenly, search_errors
+from dragoman.evaluate.search_errors import Judged, SearchedSentence, SearchErrors, evenly, search_errors
 from letters import letters_translator
 
 TEXTS = ["ab", "ba b", "aab", "b", "abab", "bb a", "a", "bab a"]
@@ -32,10 +32,14 @@ def example() -> SearchErrors:
         return Hypothesis("", score, score, tokens, (), (), "stop")
 
     sentences = [
-        Sentence(3, True, found((5,), -0.5), 60.0, (Judged(True, 0.2, 50.0), Judged(False, 0.0, 60.0))),
-        Sentence(4, True, found((), -0.1), 0.0, (Judged(True, 0.4, 40.0), Judged(True, 0.1, 20.0))),
-        Sentence(9, True, found((7,), -0.3), 70.0, (Judged(False, 0.0, 70.0), Judged(False, 0.0, 70.0))),
-        Sentence(9, False, found((8,), -0.3), 10.0, (Judged(True, 0.9, 1.0), Judged(True, 0.9, 1.0))),
+        SearchedSentence(
+            3, True, found((5,), -0.5), 60.0, (Judged(True, 0.2, 50.0), Judged(False, 0.0, 60.0))
+        ),
+        SearchedSentence(4, True, found((), -0.1), 0.0, (Judged(True, 0.4, 40.0), Judged(True, 0.1, 20.0))),
+        SearchedSentence(
+            9, True, found((7,), -0.3), 70.0, (Judged(False, 0.0, 70.0), Judged(False, 0.0, 70.0))
+        ),
+        SearchedSentence(9, False, found((8,), -0.3), 10.0, (Judged(True, 0.9, 1.0), Judged(True, 0.9, 1.0))),
     ]
     search = SearchConfig(method="exhaustive", alpha=0.5)
     return SearchErrors((1, 4), search, sentences, make_buckets([3, 4, 9, 9], [5]))

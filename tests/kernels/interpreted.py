@@ -95,10 +95,10 @@ def check_pieces() -> None:
 
 def check_search() -> None:
     """With all kernels together, the hypotheses of the plain search."""
-    short = {"max_ratio": 1.0, "max_extra": 2, "loop_guard": False}
+    short = {"max_ratio": 1.0, "max_extra": 1, "loop_guard": False}
     searches = (
-        (11, SearchConfig(beam=4, n_best=3, **short)),
-        (300, SearchConfig(beam=3, n_best=2, alpha=0.0, stop="bound", **short)),
+        (11, SearchConfig(beam=3, n_best=3, **short)),
+        (300, SearchConfig(beam=2, n_best=2, alpha=0.0, stop="bound", **short)),
         (23, SearchConfig(beam=2, stop="limit", length_penalty="gnmt", min_length=2, **short)),
     )
     for seed, (size, config) in enumerate(searches):
@@ -110,7 +110,7 @@ def check_search() -> None:
             parameter.data.mul_(2.0)
         model = model.to(DEVICE).eval().requires_grad_(False)
         assert usable(model.decoder.embedding.weight), "this would not run the kernels"  # type: ignore[union-attr]
-        lengths = (3, 1, 2)
+        lengths = (2, 1, 1)
         sources = [torch.randint(3, size, (length,)).tolist() for length in lengths]
         jobs = [Job((*source, 2)) for source in sources]
         expected = search(Scorer([model.cpu()]), jobs, config)

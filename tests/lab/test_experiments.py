@@ -39,7 +39,7 @@ def toy(experiment: Experiment) -> Experiment:
         tests=min(40, experiment.quick.tests),
         longest=min(8, experiment.quick.longest),
         width=8,
-        points=experiment.quick.points[:2],
+        points=experiment.quick.points[:3],
     )
     return replace(experiment, quick=size)
 

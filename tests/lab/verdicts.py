@@ -98,7 +98,7 @@ CELLS = "tanh|GRU|LSTM|LSTM, attention"
 KINDS = "sinusoidal|learned|rotary|t5"
 WIDTHS = ("4", "16", "64", "256", "1024")
 
-EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
+EXAMPLES: dict[str, tuple[Numbers, ...]] = {
     "softmax-scale": tuple(
         exactly(
             {
@@ -198,10 +198,13 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
     "position-similarity": tuple(
         seeded(rows(KINDS, ("0", [1.0] * 4), ("1", [0.9] * 4), ("4", [far] * 4))) for far in (0.2, 0.95)
     ),
+    "reader-positions": tuple(
+        seeded(rows("BERT|GPT", ("1", [0.5, 0.5]), ("8", [far, far]))) for far in (0.0, 0.5)
+    ),
     "order": tuple(seeded(rows("sinusoidal|none", ("right", [90.0, none]))) for none in (40.0, 88.0)),
     "search-errors": tuple(seeded({"percent of sentences": {"1": 40.0, "8": wide}}) for wide in (5.0, 45.0)),
     "beam-curse": tuple(
-        seeded(rows("by log p|by log p / length", ("4", [80.0, 80.0]), ("64", [wide, 80.0])))
+        seeded(rows("by log p|by log p / length", ("4", [80.0, 80.0]), ("100", [wide, 80.0])))
         for wide in (60.0, 81.0)
     ),
     "ensemble": tuple(
@@ -237,5 +240,121 @@ EXAMPLES: dict[str, tuple[Numbers, Numbers]] = {
     ),
     "transition-matrix": tuple(
         exactly({"my": {"directories": 0.2, "files": 0.3, "photos": photos}}) for photos in (0.5, 0.9)
+    ),
+    "context-once": tuple(
+        seeded(rows("at every step|once|attention", ("4", [60.0, 40.0, best]), ("8", [30.0, 20.0, best])))
+        for best in (95.0, 25.0)
+    ),
+    "residual-depth": tuple(
+        seeded(rows("with residual connections|without", ("1", [0.5, 0.6]), ("4", [0.4, without])))
+        for without in (2.5, 0.4)
+    ),
+    "norm-kinds": tuple(
+        seeded(rows("none|batch|layer|rms", ("200", [other, other, 1.0, 1.0]))) for other in (1.5, 1.0)
+    ),
+    "norm-place": tuple(
+        seeded(rows("pre|post", ("1", [1.0, 1.0]), ("4", [1.0, deep]))) for deep in (2.0, 0.9)
+    ),
+    "cheating": tuple(
+        seeded(rows("causal mask|no mask", ("forced loss", [0.8, loss]), ("words right, %", [90.0, 10.0])))
+        for loss in (0.01, 0.9)
+    ),
+    "scheduled-sampling": tuple(
+        seeded(
+            rows(
+                "forced, right words|scheduled, right words|forced, own words|scheduled, own words",
+                ("120", [1.0, 1.1, 2.0, free]),
+            )
+        )
+        for free in (1.4, 2.5)
+    ),
+    "weight-decay": tuple(
+        seeded(
+            rows(
+                "no decay|adam 0.0001|adam 0.001|adamw 0.01|adamw 0.1", ("9", [1.0, 1.0, 1.2, ours, ours + 1])
+            )
+        )
+        for ours in (0.8, 1.1)
+    ),
+    "gradient-noise": tuple(
+        seeded(rows("Transformer|LSTM, attention", ("kurtosis", [ours, 3.5]))) for ours in (9.0, 2.5)
+    ),
+    "heads-in-turn": tuple(
+        seeded({"words right": dict(zip("0123456", (90.0, 90.0, left, 60.0, 50.0, 9.0, 5.0), strict=True))})
+        for left in (88.0, 60.0)
+    ),
+    "bpe-sizes": tuple(
+        seeded({"right to the letter": {"300": 50.0, "450": middle, "800": 60.0}}) for middle in (80.0, 40.0)
+    ),
+    "bpe-dropout": tuple(
+        seeded(rows("none|0.1", ("right to the letter, %", [50.0, right]))) for right in (70.0, 40.0)
+    ),
+    "alignment-error": tuple(
+        seeded(rows("LSTM, attention|Transformer", ("attention", [rate, rate]), ("diagonal", [60.0, 60.0])))
+        for rate in (20.0, 70.0)
+    ),
+    "attention-gradients": tuple(
+        seeded(
+            rows(
+                "LSTM, attention|Transformer",
+                ("rank correlation", [r, r]),
+                ("same greatest word", [0.5, 0.5]),
+            )
+        )
+        for r in (0.8, 0.2)
+    ),
+    "it-and-animal": tuple(
+        seeded(
+            {
+                "percent of sentences": {
+                    "pronoun right": right,
+                    "best head looks at the noun meant": 95.0,
+                    "mean of the heads does": 70.0,
+                }
+            }
+        )
+        for right in (99.0, 60.0)
+    ),
+    "data-scaling": tuple(
+        seeded({"lowest validation loss": dict(zip(("50", "200", "800"), losses, strict=True))})
+        for losses in ((4.0, 2.0, 1.0), (4.0, 1.0, 2.0))
+    ),
+    "compute-scaling": tuple(
+        seeded({"width 8": {"8.00": 4.0, "9.00": 2.0}, "width 16": {"10.00": low, "11.00": low / 2}})
+        for low in (1.0, 3.0)
+    ),
+    "layers-by-task": tuple(
+        seeded(
+            rows(
+                "BERT, tagging|BERT, agreement|ELMo, tagging|ELMo, agreement",
+                ("mean layer", [0.5, upper, 0.5, upper]),
+            )
+        )
+        for upper in (1.5, 0.4)
+    ),
+    "gender-bias": tuple(
+        seeded(
+            rows(
+                "training data|translations|translations, drawn",
+                ("doctor", [75.0, doctor, 75.0]),
+                ("nurse", [10.0, 0.0, 10.0]),
+            )
+        )
+        for doctor in (100.0, 20.0)
+    ),
+    "hallucination": tuple(
+        seeded({"invented words": {"test sentences": 5.0, "shuffled": odd, "unknown words": odd}})
+        for odd in (60.0, 6.0)
+    ),
+    "step-memory": tuple(
+        exactly(
+            {
+                "LSTM, no attention": {"32": 100.0, "512": 100.0},
+                "ConvS2S": {"32": 100.0, "512": 100.0},
+                "Transformer, fused": {"32": 100.0, "512": much},
+                "Transformer, weights kept": {"32": 100.0, "512": much},
+            }
+        )
+        for much in (900.0, 101.0)
     ),
 }

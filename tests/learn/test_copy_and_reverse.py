@@ -8,7 +8,7 @@ from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from learn.strings import Learner, Task, strings
-from learning import learn_until
+from until_learnt import learn_until
 
 _TRANSFORMER = {"num_layers": 2, "model_dim": 48, "num_heads": 4, "ff_dim": 96, "dropout": 0.0, "norm": "pre"}
 _RNN = {"model_dim": 48, "dropout": 0.0}

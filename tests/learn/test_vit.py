@@ -9,7 +9,7 @@ from dragoman.data.batch import VectorBatch
 from dragoman.errors import UserError
 from dragoman.learning.labels import VectorLabels
 from dragoman.models.vit import Vit, VitConfig, patches, vit
-from learning import learn_until
+from until_learnt import learn_until
 
 
 def images(count: int, generator: torch.Generator) -> VectorBatch:

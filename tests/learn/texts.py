@@ -10,7 +10,7 @@ from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
-from learning import learn_until
+from until_learnt import learn_until
 
 SMALL = {
     "num_layers": 1,

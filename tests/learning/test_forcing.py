@@ -14,7 +14,7 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
 from dragoman.runs.objective import ALWAYS, TeacherForcing
-from learning import learn_until
+from until_learnt import learn_until
 
 PAIRS = [(list(range(3, 3 + n)), list(range(4, 4 + n))) for n in (5, 3, 1, 9)]
 STEPPING = [name for name in CASES if make(name).abilities.step_gradients]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.models.convs2s import ConvolutionBlock
-from dragoman.nn.init import normal_linear
+from dragoman.nn.linear import normal_linear
 from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.state import InputWindow
 

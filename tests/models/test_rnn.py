@@ -1,5 +1,7 @@
 """What recurrent models promise beside the battery: loops and kernels, other encoders, dropout."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -50,3 +52,16 @@ def test_dropout_is_drawn_in_training_alone(name: str) -> None:
         assert torch.equal(model(src, mask, tgt), model(src, mask, tgt))
         model.train()
         assert not torch.equal(model(src, mask, tgt), model(src, mask, tgt))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "rnn-none", "scaled-dot"])
+def test_without_attention_the_source_is_one_vector(name: str) -> None:
+    """Whatever the encoder says of single positions, only attention reads it."""
+    model = make(name)
+    src, mask, tgt = random_batch(model.vocab, [7, 4], 5)
+    with torch.no_grad():
+        memory = model.encoder(src, mask)
+        assert memory.ended is not None
+        others = replace(memory, hidden=memory.hidden + 1)
+        same = torch.equal(model.decoder(tgt, memory), model.decoder(tgt, others))
+    assert same == name.endswith("none")

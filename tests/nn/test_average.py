@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from dragoman.nn.average_attention import AverageAttention, RunningSum
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.mask import CAUSAL
-from dragoman.nn.relative_positions import UNRELATED
+from dragoman.nn.positions import UNRELATED
 from dragoman.nn.state import Moves
 
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from dragoman.nn.copying import LONGEST_RUN, NOT_COPIED, CopyHead, mixed
-from dragoman.nn.embedding import Projection
-from dragoman.nn.init import embedding_weight
+from dragoman.nn.embedding import Projection, embedding_weight
 from dragoman.nn.mask import Packing
 from dragoman.nn.tap import open_tap
 

@@ -14,16 +14,11 @@ from torch import Tensor, nn
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig
-from dragoman.nn.init import (
-    bias_table,
-    embedding_weight,
-    gpt_weights,
-    normal_linear,
-    position_weight,
-    recurrent_weights,
-    xavier_linear,
-    xavier_table,
-)
+from dragoman.models.layer_stack import gpt_weights
+from dragoman.nn.embedding import embedding_weight
+from dragoman.nn.linear import normal_linear, xavier_linear
+from dragoman.nn.positions import bias_table, position_weight, xavier_table
+from dragoman.nn.recurrent_layer import recurrent_weights
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ from torch import nn
 from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD
 from dragoman.nn import kernel_choice
 from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
-from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.kernel_choice import (
     ATTENTION,
     FEEDFORWARD,
@@ -20,6 +19,7 @@ from dragoman.nn.kernel_choice import (
     explain,
     pre_norm_refusal,
 )
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.linear import Linear
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Packing, packed
 from dragoman.nn.tap import open_tap

@@ -8,7 +8,7 @@ import torch
 
 from dragoman.nn.attention import SelfAttention, attend
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
-from dragoman.nn.relative_positions import (
+from dragoman.nn.positions import (
     BucketedBias,
     ClippedDistances,
     DistanceVectors,

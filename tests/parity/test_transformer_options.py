@@ -19,7 +19,7 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.mask import CAUSAL, padding
-from dragoman.nn.relative_positions import ClippedDistances, DistanceVectors, distance_buckets
+from dragoman.nn.positions import ClippedDistances, DistanceVectors, distance_buckets
 from peers import published_like
 
 SIZE, DIM, HEADS, FF, LAYERS = 61, 32, 4, 48, 2

@@ -9,7 +9,7 @@ from dragoman.data.batch import collate
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.probe.attribution import attribute
+from dragoman.probe.attribution import attribute, mean_by_place
 
 SRC, TGT = [5, 9, 4], [8, 3]
 FAMILIES = ["transformer-pre", "lstm-bahdanau", "convs2s", "gru+transformer"]
@@ -75,3 +75,22 @@ def test_what_cannot_be_attributed() -> None:
         attribute(make("markov"), SRC, TGT)
     with pytest.raises(UserError, match="steps: expected at least 1, found 0"):
         attribute(make("transformer"), SRC, TGT, steps=0)
+
+
+def test_the_mean_over_pairs_is_by_hand_where_every_piece_is_a_part() -> None:
+    model = make("transformer-pre")
+    pairs = [([5, 9], [8, 3]), ([4, 7], [6, 6])]
+    by_hand = np.zeros((2, 2))
+    for src, tgt in pairs:
+        norms = attribute(model, src, tgt, "gradient").source[:2, :2]
+        by_hand += norms / norms.sum(axis=1, keepdims=True) / 2
+    assert mean_by_place(model, pairs, parts=2) == pytest.approx(by_hand)
+
+
+def test_pieces_are_divided_among_parts_and_rows_sum_to_one() -> None:
+    model = make("lstm-bahdanau")
+    found = mean_by_place(model, [(SRC, TGT)], parts=2)  # the middle one of three pieces is in both parts
+    norms = attribute(model, SRC, TGT, "gradient").source[:2, :3]
+    shares = norms / norms.sum(axis=1, keepdims=True)
+    assert found[:, 0] == pytest.approx(shares[:, 0] + shares[:, 1] / 2)
+    assert found.sum(axis=1) == pytest.approx(1.0)

@@ -80,7 +80,7 @@ def test_the_tree_of_a_search() -> None:
     assert best_path(TRACE, (6, 5, 2)) == [1, 1, 0]
     assert best_path(TRACE, (6, 6, 2)) == []
     texts = svg_texts(draw_beam(TRACE, (6, 5, 2), ("svg",), "a → b")["svg"])
-    for text in ("$b$", "-1.70", "the translation", "pruned", "live when the search was done", "a → b"):
+    for text in ("$b$", "−1.70", "the translation", "pruned", "live when the search was done", "a → b"):
         assert text in texts, texts
     assert texts.count("</s>") == 2
     with pytest.raises(UserError, match="nothing was searched"):

@@ -9,7 +9,7 @@ from dragoman.nn.scores import SCORES
 from dragoman.probe.inside import look_inside
 from dragoman.probe.score_steps import FORMULAS, score_steps
 from dragoman.probe.vectors import vectors_of
-from dragoman.probe.walk import Stage, walk
+from dragoman.probe.walk import ModelStage, walk
 
 SRC, TGT = [5, 9, 4, 11, 7], [8, 3, 12, 6]
 SCORED = [
@@ -24,7 +24,7 @@ SCORED = [
 SCORED += ["location"]
 
 
-def named(stages: tuple[Stage, ...], module: str) -> Stage:
+def named(stages: tuple[ModelStage, ...], module: str) -> ModelStage:
     return next(stage for stage in stages if stage.module == module)
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 from dragoman.serve.app import Options, build
-from dragoman.serve.connections import Connections, Stage
+from dragoman.serve.connections import Connections, ConnectionStage
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
 from dragoman.serve.run import listen
@@ -146,7 +146,7 @@ class Running:
     def connections(self) -> Connections:
         return self.server.connections
 
-    def at(self, stage: Stage) -> int:
+    def at(self, stage: ConnectionStage) -> int:
         """How many connections are at this stage."""
         return sum(self.connections.stage(one) is stage for one in self.connections)
 

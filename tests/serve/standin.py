@@ -10,14 +10,14 @@ from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
-from dragoman.serve.memory import Memory
+from dragoman.serve.memory import TranslationMemory
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.word_boundaries import words
 
 ADDRESS = "http://127.0.0.1"
-MEMORY = Memory([
+MEMORY = TranslationMemory([
     ("The cat sat on the mat.", "Die Katze saß auf der Matte."),
     ("The dog sat on the mat.", "Der Hund saß auf der Matte."),
     ("Completely different words here", "Ganz andere Wörter hier"),

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.decode.translator.hypothesis import Hypothesis
-from dragoman.engines.ctranslate2 import open_export
+from dragoman.engines.opening import open_export
 from dragoman.serve.confidence import word_confidences
 from dragoman.serve.service import Served, Service
 from serve.exported import small_export

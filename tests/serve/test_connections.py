@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.batcher import Kindred
-from dragoman.serve.connections import Stage
+from dragoman.serve.connections import ConnectionStage
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
@@ -73,7 +73,7 @@ def test_who_sends_too_slowly_is_sent_away(sent: bytes, status: int) -> None:
         async with serving(service_of(limits=LIMITS)) as server:
             client = await server.client()
             await client.send(sent)
-            stage = Stage.BODY if status else Stage.HEAD if sent else Stage.NEW
+            stage = ConnectionStage.BODY if status else ConnectionStage.HEAD if sent else ConnectionStage.NEW
             await until(lambda: server.at(stage))
             await turns()
             advance(LIMITS.receive_s - 1)
@@ -91,7 +91,7 @@ def test_a_slow_head_leaves_less_time_for_the_body() -> None:
         async with serving(service_of(limits=LIMITS)) as server:
             client = await server.client()
             await client.send(HEAD)
-            await until(lambda: server.at(Stage.HEAD))
+            await until(lambda: server.at(ConnectionStage.HEAD))
             advance(LIMITS.receive_s - 1)
             await client.send(b"Content-Length: 9\r\n\r\nx")
             await until(lambda: server.gate.bodies.coming)
@@ -130,7 +130,7 @@ def test_a_refused_body_that_comes_late_is_no_slow_request() -> None:
             await until(lambda: service.metrics.value("dragoman_batches_total"))
             assert await client.ask(REQUEST[:-9]) == 503
             await client.send(REQUEST[-9:])
-            await until(lambda: server.at(Stage.IDLE))
+            await until(lambda: server.at(ConnectionStage.IDLE))
             advance(2 * LIMITS.receive_s)
             await turns()
             assert len(server.connections) == 2
@@ -222,7 +222,7 @@ def test_who_is_refused_while_it_sends_can_read_why() -> None:
         async with serving(service_of(limits=LIMITS)) as server:
             client = await server.client()
             await client.send(HEAD + b"Content-Length: 9999999\r\n\r\n")
-            await until(lambda: server.at(Stage.ENDING))
+            await until(lambda: server.at(ConnectionStage.ENDING))
             for _ in range(20):
                 await client.send(b"x" * 10_000)
             status, head, _ = await client.answer()
@@ -248,11 +248,11 @@ def test_who_does_not_take_its_answer_is_sent_away() -> None:
     async def story() -> None:
         async with serving_gate(Gate(answers, LIMITS, Metrics(), None), LIMITS) as server:
             reads, does_not = await server.clients(2, HEALTH)
-            await until(lambda: server.at(Stage.SENDING) == 2)
+            await until(lambda: server.at(ConnectionStage.SENDING) == 2)
             for own in server.connections:
                 assert isinstance(own, Connection) and own._transport.get_write_buffer_size() < 1 << 18
             assert len((await reads.answer())[2]) == len(large)
-            await until(lambda: server.at(Stage.IDLE))
+            await until(lambda: server.at(ConnectionStage.IDLE))
             advance(LIMITS.send_s)
             await until(lambda: len(server.connections) == 1)
             assert len(await does_not.rest()) < len(large)

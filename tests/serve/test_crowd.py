@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.serve import protocol
 from dragoman.serve.app import Options
-from dragoman.serve.connections import SAID_EVERY_S, Stage
+from dragoman.serve.connections import SAID_EVERY_S, ConnectionStage
 from dragoman.serve.incoming import Incoming
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
@@ -251,7 +251,7 @@ def test_where_all_connections_are_worked_for_a_newcomer_waits() -> None:
     async def story() -> None:
         async with serving(service) as server:
             busy = await server.clients(2, REQUEST)
-            await until(lambda: server.at(Stage.WORK) == 2)
+            await until(lambda: server.at(ConnectionStage.WORK) == 2)
             newcomer = await server.client()
             await newcomer.send(HEALTH)
             await turns()

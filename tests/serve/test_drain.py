@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.serve.app import build
-from dragoman.serve.connections import Stage
+from dragoman.serve.connections import ConnectionStage
 from dragoman.serve.limits import Limits
 from dragoman.serve.run import listen, until_stopped
 from dragoman.serve.server import Server
@@ -132,7 +132,9 @@ def stopping(story, limits: Limits) -> None:  # type: ignore[no-untyped-def]
         await until(lambda: server.serving)
         client = await running.client()
         await client.send(REQUEST)
-        await until(lambda: running.at(Stage.WORK) and service.metrics.value("dragoman_batches_total"))
+        await until(
+            lambda: running.at(ConnectionStage.WORK) and service.metrics.value("dragoman_batches_total")
+        )
         try:
             await story(running, task, client, shouter(service))
         finally:
@@ -147,7 +149,7 @@ def test_whoever_is_connected_is_let_in_and_idle_connections_are_closed() -> Non
         idle, sending, silent = await server.clients(3)
         assert await idle.ask(HEALTH) == 200
         await sending.send(REQUEST[:-5])
-        await until(lambda: server.at(Stage.BODY) == 1)
+        await until(lambda: server.at(ConnectionStage.BODY) == 1)
         just = Client(server.port)  # the system has accepted it, the server has not
         await just.connect()
         await just.send(HEALTH)

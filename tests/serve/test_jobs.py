@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.data import documents as formats
-from dragoman.data.documents.translate import Outcome
+from dragoman.data.documents.translate import TranslatedUnits
 from dragoman.serve.app import Options
 from dragoman.serve.documents import Documents
-from dragoman.serve.jobs import Job, Jobs
+from dragoman.serve.jobs import DocumentJob, Jobs
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Wish
@@ -36,9 +36,9 @@ class Ready:
         self.grows, self.go_on = grows, asyncio.Event()
         self.go_on.set()
 
-    async def translate(self, data: bytes, *_: object) -> tuple[bytes, Outcome]:
+    async def translate(self, data: bytes, *_: object) -> tuple[bytes, TranslatedUnits]:
         await self.go_on.wait()
-        return data * self.grows, Outcome()
+        return data * self.grows, TranslatedUnits()
 
 
 def run(story: Callable[[Clock], Coroutine[Any, Any, None]]) -> None:
@@ -54,11 +54,11 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def started(jobs: Jobs, size: int) -> Job:
+def started(jobs: Jobs, size: int) -> DocumentJob:
     return jobs.start(b"a" * size, "a.txt", PAIR, Wish())
 
 
-def there(jobs: Jobs, job: Job) -> bool:
+def there(jobs: Jobs, job: DocumentJob) -> bool:
     try:
         return jobs.find(job.id) is job
     except Refusal as refusal:

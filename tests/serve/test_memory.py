@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.serve.difference import differences
-from dragoman.serve.memory import Memory
+from dragoman.serve.memory import TranslationMemory
 
 TEXTS = st.text("ab .,\n日", max_size=40)
 
 
 def test_a_pair_that_is_put_takes_the_place_of_others() -> None:
-    memory = Memory([("a cat", "Katze"), ("a cat", "Kater"), ("a dog", "Hund")])
+    memory = TranslationMemory([("a cat", "Katze"), ("a cat", "Kater"), ("a dog", "Hund")])
     memory.put("a  cat", "Mieze")
     assert len(memory) == 2 and memory.exact("a cat") == "Mieze"
     assert [one.target for one in memory.matches("a cat", 20)] == ["Mieze", "Hund"]
@@ -20,7 +20,7 @@ def test_a_pair_that_is_put_takes_the_place_of_others() -> None:
 
 
 def test_what_is_put_again_and_again_takes_no_room() -> None:
-    memory = Memory([("a dog", "Hund")])
+    memory = TranslationMemory([("a dog", "Hund")])
     for number in range(5000):
         memory.put("a cat", f"Katze {number}")
     assert len(memory) == 2 and memory.exact("a cat") == "Katze 4999"

@@ -10,7 +10,7 @@ from browser import ELEMENT, Browser, find
 from dragoman.serve.app import Options
 from dragoman.serve.keys import Keys
 from dragoman.serve.limits import Limits
-from dragoman.serve.memory import Memory
+from dragoman.serve.memory import TranslationMemory
 from serve.live import in_a_thread
 from serve.standin import service_of
 from serve.test_live import KEY
@@ -107,7 +107,9 @@ def test_names_and_errors_are_text(browser: Browser, tmp_path: Path) -> None:
 
 def test_matches_of_the_memory_are_text(browser: Browser) -> None:
     service = service_of()
-    service.memories = {("en", "de"): Memory([("One little cat", HOSTILE), (f"One {HOSTILE}", HOSTILE)])}
+    service.memories = {
+        ("en", "de"): TranslationMemory([("One little cat", HOSTILE), (f"One {HOSTILE}", HOSTILE)])
+    }
     with in_a_thread(service) as address:
         browser.open(address)
         browser.run(SAVES)

@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
-from dragoman.serve.memory import Memory, open_memories, similarity
+from dragoman.serve.memory import TranslationMemory, open_memories, similarity
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary, GlossaryEntry
 from serve.standin import Shouter, service_of
@@ -38,7 +38,7 @@ def test_similarity_is_that_of_the_table_of_distances() -> None:
 
 
 def test_a_memory_ranks_by_similarity() -> None:
-    memory = Memory(
+    memory = TranslationMemory(
         [(f"Sentence number {n} of the book", str(n)) for n in range(500)] + [("", "x"), ("y", " ")]
     )
     assert len(memory) == 500
@@ -51,7 +51,7 @@ def test_a_memory_ranks_by_similarity() -> None:
 def test_only_the_same_sentence_is_a_match_of_100() -> None:
     """One character in a thousand is another sentence, however the share rounds."""
     long = "word " * 250 + "end"
-    memory = Memory([(long, "a"), (long.replace("end", "und"), "b")])
+    memory = TranslationMemory([(long, "a"), (long.replace("end", "und"), "b")])
     assert [(one.target, one.quality) for one in memory.matches(long)] == [("a", 100.0), ("b", 99.0)]
     assert similarity(long, long + "s") == 99.0 and similarity(long, f" {long}  ") == 100.0
     assert similarity("abcdefghij", "abcdefghix") == 90.0 and similarity("ab", "abcdefg") == 0.0
@@ -67,6 +67,15 @@ def test_memories_find_their_pair(tmp_path: Path) -> None:
         assert memories[pair].exact(exact[0]) == exact[1]
     with pytest.raises(UserError, match=r"a\.tmx: it holds en and de, which no run here"):
         open_memories([path], [("fr", "en")])
+
+
+def test_broken_rows_of_a_memory_are_left_out_and_told(tmp_path: Path) -> None:
+    path, told = tmp_path / "a.tsv", []
+    path.write_text("en\tde\nA cat\tEine Katze\nA dog\nNo\tNein\tNon\nYes\tJa\n", "utf-8")
+    memory = open_memories([path], [("en", "de")], told.append)["en", "de"]
+    assert (memory.exact("A cat"), memory.exact("Yes"), memory.exact("No")) == ("Eine Katze", "Ja", None)
+    first = f"{path}:3: expected 2 columns as in line 1, found 1"
+    assert told == [f"--memory {path}: 2 lines were left out; the first: {first}"]
 
 
 def test_codes_of_languages() -> None:

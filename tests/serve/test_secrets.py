@@ -150,9 +150,9 @@ def test_a_fault_is_written_down_without_what_it_says(
 
 def test_an_object_that_is_shown_shows_no_secret() -> None:
     """Whoever writes a job or the keys into a log by mistake."""
-    from dragoman.serve.jobs import Job
+    from dragoman.serve.jobs import DocumentJob
 
-    job = Job(f"{CANARY}.txt", 3, 3, result=CANARY.encode())
+    job = DocumentJob(f"{CANARY}.txt", 3, 3, result=CANARY.encode())
     assert CANARY not in repr(job) and job.key not in repr(job) and job.id not in repr(job)
     assert CANARY not in repr(Keys([CANARY])) and CANARY not in repr(vars(Keys([CANARY])))
     with TestClient(build(service_of(limits=Limits()))) as client:

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from dragoman.serve import deepl, memory, tmserver
 from dragoman.serve.batcher import Kindred
-from dragoman.serve.memory import Memory, similarity
+from dragoman.serve.memory import TranslationMemory, similarity
 from dragoman.serve.service import Service, Translated, Wish, _tags_broken
 
 
@@ -63,7 +63,7 @@ def test_texts_of_very_different_lengths_are_not_similar() -> None:
 
 def test_a_word_of_very_many_sentences_leads_to_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_MOST_POSTINGS", 2)
-    known = Memory([(f"the cat {number}", str(number)) for number in range(5)])
+    known = TranslationMemory([(f"the cat {number}", str(number)) for number in range(5)])
     assert sorted(match.target for match in known.matches("the cat", 0, 9)) == ["0", "1"]
 
 
@@ -83,7 +83,7 @@ def test_without_markup_the_answers_of_the_service_are_handed_on() -> None:
 
 def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_LOOKED_AT", 1)
-    known = Memory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
+    known = TranslationMemory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
     assert known._candidates("the cat ran") == [2]
 
 
@@ -135,5 +135,5 @@ def test_a_text_whose_tags_break_is_translated_as_a_whole() -> None:
 
 
 def test_spaces_in_a_memory_do_not_make_a_match_worse() -> None:
-    (match,) = Memory([("the  red   cat", "x")]).matches("the red cat", 0, 1)
+    (match,) = TranslationMemory([("the  red   cat", "x")]).matches("the red cat", 0, 1)
     assert match.quality == 100.0

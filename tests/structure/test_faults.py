@@ -1,4 +1,4 @@
-"""The benchmark of faults sees what it is there to see, and some 120 faults end as they should."""
+"""The benchmark of faults sees what it is there to see, and some 60 faults end as they should."""
 
 import os
 import random

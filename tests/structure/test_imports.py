@@ -55,7 +55,6 @@ WITHOUT_TORCH = modules(
     "decode.translator.hypothesis",
     "decode.search.job",
     "decode.search.loops",
-    "data.by_length",
     "decode.translator.base",
     "engines.manifest",
     "decode.search.shortlist",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-MOST_FILES = 70
+MOST_FILES = 63
 """It only becomes smaller. The aim is 40."""
 NOT_NEEDED = ("training", "learning", "evaluate", "probe", "serve", "studio")
 BEGIN, END = "<!-- trace of translate -->\n", "<!-- end of trace -->\n"

@@ -78,10 +78,6 @@ class Page:
         )
 
 
-def script(name: str) -> str:
-    return Path(__file__).with_name(name).read_text("utf-8")
-
-
 @contextlib.contextmanager
 def running(subjects: Subjects, workshop: Workshop | None = None) -> Iterator[str]:
     """The address of a studio in a thread of its own."""

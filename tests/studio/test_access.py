@@ -1,43 +1,93 @@
 """For everybody: names, roles, contrast, keys, right-to-left text, small windows, and what is remembered."""
 
-import pytest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from browser import find
-from studio.browsing import DRAWN, VIEWS, Page, script
+import pytest
+from typer.testing import CliRunner
+
+from audit import out_of_reach, serious, severe, too_wide
+from browser import Browser, find
+from dragoman.cli.main import app
+from serve.live import in_a_thread
+from serve.standin import service_of
+from studio.browsing import DRAWN, VIEWS, Page
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no chromium and chromedriver")
 
-NAMED = {"button", "combobox", "slider", "checkbox", "textbox", "tab", "tabpanel", "heading", "dialog"}
 ARABIC = "اب ج"
 
 
-def unnamed(page: Page) -> list[str]:
-    """Roles of what a screen reader would find without a name."""
-    nodes = page.browser.devtools("Accessibility.getFullAXTree")["nodes"]
-    return [
-        node["role"]["value"]
-        for node in nodes
-        if not node["ignored"]
-        and node["role"]["value"] in NAMED
-        and not node.get("name", {}).get("value", "").strip()
-    ]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_view_can_be_read_and_operated(page: Page, theme: str) -> None:
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_every_view_can_be_read_and_operated(page: Page, theme: str, width: int) -> None:
     page.run(
         "if (document.documentElement.dataset.theme !== values[0]) document.getElementById('theme').click()",
         theme,
     )
-    for width in (390, 1280):
-        page.resize(width)
-        for view in VIEWS:
-            page.show(view, "run=transformer&text=abc+de")
-            assert page.run(script("audit.js")) == [], (view, width)
-            assert unnamed(page) == [], (view, width)
-            wide = page.run("return [document.documentElement.scrollWidth, innerWidth]")
-            assert wide[0] <= wide[1], (view, wide)
+    page.resize(width)
+    for view in VIEWS:
+        page.show(view, "run=transformer&text=abc+de")
+        assert serious(page.browser) == [], view
+        assert not too_wide(page.browser), view
+        if theme == "light":
+            assert out_of_reach(page.browser) == [], view
     page.resize(None)
+    assert severe(page.browser) == []
+
+
+@contextmanager
+def dark_phone(browser: Browser) -> Iterator[None]:
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.devtools("Emulation.setDeviceMetricsOverride", **metrics)
+    browser.devtools(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+    )
+    yield
+    browser.devtools("Emulation.clearDeviceMetricsOverride")
+    browser.devtools("Emulation.setEmulatedMedia", features=[])
+
+
+def check_page(browser: Browser) -> None:
+    """In light and wide, then in dark and narrow."""
+    assert serious(browser) == []
+    assert out_of_reach(browser) == []
+    with dark_phone(browser):
+        assert serious(browser) == []
+        assert not too_wide(browser)
+    assert severe(browser) == []
+
+
+def test_the_pages_of_the_service_can_be_read_and_operated(page: Page) -> None:
+    browser = page.browser
+    with in_a_thread(service_of()) as address:
+        browser.open(address)
+        browser.until("return document.getElementById('source').options.length > 0")
+        browser.run(f"text.value = '{ARABIC} maybe. Four five.'; soon()")
+        browser.until("return document.querySelectorAll('#result .sentence').length === 2")
+        browser.click("#result .sentence")
+        browser.click("#card-words button")
+        browser.until("return document.querySelectorAll('#others button').length > 0")
+        assert browser.run("return getComputedStyle(document.getElementById('text')).direction") == "rtl"
+        check_page(browser)
+        browser.open(f"{address}docs")
+        check_page(browser)
+    browser.open(page.address)
+    page.drawn(DRAWN["translate"])
+
+
+def test_the_page_of_explain_can_be_read_and_operated(page: Page, runs: Path, tmp_path: Path) -> None:
+    file, browser = tmp_path / "look.html", page.browser
+    done = CliRunner().invoke(
+        app, ["explain", str(runs / "transformer"), ARABIC, "--html", str(file), "--device", "cpu"]
+    )
+    assert done.exit_code == 0, done.output
+    browser.open(file.as_uri())
+    browser.until("return document.querySelector('#map svg') !== null")
+    assert browser.run("return getComputedStyle(document.getElementById('source')).direction") == "rtl"
+    check_page(browser)
+    browser.open(page.address)
+    page.drawn(DRAWN["translate"])
 
 
 def test_buttons_are_told_apart(page: Page) -> None:
@@ -102,7 +152,7 @@ def test_tabs_beyond_the_edge_are_hinted_at(page: Page) -> None:
 def test_a_lesson_leads_through_the_views(page: Page) -> None:
     page.show("attention", "run=transformer&text=abc&lesson=attention")
     assert "1 of 5" in page.text("#lesson h2")
-    assert page.run(script("audit.js")) == []
+    assert serious(page.browser) == []
     for view in ("attention", "head", "compare", "training"):
         page.run(
             "document.getElementById('view').ariaBusy = 'true'; "

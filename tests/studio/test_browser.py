@@ -191,18 +191,6 @@ def test_the_name_of_a_run_is_text(runs: Path, tmp_path: Path) -> None:
         assert page.run("return window.violations") == []
 
 
-def test_no_view_is_wider_than_its_window(page: Page) -> None:
-    for width in (390, 1280):
-        page.browser.devtools(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
-        )
-        for view in VIEWS:
-            page.show(view, "run=transformer&text=abc+de")
-            wide = page.run("return [document.documentElement.scrollWidth, innerWidth]")
-            assert wide[0] <= wide[1], (view, wide)
-    page.browser.devtools("Emulation.clearDeviceMetricsOverride")
-
-
 def test_nothing_was_asked_elsewhere_and_nothing_went_wrong(page: Page) -> None:
     """Of all that the tests above have done."""
     events = [json.loads(entry["message"])["message"] for entry in page.browser.logs("performance")]

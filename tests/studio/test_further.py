@@ -1,11 +1,17 @@
 """What the views Translate, Whole model and Data ask for beyond the best translation."""
 
+import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from dragoman.errors import UserError
 from dragoman.evaluate.metrics import sentence_chrf
+from dragoman.runs.directory import Run
+from dragoman.studio.history import history
 from dragoman.studio.subject import Subject
 from dragoman.studio.subjects import Subjects
 from studio.asking import TEXT, ask
@@ -62,6 +68,17 @@ def test_the_validation_set_is_measured(client: TestClient, subject: Subject) ->
     assert "only for runs that translate" in ask(client, "data", 400, run="gpt")["error"]
 
 
+def test_a_test_set_is_measured_in_its_place(client: TestClient, subjects: Subjects, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("src\ttgt\nabc\tcba\nde\ted\n", encoding="utf-8")
+    name = subjects.add_test([str(tmp_path / "t.tsv")])
+    assert client.get("/api/studio/runs").json()["tests"] == [name] == ["t.tsv"]
+    found = ask(client, "data", beam=2, test=name)
+    assert [(row["source"], row["reference"]) for row in found["rows"]] == [("abc", "cba"), ("de", "ed")]
+    assert "'other' was not opened" in ask(client, "data", 400, test="other")["error"]
+    with pytest.raises(UserError, match="there is no such file"):
+        subjects.add_test([str(tmp_path / "none.tsv")])
+
+
 def test_a_training_pair_is_nearest_to_itself(client: TestClient, subject: Subject) -> None:
     store = subject.run.prepared().train
     text = subject.tokenizers[0].decode(store.src(3).tolist())
@@ -69,3 +86,18 @@ def test_a_training_pair_is_nearest_to_itself(client: TestClient, subject: Subje
     assert best["share"] == pytest.approx(1, abs=1e-3) and sorted(best["source"]) == sorted(text)
     assert [pair["share"] for pair in rest] == sorted((pair["share"] for pair in rest), reverse=True)
     assert re.fullmatch(r"a\.\w+:\d+", best["origin"])
+
+
+def test_a_run_tells_its_pace(runs: Path, tmp_path: Path) -> None:
+    """By the last records of updates; nothing is left of a run that has ended."""
+    shutil.copytree(runs / "transformer", tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    records = [
+        {"kind": "train", "update": 2 * n, "tokens_per_second": 50.0, "elapsed": 3.0 * n} for n in range(5)
+    ]
+    timing = tmp_path / "run" / "timing.jsonl"
+    timing.write_text("".join(f"{json.dumps(record)}\n" for record in records), "utf-8")
+    told = history(run)
+    assert (told["speed"], told["left"]) == (50.0, 6)  # 4 of 12 updates, each 1.5 seconds
+    timing.write_text(f"{json.dumps(records[-1] | {'update': 12})}\n", "utf-8")
+    assert history(run)["left"] is None

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from audit import serious
 from browser import find
 from dragoman.data.labelled.example import Example
 from dragoman.probe.fill import Filler
 from dragoman.probe.heads import mask_heads
-from dragoman.probe.reader import Reader
+from dragoman.probe.reader import RunReader
 from dragoman.runs.directory import Run
 from dragoman.studio.app import build
 from dragoman.studio.subjects import Subjects
-from studio.browsing import Page, opened, running, script
+from studio.browsing import Page, opened, running
 
 NAMES = ("bert", "t5", "elmo", "labels", "tags")
 TEXT = "abc de ab"
@@ -46,7 +47,7 @@ def test_every_run_says_what_it_is_and_begins_with_a_text(client: TestClient) ->
 
 @pytest.mark.parametrize("name", ["bert", "elmo"])
 def test_pieces_are_guessed_as_by_the_library(client: TestClient, readers: Path, name: str) -> None:
-    reader = Reader(Run.open(readers / name), device="cpu")
+    reader = RunReader(Run.open(readers / name), device="cpu")
     seen = reader.read(TEXT).seen
     found = ask(client, "read", name)
     assert found["mode"] == "guess"
@@ -83,7 +84,7 @@ def test_gaps_are_filled_by_a_model_that_writes(client: TestClient, readers: Pat
 
 
 def test_a_classifier_says_why(client: TestClient, readers: Path) -> None:
-    reader = Reader(Run.open(readers / "labels"), device="cpu")
+    reader = RunReader(Run.open(readers / "labels"), device="cpu")
     assert reader.predictor is not None
     said = reader.predictor.predict([Example((TEXT,), None, "a")])[0]
     found = ask(client, "read", "labels")
@@ -98,7 +99,7 @@ def test_a_classifier_says_why(client: TestClient, readers: Path) -> None:
 def test_a_tagger_has_labels_for_every_word(client: TestClient, readers: Path) -> None:
     found = ask(client, "read", "tags")
     assert [word["text"] for word in found["words"]] == TEXT.split()
-    reader = Reader(Run.open(readers / "tags"), device="cpu")
+    reader = RunReader(Run.open(readers / "tags"), device="cpu")
     assert reader.predictor is not None
     said = reader.predictor.predict([Example(tuple(TEXT.split()), None, "a")])[0]
     assert [word["label"] for word in found["words"]] == list(said.value)  # type: ignore[arg-type]
@@ -115,7 +116,7 @@ def test_heads_of_readers_are_switched_off(client: TestClient, readers: Path) ->
             shown["attentions"][0]["maskable"]
             and shown["start"]["module"] == shown["attentions"][-1]["module"]
         )
-        reader = Reader(Run.open(readers / name), device="cpu")
+        reader = RunReader(Run.open(readers / name), device="cpu")
         whole = reader.read(TEXT, steps=0)
         with mask_heads(reader.network, {module: [1]}):
             own = reader.read(TEXT, steps=0)
@@ -152,7 +153,7 @@ def test_words_are_taken_out_in_a_browser(
             page.resize(width)
             for name in (*NAMES, "gpt"):
                 page.show("read", f"run={name}&text=abc+de+ab", ".piece")
-                assert page.run(script("audit.js")) == [], (name, width)
+                assert serious(page.browser) == [], (name, width)
                 wide = page.run("return [document.documentElement.scrollWidth, innerWidth]")
                 assert wide[0] <= wide[1], (name, wide)
         page.show("attention", "run=labels&text=abc")

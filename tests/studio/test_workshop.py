@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from audit import serious
 from browser import Browser, find
 from dragoman.errors import UserError
 from dragoman.studio.app import build
 from dragoman.studio.subjects import Subjects
 from dragoman.studio.workshop import Workshop
-from studio.browsing import Page, running, script
+from studio.browsing import Page, running
 
 _CHILD = """
 import signal, sys, time
@@ -23,7 +24,9 @@ def stop(*_):
     sys.exit(130)
 signal.signal(signal.SIGINT, stop)
 print("said", *sys.argv[1:], flush=True)
-if sys.argv[1] in ("train", "resume") and "--dry-run" not in sys.argv:
+if sys.argv[1] == "serve":
+    print("http://127.0.0.1:5999/  en→de", flush=True)
+if sys.argv[1] in ("train", "resume", "serve") and "--dry-run" not in sys.argv:
     while True:
         time.sleep(0.05)
 """
@@ -96,14 +99,26 @@ def test_a_child_is_started_stopped_and_resumed(workshop: Stub, folder: Path) ->
     assert not state["running"] and state["code"] == 130
     assert workshop.resume("m")["what"] == "resume m"
     until_said(workshop, "said resume")
+    workshop.close()
+    workshop.export("m")
+    until_said(workshop, f"said export {folder / 'runs/m'} --quantize int8")
+    workshop.close()
+    workshop.serve("m")
+    until_said(workshop, f"said serve {folder / 'runs/m'} --port 0\nhttp")
+    assert workshop.state()["address"] == "http://127.0.0.1:5999/"
+    workshop.close()
+    assert workshop.state()["address"] is None
 
 
 def test_nothing_is_done_without_the_token(workshop: Stub, folder: Path) -> None:
     with TestClient(build(Subjects([]), workshop=workshop), base_url="http://127.0.0.1") as client:
         body = {"files": [str(folder / "a.en")], "name": "m", "minutes": 1.0}
-        for path in ("files", "state", "report", "plan", "start", "stop", "resume", "evaluate", "open"):
+        named = ("resume", "open", "export", "serve")
+        paths = ("files", "state", "report", "plan", "start", "stop", "evaluate", "test", *named)
+        for path in paths:
             for token in ({}, {"X-Studio-Token": "wrong"}):
-                own = {"resume": {"name": "m"}, "open": {"name": "m"}, "report": {"files": body["files"]}}
+                own = {one: {"name": "m"} for one in named}
+                own |= {one: {"files": body["files"]} for one in ("report", "test")}
                 own["evaluate"] = {"name": "m", "files": body["files"]}
                 answer = client.post(f"/api/studio/workshop/{path}", json=own.get(path, body), headers=token)
                 assert answer.status_code == 403, path
@@ -131,7 +146,7 @@ def test_a_model_is_trained_in_the_page(workshop: Stub, tmp_path_factory: pytest
         browser.open(f"{address}#train?token={workshop.token}")
         page.until("return document.querySelectorAll('.files input').length === 4")
         assert "token" not in page.run("return location.hash")
-        assert page.run(script("audit.js")) == []
+        assert serious(browser) == []
         for number in (1, 2):
             page.click(f".files label:nth-child({number}) input")
         page.click("#plan")

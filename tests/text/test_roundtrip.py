@@ -34,7 +34,7 @@ def check(tokenizer: Tokenizer, text: str) -> None:
     assert all(first_byte <= i < tokenizer.size for i in ids)
 
 
-@settings(max_examples=1000, derandomize=True, database=None, deadline=None)
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(text=TEXT)
 def test_decode_gives_back_what_encode_took(text: str, grid: dict[str, Tokenizer]):
     for tokenizer in grid.values():
@@ -50,7 +50,7 @@ def test_the_hard_strings_alone_and_in_pairs(grid: dict[str, Tokenizer]):
 
 
 def test_every_character_comes_back(grid: dict[str, Tokenizer]):
-    codes = [code for code in range(0, 0x110000, 23) if not 0xD800 <= code <= 0xDFFF]
+    codes = [code for code in range(0, 0x110000, 67) if not 0xD800 <= code <= 0xDFFF]
     text = "".join(map(chr, codes))
     for tokenizer in grid.values():
         check(tokenizer, text)
@@ -79,7 +79,7 @@ def test_control_look_alikes_in_the_training_text_are_not_learnt_whole(train):
         assert "<0xE2> <0x96> <0x81>" in " ".join(tokenizer.pieces(tokenizer.encode("▁")))
 
 
-@settings(max_examples=500, derandomize=True, database=None, deadline=None)
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(shares=st.lists(st.floats(0, 1), max_size=30))
 def test_decode_takes_any_ids(shares: list[float], grid: dict[str, Tokenizer]):
     for tokenizer in grid.values():

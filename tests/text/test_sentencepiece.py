@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.text.published_tokenizer import Published, PublishedTokenizer
-from dragoman.text.sentencepiece import marian_library, read_pieces, sentencepiece_json
+from dragoman.text.sentencepiece import m2m_library, marian_library, read_pieces, sentencepiece_json
 from dragoman.text.tokenizer_json import renumbered
 from limited import within
 from mutations import damaged, never_waiting, not_files
@@ -183,3 +183,19 @@ def test_things_that_are_no_files(tmp_path: Path) -> None:
         for kind in not_files(path):
             with pytest.raises(UserError, match="cannot be read" if kind == "nothing" else kind):
                 read_pieces(path)
+
+
+def test_m2m(tmp_path: Path) -> None:
+    """Pieces are merged by their scores; the languages come after the vocabulary."""
+    path = tmp_path / "sentencepiece.bpe.model"
+    merged = {"▁": -9.0, "a": -9.1, "b": -9.2, "c": -9.3, "ab": 0.0, "▁ab": -1.0, "bc": -2.0}
+    path.write_bytes(spm(["<unk>", "<s>", "</s>"], merged, model_type=2))
+    names = ["<s>", "<pad>", "</s>", "<unk>", *merged]
+    library = m2m_library(path, {name: n for n, name in enumerate(names)}, ["__en__", {"content": "__de__"}])
+    size = len(names) + 2
+    order = [1, 0, 2, *range(3, size)]
+    tokenizer = PublishedTokenizer(
+        Published(renumbered(library, order, (size - 2,)), size, before=(size - 2,))
+    )
+    assert tokenizer.pieces(tokenizer.encode("abc cab")) == ["__en__", "▁ab", "c", "▁", "c", "ab"]
+    assert tokenizer.pieces(tokenizer.encode("bc z")) == ["__en__", "▁", "bc", "▁", "<unk>"]

@@ -32,7 +32,7 @@ from dragoman.training.api import resume
 from dragoman.training.clock import Clock
 
 DOUBLE = torch.float64
-KILLS = 10
+KILLS = 4
 
 
 def open_store() -> Any:

@@ -12,9 +12,9 @@ from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
 from dragoman.training import adapt
 from dragoman.training.adapt import (
+    AdaptVerdict,
     Parts,
-    Side,
-    Verdict,
+    RunsCompared,
     compare,
     make_parts,
     read_memory,
@@ -125,7 +125,7 @@ def test_nothing_worse_is_better(old: list[str], new: list[str], reason: str | N
 
 def test_what_got_better_and_worse_is_told() -> None:
     pairs = [("a", "one two three"), ("b", "four five six"), ("c", "seven")]
-    side = Side(pairs, ["one", "four five six", "seven"], ["one two three", "four", "seven"])
+    side = RunsCompared(pairs, ["one", "four five six", "seven"], ["one two three", "four", "seven"])
     (lost, worse), (gained, better) = side.changed()
     assert (worse, better) == (1, 0) and lost < 0 < gained
     assert side.scores(side.old)["exact"] == side.scores(side.new)["exact"]
@@ -134,8 +134,8 @@ def test_what_got_better_and_worse_is_told() -> None:
 @pytest.mark.parametrize("better", [True, False])
 def test_the_command(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, better: bool) -> None:
     """Whether the new run is better is said by the test: two updates teach nothing."""
-    gained = Side([("a", "x y z")], ["x"], ["x y z" if better else ""])
-    monkeypatch.setattr(adapt, "compare", lambda *_: Verdict(gained, Side([], [], []), 0.5))
+    gained = RunsCompared([("a", "x y z")], ["x"], ["x y z" if better else ""])
+    monkeypatch.setattr(adapt, "compare", lambda *_: AdaptVerdict(gained, RunsCompared([], [], []), 0.5))
     before = sorted(path.name for path in run.directory.rglob("*"))
     command = ["adapt", str(run.directory), memory_file(tmp_path / "a.tsv"), "--updates", "2", "-q"]
     command += ["-o", str(tmp_path / "new"), "train.batch_tokens=400"]

@@ -106,7 +106,7 @@ def test_killed_and_resumed_it_is_bit_identical(
     config = config_of(text)
     prepared = prepared_for(config, tmp_path)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
-    is_better = "dragoman.training.state.Progress.is_better"
+    is_better = "dragoman.training.state.TrainingProgress.is_better"
     with monkeypatch.context() as patch:
         patch.setattr(is_better, lambda self, _metric, _found: self.update == 2)
         train_run(whole, Quiet())

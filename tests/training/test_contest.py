@@ -18,7 +18,8 @@ from timed import Killed, Timed
 
 SMALL = [
     *("train.device=cpu", "data.valid_size=10", "train.batch_tokens=600", "train.validate_sentences=2"),
-    *("model.num_layers=1", "model.num_heads=2", "model.ff_dim=16", "train.log_every=1", "train.metric=loss"),
+    *("model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=16"),
+    *("train.log_every=1", "train.metric=loss"),
 ]
 
 
@@ -31,10 +32,10 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
-    """A second an update, and nothing else takes time."""
+    """Two seconds an update, and nothing else takes time."""
     monkeypatch.setattr(plan_module, "_measured_speed", lambda *_: 1.0)
     monkeypatch.setattr(search_module, "_least_seconds", lambda *_: 5.0)
-    return Timed(monkeypatch)
+    return Timed(monkeypatch, update=2.0)
 
 
 def searched(
@@ -87,7 +88,7 @@ def test_a_contest_and_its_winner(table: Path, timed: Timed) -> None:
 
 @pytest.mark.parametrize("again", ["train", "resume"])
 def test_a_contest_that_was_killed_goes_on(table: Path, timed: Timed, again: str) -> None:
-    timed.die_at = 6  # in the second round
+    timed.die_at = 4  # in the second round
     with pytest.raises(Killed):
         searched(table, timed)
     contest = read_contest(table.parent / "run.search")
@@ -107,7 +108,7 @@ def test_a_contest_that_was_killed_goes_on(table: Path, timed: Timed, again: str
 
 
 def test_the_winner_keeps_what_is_left_of_the_minutes(table: Path, timed: Timed) -> None:
-    timed.die_at = 40  # when the winner has the rest of the time to itself
+    timed.die_at = 30  # when the winner has the rest of the time to itself
     with pytest.raises(Killed):
         searched(table, timed)
     out = table.parent / "run"
@@ -126,7 +127,7 @@ def test_the_winner_keeps_what_is_left_of_the_minutes(table: Path, timed: Timed)
 def test_what_a_contest_refuses(table: Path, timed: Timed) -> None:
     with pytest.raises(UserError, match="--search: a contest takes a share of the time"):
         searched(table, timed, minutes=None)
-    timed.die_at = 3
+    timed.die_at = 2
     with pytest.raises(Killed):
         searched(table, timed)
     with pytest.raises(UserError, match=r"run.search: this contest was begun with other arguments"):
@@ -147,7 +148,7 @@ def test_a_dry_run_begins_none(table: Path, timed: Timed) -> None:
 
 
 def test_a_damaged_record_is_refused(table: Path, timed: Timed) -> None:
-    timed.die_at = 3
+    timed.die_at = 2
     with pytest.raises(Killed):
         searched(table, timed)
     path = table.parent / "run.search" / "contest.json"

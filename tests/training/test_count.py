@@ -28,6 +28,7 @@ from dragoman.training import checkpoints as keeper
 from dragoman.training import plan
 from dragoman.training.api import resume, train
 from dragoman.training.display import Plain, Quiet
+from dragoman.training.report import write_reasons
 from dragoman.training.session import train_run
 from toy import PARTS_OF_A_RUN
 
@@ -74,6 +75,13 @@ def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepar
     assert "finished at update 1" in log
     assert f"dragoman translate {shlex.quote(str(run.directory))}" in log
     assert Run.open(run.directory).config == run.config
+
+
+def test_the_plan_is_in_the_log(new_run: Callable[..., Run]) -> None:
+    run = new_run()
+    write_reasons(run.directory, [("cleaning", "nothing is left out")])
+    train_run(run, Quiet())
+    assert "plan: cleaning: nothing is left out" in (run.directory / "log.txt").read_text("utf-8")
 
 
 def test_a_finished_run_says_so(new_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:

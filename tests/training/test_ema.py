@@ -45,6 +45,16 @@ def test_the_decay_grows_to_its_value(decay: float, finite: Tensor | None) -> No
         assert average.tensors["steps"] == number
 
 
+def test_weights_that_get_other_memory_are_followed() -> None:
+    """On a GPU, recurrent layers do so whenever their model is moved, even to where it is."""
+    model = Counted()
+    average = Average(model, 0.0)
+    model.weight.data = model.weight.data.clone()
+    expected = model.become(3)
+    average.update(3)
+    exactly(average, expected)
+
+
 def test_an_update_that_is_not_finite_is_not_taken_in() -> None:
     model = Counted()
     average = Average(model, 0.5)

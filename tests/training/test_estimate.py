@@ -12,7 +12,7 @@ from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Run
 from dragoman.training import estimate as estimates
 from dragoman.training.checkpoints import Keeper
-from dragoman.training.estimate import Costs, Pace, estimate
+from dragoman.training.estimate import Costs, SessionPace, estimate
 from timed import FakeClock, Timed
 
 MakeConfig = Callable[..., RunConfig]
@@ -147,7 +147,7 @@ def test_costs_of_what_is_left() -> None:
 
 def test_the_pace_is_that_of_updates_alone() -> None:
     clock = FakeClock()
-    pace = Pace(clock.seconds, update=0)
+    pace = SessionPace(clock.seconds, update=0)
     clock.now = 50.0  # kernels are loaded
     assert pace.line(10) == 50
     assert pace.costs is None

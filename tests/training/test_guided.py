@@ -20,8 +20,8 @@ from dragoman.runs.directory import Run
 from dragoman.training.batches import Batches
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
-from learning import learn_until
 from toy import toy_pairs
+from until_learnt import learn_until
 
 GUIDED = ("objective.guided_alignment.weight=0.5", "objective.guided_alignment.head=1")
 Make = Callable[..., Run]

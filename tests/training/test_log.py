@@ -14,10 +14,10 @@ from rich.console import Console
 
 from dragoman.errors import UserError
 from dragoman.runs.records import Sample, read_records, read_samples
-from dragoman.training.display import Plain, Quiet, Status, Terminal, duration, make_display
+from dragoman.training.display import Plain, Quiet, Terminal, UpdateStatus, duration, make_display
 from dragoman.training.log import Log, open_tensorboard
 
-STATUS = Status(
+STATUS = UpdateStatus(
     1200, 5000, 3, loss=2.5, perplexity=9.25, rate=1.5e-4, tokens_per_second=15_230, seconds_left=125.4
 )
 METRICS = {"loss": 2.25, "perplexity": 9.4877, "accuracy": 0.512, "forced_loss": 2.2, "free_loss": 3.1}
@@ -41,8 +41,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "2026-05-09 12:00:01  splitting the text into pieces …",
         "2026-05-09 12:00:02  update 1200/5000  epoch 3  loss 2.500  ppl 9.25  lr 1.50e-04  15.2k tok/s"
         "  left 2:05",
-        "2026-05-09 12:00:03  valid at 1200  loss 2.250  ppl 9.49  accuracy 51.2%  forced 2.200 free 3.100"
-        "  BLEU 31.2  chrF 55.5  exact 12.5  (best so far)",
+        "2026-05-09 12:00:03  valid at 1200  loss 2.250  ppl 9.49  acc 51.2%  forced 2.200 free 3.100"
+        "  BLEU 31.2  chrF 55.5  exact 12.5  (best)",
         "    source     a house",
         "    reference  ein Haus",
         "    output     das [bold]Haus[/bold]",

@@ -21,7 +21,7 @@ from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.display import Quiet
 from dragoman.training.log import Log
 from dragoman.training.loop import learn
-from dragoman.training.progress import Best, Progress
+from dragoman.training.progress import Best, TrainingProgress
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 
@@ -69,7 +69,7 @@ def test_patience_ends_a_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_better() -> None:
-    progress = Progress()
+    progress = TrainingProgress()
     assert progress.is_better("bleu", {"bleu": 0.0, "loss": 9.0})
     assert not progress.is_better("bleu", {"bleu": math.nan, "loss": 9.0})
     progress.best = Best("0000001", "bleu", 0.0, 9.0)

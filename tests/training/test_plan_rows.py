@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 from tests.autopilot.corpora import sounds
 
+from dragoman.runs.directory import Run
+from dragoman.training import plan as plan_module
 from dragoman.training.display import Quiet
-from dragoman.training.plan import Plan, make_plan
+from dragoman.training.plan import Plan, make_plan, open_or_create
+from dragoman.training.report import read_reasons
+from timed import Killed
 
 SMALL = ["model.num_layers=1", "model.model_dim=16", "model.num_heads=2", "model.ff_dim=32"]
 CPU = ["train.device=cpu", "data.valid_size=10"]
@@ -54,15 +58,14 @@ def test_reasons_are_told_on_request(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_given_is_told(tmp_path: Path, overrides: list[str], row: str, told: str) -> None:
-    plan = plan_of(tmp_path, *overrides, minutes=None)
+    small = [] if any(each.startswith("model.") for each in overrides) else SMALL
+    plan = plan_of(tmp_path, *overrides, *small, minutes=None)
     assert told in dict(plan.rows())[row]
 
 
 def test_updates_are_counted_as_the_machine_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dragoman.training import plan as plan_module
-
     def updates(slower: float) -> int:
         monkeypatch.setattr(plan_module, "_measured_speed", lambda *_: 1 / slower)
         expected = plan_of(tmp_path, *SMALL).expected
@@ -70,3 +73,19 @@ def test_updates_are_counted_as_the_machine_was_measured(
         return expected[0]
 
     assert updates(1.25) < updates(1.0) < updates(0.5)
+
+
+def test_a_run_is_there_with_its_reasons_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the two, a run would have no reasons and, given again, another speed."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    plan = plan_of(tmp_path, *SMALL)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(plan_module, "write_reasons", die)
+        open_or_create(plan)
+    assert not Run.exists(plan.out)
+    assert read_reasons(open_or_create(plan).directory) == list(plan.reasons) != []

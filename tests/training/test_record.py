@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dragoman.shapes import Float, Tensor
-from dragoman.training.graph_capture import Recorder
+from dragoman.training.graph_capture import GraphRecorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU to record on")
 
@@ -49,7 +49,7 @@ def losses(record: bool, fails: int = 0) -> tuple[list[float], int]:
         loss.backward()
         return loss.detach(), loss.detach()
 
-    recorder, found = Recorder(passed, list(model.parameters())), []
+    recorder, found = GraphRecorder(passed, list(model.parameters())), []
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)
     for update in range(12):
         optimizer.zero_grad(set_to_none=False)

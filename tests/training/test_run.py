@@ -206,6 +206,15 @@ def test_another_corpus_is_refused(copy: Path, make_config: MakeConfig, cache: P
         resume(copy, quiet=True)
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_directory_that_is_no_run_is_not_resumed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"not a run|root of all"):
+        resume(name, quiet=True)
+
+
 def test_resume_changes_how_not_what(copy: Path) -> None:
     run = resume(copy, ["train.max_updates=25", "optim.rate=1e-3", "search.beam=2"], quiet=True)
     assert run.outcome is not None

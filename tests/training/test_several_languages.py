@@ -11,7 +11,6 @@ import dragoman
 from dragoman.checkpoint.model import load_model
 from dragoman.cli.main import app
 from dragoman.cli.translators import open_directions
-from dragoman.engines.ctranslate2 import Translator as FastTranslator
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.tune import tune, validation_openings, validation_pairs
@@ -127,11 +126,11 @@ def test_the_search_is_tuned_with_each_sentence_in_its_direction(run: Run) -> No
 def test_an_export_translates_in_all_directions_as_the_run_does(run: Run, exported: Path) -> None:
     for to in ("de", "fr"):
         ours = dragoman.load(run.directory, to=to, device="cpu").score([(text, text) for text in TEXTS])
-        fast = FastTranslator.open(exported).between(to).score([(text, text) for text in TEXTS])
+        fast = dragoman.load(exported, to=to).score([(text, text) for text in TEXTS])
         for one, other in zip(ours, fast, strict=True):
             assert other.score == pytest.approx(one.score, abs=1e-4)
     with pytest.raises(UserError, match="--zero-shot"):
-        FastTranslator.open(exported).between("fr", "de")
+        dragoman.load(exported, to="fr", source="de")
 
 
 def served(run: Run, zero_shot: bool) -> Service:

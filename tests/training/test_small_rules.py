@@ -23,7 +23,7 @@ from dragoman.training.display import Quiet
 from dragoman.training.estimate import Costs, Estimate
 from dragoman.training.loop import Loop
 from dragoman.training.plan import Plan
-from dragoman.training.progress import Progress
+from dragoman.training.progress import TrainingProgress
 from dragoman.training.session import train_run
 
 
@@ -148,7 +148,7 @@ def test_a_run_that_nothing_would_end_is_refused(monkeypatch: pytest.MonkeyPatch
 
 def test_a_run_begins_with_empty_sums() -> None:
     """As after every line of the log."""
-    cleared = Progress()
+    cleared = TrainingProgress()
     cleared.clear_sums()
-    assert Progress() == cleared
+    assert TrainingProgress() == cleared
     assert cleared.sum_norm == cleared.sum_loss == cleared.sum_tokens == cleared.sum_updates == 0

@@ -21,7 +21,7 @@ from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import train_until_killed
-from learning import learn_until
+from until_learnt import learn_until
 
 BERT = {"kind": "bert", "num_layers": 1, "model_dim": 32, "num_heads": 2, "ff_dim": 64, "max_positions": 64}
 WORDS = ["the", "film", "was", "a", "story", "of", "man", "and", "sea", "with", "song"]

@@ -48,6 +48,16 @@ def _flat(tensors: list[torch.Tensor]) -> list[float]:
     return torch.cat([tensor.reshape(-1) for tensor in tensors]).tolist()
 
 
+@pytest.mark.parametrize("setting", ["model.copy=false", "model.copy=true", "objective.r_drop=1"])
+def test_what_is_kept_of_a_pass_keeps_no_graph(
+    make_config: MakeConfig, prepared: Prepared, setting: str
+) -> None:
+    """A graph that lives on belongs to the stream it was made on, and the next update cannot be recorded."""
+    training = training_in_double(make_config(setting), prepared)
+    sums = training.passed(as_update(prepared, [[0, 1, 2]]).micro_batches[0].batch)
+    assert [part.grad_fn for part in sums] == [None, None]
+
+
 # --- one update --------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from dragoman.autopilot.profile import Example
+from dragoman.autopilot.profile import SampledPair
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class Chosen:
     """Plain sections of a configuration. Of `data`, only fields that are not left as they are by default."""
     reasons: list[tuple[str, str]]
     """What was chosen and why, for people."""
-    shown: tuple[Example, ...] = ()
+    shown: tuple[SampledPair, ...] = ()
     """Pairs that the usual rules of cleaning would have left out."""
     update_seconds: float | None = None
     """What an update is taken to cost on this machine; None where nothing depends on it."""

@@ -11,7 +11,7 @@ from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
     TINY,
-    Size,
+    ModelSize,
     convolutional,
     family_of,
     model_size,
@@ -29,7 +29,10 @@ from dragoman.autopilot.tokens import (
 )
 from dragoman.data.config import CleanConfig
 from dragoman.learning import Learning
+from dragoman.models.presets import PRESETS
 
+_WITHOUT_NOISE = ("tokenizer.dropout", "objective.guided_alignment.weight", "objective.invented")
+"""What does not go with careless sources."""
 _PATIENCE = 10
 _CAREFUL_RATE = 1e-3
 """For models that nothing is known about."""
@@ -102,7 +105,12 @@ class _Choosing:
         invented = training.invented(profile, kind, tokenizer["joint"])
         if invented.value:
             self._because("invented pairs", invented.reason)
-        objective = {"r_drop": r_drop.value, "invented": invented.value}
+        careless = training.source_noise(profile, machine, kind)
+        if careless.value and any(said(given, name) for name in _WITHOUT_NOISE):
+            careless = Choice(0.0, "")
+        if careless.value:
+            self._because("careless sources", careless.reason)
+        objective = {"r_drop": r_drop.value, "invented": invented.value, "source_noise": careless.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
         validation = self._told("validation", training.validation(profile, machine, updates))
         if limits.value:
@@ -112,7 +120,7 @@ class _Choosing:
             "model": self._model(size, dropped, longest),
             "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
-            "schedule": {"name": self._schedule(), "warmup": _warmup(updates)},
+            "schedule": {"name": self._schedule(), "warmup": _warmup(updates, size.warmup)},
             "train": {
                 **({"max_updates": updates} if not positive(given, "train.max_epochs") else {}),
                 **({"max_minutes": minutes} if minutes is not None else {}),
@@ -142,7 +150,7 @@ class _Choosing:
         unknown = positive(self.given, "train.max_epochs") or by_patience
         return "linear" if ends or not unknown else "inverse_sqrt"
 
-    def _model(self, size: Size, dropout: float, longest: int) -> dict[str, Any]:
+    def _model(self, size: ModelSize, dropout: float, longest: int) -> dict[str, Any]:
         family = family_of(_mapping(self.given.get("model")))
         if family not in (None, "transformer", "rnn", "convs2s"):
             return {}
@@ -192,12 +200,16 @@ class _Choosing:
             return size
         return Choice(_OF_NARROW, "since more would take most of the time of a small model")
 
-    def _size(self, counts: TokenCounts, pieces: int) -> Size:
+    def _size(self, counts: TokenCounts, pieces: int) -> ModelSize:
         own = _mapping(self.given.get("model"))
         family = family_of(own)
         profile = self.profile
         if family in ("rnn", "convs2s"):
-            size = recurrent(profile) if family == "rnn" else convolutional(profile)
+            size = (
+                recurrent(profile, self.machine, _free_attention(own))
+                if family == "rnn"
+                else convolutional(profile)
+            )
             self._because("model size", f"width {size.width}, for {profile.pairs:,} pairs")
             return size
         free = model_size(profile, counts, pieces, self.machine, self.minutes)
@@ -212,7 +224,7 @@ class _Choosing:
             return dataclasses.replace(named, model={"norm": "pre"})
         return dataclasses.replace(free.value, model={}, rate=min(free.value.rate, _CAREFUL_RATE))
 
-    def _batch(self, counts: TokenCounts, size: Size, pieces: int, longest: int) -> tuple[int, int]:
+    def _batch(self, counts: TokenCounts, size: ModelSize, pieces: int, longest: int) -> tuple[int, int]:
         chosen = training.batch(self.profile, counts, size, pieces, self.machine, self.minutes, longest)
         tokens = positive(self.given, "train.batch_tokens")
         accumulate = positive(self.given, "train.accumulate")
@@ -231,6 +243,13 @@ def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
+def _free_attention(model: Mapping[str, Any]) -> bool:
+    """Whether a recurrent model has attention of a kind that nobody has chosen."""
+    named = PRESETS.get(str(model.get("preset")))
+    attends = named is None or getattr(named.make(), "attention", "none") != "none"
+    return attends and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+
+
 def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
     """Of the target vocabulary, roughly."""
     if tokenizer["kind"] == "bpe":
@@ -238,5 +257,5 @@ def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
     return 260 + profile.tgt.alphabet + min(500, profile.tgt.word_types)
 
 
-def _warmup(updates: int) -> int:
-    return min(max(100, updates // 10), 2000, updates // 2)
+def _warmup(updates: int, most: int) -> int:
+    return min(max(100, updates // 10), most, updates // 2)

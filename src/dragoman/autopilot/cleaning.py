@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent
-from dragoman.autopilot.profile import Example, Profile, quantile
+from dragoman.autopilot.profile import Profile, SampledPair, quantile
 from dragoman.autopilot.tokens import TokenCounts, count_tokens
 from dragoman.data.clean import SHORT
 from dragoman.data.config import CleanConfig
@@ -32,7 +32,7 @@ _SHOWN = 3
 class Cleaning:
     section: dict[str, Any]
     """Fields of `data.clean` that differ from their defaults."""
-    shown: tuple[Example, ...] = ()
+    shown: tuple[SampledPair, ...] = ()
     """Pairs that the usual rules would have left out."""
 
 
@@ -40,7 +40,7 @@ def cleaning(profile: Profile, kind: str) -> Choice[Cleaning]:
     counts = count_tokens(profile, kind)
     section: dict[str, Any] = {}
     reasons = []
-    shown: list[Example] = []
+    shown: list[SampledPair] = []
     length = max_length(counts)
     if length.value != _USUAL.max_length:
         section["max_length"] = length.value
@@ -96,15 +96,15 @@ def _share(ordered: Sequence[float], limit: float) -> float:
     return sum(value > limit for value in ordered) / max(1, len(ordered))
 
 
-def _longest(profile: Profile) -> list[Example]:
-    def size(example: Example) -> int:
+def _longest(profile: Profile) -> list[SampledPair]:
+    def size(example: SampledPair) -> int:
         return max(example.lengths.src_characters, example.lengths.tgt_characters)
 
     return sorted(profile.examples, key=size, reverse=True)[:_SHOWN]
 
 
-def _most_uneven(profile: Profile) -> list[Example]:
-    def ratio(example: Example) -> float:
+def _most_uneven(profile: Profile) -> list[SampledPair]:
+    def ratio(example: SampledPair) -> float:
         return abs(math.log(example.lengths.tgt_characters / example.lengths.src_characters))
 
     return sorted(profile.examples, key=ratio, reverse=True)[:_SHOWN]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import LADDERS, Size, is_spelt
+from dragoman.autopilot.sizes import LADDERS, ModelSize, is_spelt
 from dragoman.autopilot.tokens import looks_of
 
 DEFAULT = "default"
@@ -80,7 +80,7 @@ def _sizes(profile: Profile, model: Mapping[str, Any]) -> Iterator[Contender]:
     yield Contender("smaller-model" if here else "larger-model", tuple(overrides))
 
 
-def _is_of(size: Size, model: Mapping[str, Any]) -> bool:
+def _is_of(size: ModelSize, model: Mapping[str, Any]) -> bool:
     return all(model.get(name) == size.model.get(name) for name in _OF_SIZE)
 
 

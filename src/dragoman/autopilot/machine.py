@@ -1,7 +1,8 @@
 """The machine that a run is planned for, and how fast it learns: rough figures, only to choose by."""
 
-import os
 from dataclasses import dataclass
+
+from dragoman.system import usable_cores
 
 GIB = 1 << 30
 _CORE_FLOPS = 55e9
@@ -45,7 +46,7 @@ class Machine:
 def this_machine(device: str = "auto") -> Machine:
     import torch
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    cores = usable_cores()
     if device == "cpu" or not torch.cuda.is_available():
         return Machine(cores)
     return Machine(cores, torch.cuda.get_device_properties(0).total_memory)

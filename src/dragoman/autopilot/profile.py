@@ -47,7 +47,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Example:
+class SampledPair:
     """A sampled pair, shortened to be shown."""
 
     src: str
@@ -81,7 +81,7 @@ class Profile:
     """Quantiles of log(target characters / source characters)."""
     lengths: tuple[Lengths, ...] = field(repr=False)
     """Of the sample."""
-    examples: tuple[Example, ...] = field(repr=False)
+    examples: tuple[SampledPair, ...] = field(repr=False)
     """The most uneven and the longest pairs of the sample."""
     copied_words: float = 0.0
     """Share of the targets' rare words that stand in their own source, less what stands in another one."""

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TypeVar
 
-from dragoman.autopilot.profile import Example, Lengths, Profile, SideProfile, quantiles
+from dragoman.autopilot.profile import Lengths, Profile, SampledPair, SideProfile, quantiles
 from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
 
 T = TypeVar("T")
@@ -245,7 +245,7 @@ def _base_length(word: str) -> int:
     return sum(unicodedata.category(character)[0] != "M" for character in word)
 
 
-def _examples(sample: Sequence[_Sampled], lengths: Sequence[Lengths]) -> tuple[Example, ...]:
+def _examples(sample: Sequence[_Sampled], lengths: Sequence[Lengths]) -> tuple[SampledPair, ...]:
     numbers = range(len(sample))
 
     def unevenness(number: int) -> float:
@@ -257,7 +257,7 @@ def _examples(sample: Sequence[_Sampled], lengths: Sequence[Lengths]) -> tuple[E
     uneven = sorted(numbers, key=unevenness, reverse=True)[:_EXAMPLES]
     long = sorted(numbers, key=longest, reverse=True)[:_EXAMPLES]
     return tuple(
-        Example(_short(sample[number].src), _short(sample[number].tgt), lengths[number])
+        SampledPair(_short(sample[number].src), _short(sample[number].tgt), lengths[number])
         for number in dict.fromkeys([*uneven, *long])
     )
 

@@ -18,7 +18,7 @@ FEWEST_TOKENS = 1024
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """A model with what its training needs."""
 
     name: str
@@ -36,6 +36,8 @@ class Size:
     """Further fields of `train`."""
     dropout: tuple[float, float] = (0.1, 0.3)
     """The least and the greatest rate that it is trained with."""
+    warmup: int = 2000
+    """Updates, at most."""
 
     def operations(self, counts: TokenCounts, pieces: int) -> float:
         """Floating-point operations of learning from one pair."""
@@ -48,8 +50,8 @@ class Size:
         return machine.update_seconds(pairs * self.operations(counts, pieces), 2 * self.layers, self.width)
 
 
-def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> Size:
-    return Size(
+def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> ModelSize:
+    return ModelSize(
         name,
         {"preset": name, "norm": "pre", **more.pop("model", {})},
         layers,
@@ -65,7 +67,9 @@ def _transformer(name: str, layers: int, width: int, ff: int, **more: Any) -> Si
 MINI = _transformer(
     "transformer-tiny", 2, 128, 256, model={"num_layers": 2}, rate=4e-3, tokens=4096, memory=70_000
 )
-TINY = _transformer("transformer-tiny", 4, 128, 256, rate=4e-3, tokens=12_000, memory=100_000)
+TINY = _transformer(
+    "transformer-tiny", 4, 128, 256, rate=4e-3, tokens=12_000, memory=100_000, dropout=(0.1, 0.2)
+)
 MID = _transformer(
     "transformer-small",
     3,
@@ -82,12 +86,12 @@ WORDS = _transformer(
     256,
     1024,
     model={"num_layers": 4},
-    rate=1e-3,
+    rate=1.8e-3,
     tokens=8000,
     memory=200_000,
     dropout=(0.1, 0.3),
 )
-SMALL = _transformer("transformer-small", 3, 256, 1024, rate=1.1e-3, tokens=12_000, memory=200_000)
+SMALL = _transformer("transformer-small", 3, 256, 1024, rate=2e-3, tokens=12_000, memory=200_000)
 BASE = _transformer("transformer-base", 6, 512, 2048, rate=1e-3, tokens=25_000, memory=600_000)
 BIG = _transformer("transformer-big", 6, 1024, 4096, rate=5e-4, tokens=25_000, memory=1_500_000)
 _OF_SENTENCES = (MINI, TINY, MID, SMALL, BASE, BIG)
@@ -96,6 +100,8 @@ LADDERS = {False: _OF_SENTENCES, True: _OF_WORDS}
 """From small to large; True for words that are spelt."""
 _FEWEST_UPDATES = 2500
 """On a CPU, models above TINY are chosen where there is time for so many updates of the smallest batch."""
+_FEW_WORDS = (600, 6000)
+"""Pairs of words for which TINY was better than WORDS on a card; below these, words are invented."""
 _LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
 """Below so many pairs, a model that cannot see them so often in the time is too large."""
 
@@ -109,7 +115,7 @@ def is_spelt(profile: Profile) -> bool:
 
 def model_size(
     profile: Profile, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
-) -> Choice[Size]:
+) -> Choice[ModelSize]:
     ladder = LADDERS[is_spelt(profile)]
     rung = _by_pairs(profile, machine, ladder)
     reason = f"for {profile.pairs:,} pairs"
@@ -124,7 +130,9 @@ def model_size(
     return Choice(ladder[rung], reason)
 
 
-def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None) -> float:
+def epochs_in(
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+) -> float:
     """How often the corpus can be seen in the time."""
     pairs_an_update = max(1.0, min(counts.pairs, size.batch_tokens / (counts.longer_mean + 1)))
     seconds = size.seconds(counts, pieces, machine, pairs_an_update)
@@ -132,7 +140,7 @@ def epochs_in(size: Size, counts: TokenCounts, pieces: int, machine: Machine, mi
 
 
 def _updates_often(
-    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> bool:
     """On a card small updates take as long as large ones, so a smaller model would not have more of them."""
     if machine.gpu:
@@ -145,10 +153,11 @@ def learning_seconds(machine: Machine, minutes: float | None) -> float:
     return machine.learning_seconds(minutes or (GPU_MINUTES if machine.gpu else CPU_MINUTES))
 
 
-def _by_pairs(profile: Profile, machine: Machine, ladder: tuple[Size, ...]) -> int:
+def _by_pairs(profile: Profile, machine: Machine, ladder: tuple[ModelSize, ...]) -> int:
     pairs = profile.pairs
     if ladder is _OF_WORDS:
-        return ladder.index(WORDS)
+        few = _FEW_WORDS[0] < pairs < _FEW_WORDS[1]
+        return ladder.index(TINY if few and machine.gpu else WORDS)
     if not machine.gpu or pairs < 500_000:
         return ladder.index(SMALL)
     return ladder.index(BIG if pairs >= 20_000_000 and machine.gpu_bytes >= 40 * GIB else BASE)
@@ -168,31 +177,38 @@ def family_of(section: Mapping[str, Any]) -> str | None:
     return str(kind) if kind is not None else None
 
 
-def size_of_preset(preset: object) -> Size | None:
+def size_of_preset(preset: object) -> ModelSize | None:
     """Of a Transformer that a person has chosen by name."""
     return next((size for size in (TINY, SMALL, BASE, BIG) if size.name == preset), None)
 
 
-def recurrent(profile: Profile) -> Size:
-    """LSTM, GRU and plain recurrence learn their pairs by heart unless much is dropped."""
-    width = 256 if profile.pairs < 100_000 else 512
-    return Size(
+def recurrent(profile: Profile, machine: Machine, free_attention: bool) -> ModelSize:
+    """LSTM, GRU and plain recurrence. With a low learning rate they know their pairs by heart before
+    attention finds its words. Where nobody has chosen the attention, it is Luong's: all positions are trained
+    at once, where Bahdanau's wiring takes a step each."""
+    wide = machine.gpu and profile.pairs >= 20_000 and not is_spelt(profile)
+    width = 512 if wide else 256
+    return ModelSize(
         "rnn",
-        {"model_dim": width, "embedding_dropout": 0.1 if profile.pairs < 100_000 else 0.0},
+        {
+            "model_dim": width,
+            **({"wiring": "luong", "attention": "cosine"} if free_attention else {}),
+        },
         1,
         width,
         width,
-        rate=2e-3 if width == 256 else 1e-3,
+        rate=2e-3 if wide else 3e-3,
         batch_tokens=4096,
         gpu_bytes_per_token=200_000,
         train={"clip": 1.0, "patience": 8},
         dropout=(0.2, 0.4),
+        warmup=300,
     )
 
 
-def convolutional(profile: Profile) -> Size:
+def convolutional(profile: Profile) -> ModelSize:
     width = 256 if profile.pairs < 500_000 else 512
-    return Size(
+    return ModelSize(
         "convs2s",
         {"model_dim": width},
         4,

@@ -20,6 +20,8 @@ _ENOUGH_FOR_FEATURES = 5000
 """Pairs from which on features become pieces of their own; of fewer, each is seen too seldom."""
 _LETTER_LIKE = 1.6
 """Characters of symbols that are spelt as well letter by letter."""
+_COPIED = 0.2
+"""Share of rare words that are copied from the source."""
 _SHARED = 0.2
 _MANY = 200_000
 """Pairs from which on two scripts need a vocabulary each."""
@@ -84,7 +86,16 @@ def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
         return Choice({"kind": "char"}, f"{src.name} → {tgt.name}")
     if profile.tgt.word_tokens == 0:
         return Choice({"kind": "byte"}, "there is no text to learn a vocabulary from")
+    if _whole_words(profile):
+        why = "both sides have few different words, so each can be a piece, with its punctuation"
+        return Choice({"kind": "bpe", "split_punctuation": False}, why)
     return Choice({"kind": "bpe"}, f"{src.name} → {tgt.name}")
+
+
+def _whole_words(profile: Profile) -> bool:
+    """Whether words are pieces with their punctuation: there are few, and none is copied without it."""
+    closed = all(looks_of(side, profile.pairs).closed for side in (profile.src, profile.tgt))
+    return closed and profile.copied_words < _COPIED
 
 
 def _side(source: bool) -> str:
@@ -164,12 +175,14 @@ class TokenCounts:
 def count_tokens(profile: Profile, kind: str) -> TokenCounts:
     src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
 
+    whole_words = _whole_words(profile)
+
     def pieces(characters: int, segments: int, side: SideProfile, looks: Looks) -> int:
         if kind == "byte":
             return characters * (2 if side.scripts and side.scripts[0][0] != "LATIN" else 1)
         if kind == "char":
             return characters
-        if kind == "word" and looks.symbols:
+        if (kind == "word" and looks.symbols) or (kind == "bpe" and whole_words):
             return max(1, round(characters * side.words / side.characters))
         if kind == "word":
             return segments if looks.closed else characters + 1

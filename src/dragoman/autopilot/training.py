@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.autopilot.choice import Choice, percent, round_down
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import FEWEST_TOKENS, Size, is_spelt, learning_seconds
+from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
 from dragoman.autopilot.tokens import TokenCounts, looks_of
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -30,8 +30,10 @@ and for more than 20,000 of sentences."""
 _R_DROP_SMALL_WORDS, _R_DROP_SMALL = 15_000, 20_000
 _R_DROP_UPDATES = 2000
 """Of two passes each."""
-_R_DROP_RATE = 2.0
+_R_DROP_RATE = 1.1
 """With R-Drop the learning rate is so many times higher."""
+_MOSTLY_COPIED = 0.8
+"""Share of the target's characters that the source has too: sentences like these learn less with R-Drop."""
 _MUCH_COPIED = 0.4
 """Mean share of the target that is one run of characters of the source."""
 _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 600, 2000, 10
@@ -41,15 +43,17 @@ _LOWEST_SCALE = 0.7
 _FEW_FOR_POSITIONS = 20_000
 _COPIED_WORDS = 0.5
 """From this share on a model can copy from its source; translations have under 0.4."""
-_MOST_FOR_COPYING = {"gpu": 10_000, "cpu": 100_000}
-"""Pairs. In the time of an update with copying a card makes three without."""
+_MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
+"""Pairs. In the time of an update with copying a card makes two without."""
+_CARELESS = 0.0
+"""Share of careless sources. Off until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
 _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
 
 
 @dataclass(frozen=True)
-class Pace:
+class TimeAllowance:
     """What the time allows."""
 
     updates: int
@@ -60,7 +64,7 @@ class Pace:
 def batch(
     profile: Profile,
     counts: TokenCounts,
-    size: Size,
+    size: ModelSize,
     pieces: int,
     machine: Machine,
     minutes: float | None,
@@ -92,24 +96,26 @@ def batch(
 def pace(
     profile: Profile,
     counts: TokenCounts,
-    size: Size,
+    size: ModelSize,
     pieces: int,
     machine: Machine,
     minutes: float | None,
     max_updates: int | None,
     update_tokens: int,
     passes: int = 1,
-) -> Choice[Pace]:
+) -> Choice[TimeAllowance]:
     """How many updates there will be."""
     pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
     an_epoch = max(1.0, counts.pairs / pairs_an_update)
     seconds = size.seconds(counts, pieces, machine, passes * pairs_an_update)
     in_time = learning_seconds(machine, minutes) / seconds
     if max_updates is not None:
-        return Choice(Pace(max_updates, max_updates / an_epoch, seconds), "as given")
+        return Choice(TimeAllowance(max_updates, max_updates / an_epoch, seconds), "as given")
     if minutes is not None:
         updates = max(100, round_down(in_time))
-        return Choice(Pace(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow")
+        return Choice(
+            TimeAllowance(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow"
+        )
     where = "gpu" if machine.gpu else "cpu"
     if is_spelt(profile):
         wanted, most = _WORD_UPDATES[where], _WORD_UPDATES[where]
@@ -120,10 +126,10 @@ def pace(
     if not machine.gpu:
         updates = max(500, min(updates, int(in_time)))
     updates = round_down(updates)
-    return Choice(Pace(updates, updates / an_epoch, seconds), f"{updates / an_epoch:.0f} epochs")
+    return Choice(TimeAllowance(updates, updates / an_epoch, seconds), f"{updates / an_epoch:.0f} epochs")
 
 
-def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
+def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
     table = _WORD_DROPOUT_BY_PAIRS if is_spelt(profile) else _DROPOUT_BY_PAIRS
     by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
     by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
@@ -136,18 +142,20 @@ def dropout(profile: Profile, size: Size, epochs: float) -> Choice[float]:
 
 
 def _updates_in(
-    size: Size, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
+    size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
 ) -> float:
     """Updates of so many pairs that there is time for."""
     return learning_seconds(machine, minutes) / size.seconds(counts, pieces, machine, pairs)
 
 
-def r_drop(profile: Profile, size: Size, epochs: float, updates: int) -> Choice[float]:
+def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Choice[float]:
     """Worth its second pass where the corpus is small and is seen very often, in many updates."""
     spelt = is_spelt(profile)
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
     often = epochs >= least and updates >= _R_DROP_UPDATES
+    if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
+        return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")
     if "preset" in size.model and profile.pairs < 100_000 and often:
         weight = 3.0 if spelt else 5.0
         return Choice(weight, f"R-Drop {weight:g}: {profile.pairs:,} pairs can be seen {epochs:.0f} times")
@@ -164,10 +172,19 @@ def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
     return Choice(times, f"{times} for each real pair, with made-up stems: {why}")
 
 
+def source_noise(profile: Profile, machine: Machine, kind: str) -> Choice[float]:
+    """The share of careless sources: for sentences, never for words or formal text. On a CPU, where batches
+    are padded, the longer sources would cost too much."""
+    sides = (looks_of(side, profile.pairs) for side in (profile.src, profile.tgt))
+    if kind != "bpe" or not machine.gpu or any(looks.name != "sentences" for looks in sides):
+        return Choice(0.0, "sources as they are")
+    return Choice(_CARELESS, f"{percent(_CARELESS)} of the sources in upper case or with typing errors")
+
+
 def positions(profile: Profile) -> Choice[str]:
     """How the model knows where a piece stands."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
-        why = "better with few pairs (models of Hugging Face's Marian do not have them)"
+        why = "better with few pairs (model.positions=sinusoidal makes a run for export --to huggingface)"
         return Choice("rotary", why)
     return Choice("sinusoidal", "the usual ones")
 
@@ -202,7 +219,7 @@ def metric(profile: Profile) -> Choice[str]:
     return Choice("bleu", "outputs are sentences")
 
 
-def learning_rate(size: Size, update_tokens: int, regularised: bool) -> Choice[float]:
+def learning_rate(size: ModelSize, update_tokens: int, regularised: bool) -> Choice[float]:
     """Smaller batches get a smaller rate; what is regularised much can take a higher one."""
     scale = min(1.0, max(_LOWEST_SCALE, math.sqrt(update_tokens / size.batch_tokens)))
     if regularised:

@@ -24,9 +24,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.checkpoint.files import Content, disk_full, from_bytes, from_tensors, is_disk_full, space_for
-from dragoman.checkpoint.listing import Damaged, read_listing, serialise
-from dragoman.checkpoint.tensors import load_tensors
+from dragoman.checkpoint.files import (
+    Content,
+    Damaged,
+    disk_full,
+    from_bytes,
+    from_tensors,
+    is_disk_full,
+    load_tensors,
+    read_listing,
+    serialise,
+    space_for,
+)
 from dragoman.errors import UserError
 from dragoman.files import (
     Written,

@@ -10,7 +10,7 @@ from dragoman.cli.options import Device, Quiet
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.training.adapt import Side, Verdict
+    from dragoman.training.adapt import AdaptVerdict, RunsCompared
 
 _SHOWN = 3
 _TRIAL = "-trial"
@@ -46,8 +46,7 @@ def adapt(
     the new one is not better, it stays in OUT-trial, and the exit status is 1. If it is interrupted, the same
     command continues where it stopped.
     """
-    from dragoman.cli.output import beside
-    from dragoman.files import explained, move
+    from dragoman.files import beside, explained, move
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
     from dragoman.training.adapt import compare, make_parts, read_memory, recipe, write_parts
@@ -91,13 +90,13 @@ def adapt(
     typer.echo(f"export with:    dragoman export {quote(str(target))}")
 
 
-def _print(verdict: "Verdict") -> None:
+def _print(verdict: "AdaptVerdict") -> None:
     for title, side in (("memory, held out", verdict.memory), ("validation set", verdict.before)):
         if side.pairs:
             _print_side(title, side)
 
 
-def _print_side(title: str, side: "Side") -> None:
+def _print_side(title: str, side: "RunsCompared") -> None:
     old, new = side.scores(side.old), side.scores(side.new)
     typer.echo(f"{title}: {len(side.pairs):,} pairs")
     for name in old:

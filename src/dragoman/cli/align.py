@@ -11,14 +11,14 @@ from dragoman.cli.options import (
     FirstWord,
     FromLanguage,
     Output,
-    RunDirectory,
+    RunOrExport,
     ToLanguage,
     ZeroShot,
 )
 
 
 def align(
-    run: RunDirectory,
+    run: RunOrExport,
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
@@ -40,17 +40,16 @@ def align(
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
+    from dragoman.cli.translators import open_translator
     from dragoman.data.alignment.links import pharaoh
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.alignment import read_gold, score_alignments
-    from dragoman.runs.directory import Run
 
-    opened = Run.open(run)
-    languages = opened.config.data.chosen_languages(to, source, zero_shot)
-    pairs = read_pairs(SourceConfig(tuple(files)), *languages)
+    opened = open_translator(run, (), checkpoint, device, "float32", to, source, zero_shot)
+    pairs = read_pairs(SourceConfig(tuple(files)), *opened.languages)
     right = None if gold is None else read_gold(gold, gold_first)
-    aligner = opened.translator(checkpoint, device, languages=languages).aligner
+    aligner = opened.translator.aligner
     found: list[list[tuple[int, int]]] = []
     with open_output(output) as write:
         for chunk in chunks(pairs):
@@ -58,7 +57,8 @@ def align(
                 write(pharaoh(links))
                 if right is not None:
                     found.append(links)
-    if right is None and aligner.look is not None and aligner.look.guided_head is not None:
-        typer.echo(f"attention: {aligner.look}", err=True)
+    look = "chosen at export" if opened.fast else aligner.look
     if right is not None:
-        typer.echo(f"{score_alignments(found, right)}; attention: {aligner.look}", err=True)
+        typer.echo(f"{score_alignments(found, right)}; attention: {look}", err=True)
+    elif not opened.fast and aligner.look is not None and aligner.look.guided_head is not None:
+        typer.echo(f"attention: {look}", err=True)

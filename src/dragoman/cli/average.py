@@ -17,7 +17,7 @@ def average(
     name: Annotated[
         str | None, typer.Option(help="Name of the new checkpoint.  [default: average-last-N]")
     ] = None,
-    device: Annotated[str, typer.Option(help="Device for validation: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device for validation: auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Average the weights of several checkpoints into a new one.
 

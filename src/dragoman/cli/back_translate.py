@@ -37,7 +37,7 @@ def back_translate(
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.data.formats import read_lines
     from dragoman.files import hash_file
-    from dragoman.runs.corpus_job import Task, translate_corpus
+    from dragoman.runs.corpus_job import CorpusTask, translate_corpus
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
 
@@ -46,7 +46,7 @@ def back_translate(
     translator = open_translator(runs, checkpoint, device)
     method = "sample" if sample else None
     search = with_changes(translator.search, method, fields or [], beam=beam, n_best=1)
-    task = Task(
+    task = CorpusTask(
         search, hash_file(mono), runs[0].config.data.clean.max_length, prefix=f"{tag} " if tag else ""
     )
     with corpus_progress(total) as progress:

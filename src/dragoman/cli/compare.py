@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,14 +17,14 @@ from dragoman.cli.options import (
     Checkpoint,
     Device,
     Lowercase,
-    Score,
+    ScoreName,
 )
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from dragoman.data.config import SourceConfig
     from dragoman.decode.search.config import SearchConfig
-    from dragoman.decode.translator.translator import Translator
+    from dragoman.decode.translator.base import BaseTranslator
     from dragoman.evaluate.lengths import Comparison
     from dragoman.evaluate.metrics import Metric
     from dragoman.runs.directory import Run
@@ -35,7 +36,7 @@ class Counted(StrEnum):
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or exports.")],
     test: Annotated[
         list[Path] | None,
         typer.Option(
@@ -50,7 +51,7 @@ def compare(
         list[str] | None,
         typer.Option(help="Label of a run, in their order; by default its directory name (repeatable)."),
     ] = None,
-    metric: Annotated[Score, typer.Option(help="Metric of each bucket.")] = Score.bleu,
+    metric: Annotated[ScoreName, typer.Option(help="Metric of each bucket.")] = ScoreName.bleu,
     unit: Annotated[Counted, typer.Option(help="Unit of the source length.")] = Counted.words,
     edges: Annotated[
         str | None,
@@ -59,6 +60,9 @@ def compare(
     min_sentences: Annotated[
         int, typer.Option(min=1, help="Smallest bucket, if the edges come from the data.")
     ] = 30,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Overlay the learning curves of the runs; needs no test set.")
+    ] = False,
     beam: Beam = None,
     alpha: Alpha = None,
     tokenize: BleuTokenizer = "13a",
@@ -70,39 +74,43 @@ def compare(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Compare runs on a test set by source length, as a table and a plot."""
+    """Compare runs and exports on a test set by source length, as a table and a plot, or learning curves of
+    runs."""
     if find_spec("matplotlib") is None:  # before minutes of translating
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.output import output_stem, write_beside
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import open_translator
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
     from dragoman.evaluate.metrics import make_scorers
     from dragoman.evaluate.plot import draw_lengths
-    from dragoman.runs.directory import Run
 
     stem = output_stem(out)
     directories, files = runs_and_tests(runs, test or [])
     labels = run_labels(directories, label or [])
+    if curves:
+        overlay(dict(zip(labels, directories, strict=True)), stem)
+        return
     make_scorers(tokenize)  # a wrong name is told now
-    opened = [Run.open(directory) for directory in directories]
-    data = opened[0].config.data
-    source = chosen_test(opened[0], files)
-    pairs = list(read_pairs(source, data.src_lang, data.tgt_lang))
+    opened = (open_translator(directory, (), checkpoint, device) for directory in directories)
+    first = next(opened)  # the others follow one by one
+    source = chosen_test(directories[0], first.run, files)
+    pairs = list(read_pairs(source, *first.languages))
     sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     buckets = lengths.make_buckets(
         lengths.source_lengths(sources, unit.value), parse_edges(edges), min_sentences
     )
     hypotheses = {}
     searches = set()
-    for name, run in zip(labels, opened, strict=True):
-        translator = run.translator(checkpoint, device)
-        search = with_changes(translator.search, None, [], beam=beam, alpha=alpha, n_best=1)
+    for name, directory, own in zip(labels, directories, chain([first], opened), strict=True):
+        search = with_changes(own.translator.search, None, [], beam=beam, alpha=alpha, n_best=1)
         searches.add(search)
-        typer.echo(f"{name}: {run.directory}, {search.summary}")
-        hypotheses[name] = translate(translator, search, sources, batch_tokens)
-        warn_of_overlap(run, sources, references)
+        typer.echo(f"{name}: {directory}, {search.summary}")
+        hypotheses[name] = translate(own.translator, search, sources, batch_tokens)
+        if own.run is not None:
+            warn_of_overlap(own.run, sources, references)
     if len(searches) > 1:
         typer.echo("warning: the runs search in different ways; --beam and --alpha make them equal", err=True)
     found = lengths.compare(
@@ -121,6 +129,24 @@ def compare(
     write_beside(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
 
 
+def overlay(directories: dict[str, Path], stem: Path) -> None:
+    """The learning curves of all runs in one picture, and the last and the best value of each."""
+    from dragoman.cli.output import write_beside
+    from dragoman.probe.figures.curves import draw_overlaid, overlaid
+    from dragoman.runs.directory import Run
+
+    panels = overlaid({label: Run.open(directory).metrics for label, directory in directories.items()})
+    table = ["run\tfield\tupdate\tvalue"]
+    for title, lines in panels:
+        typer.echo(title)
+        for label, updates, values in lines:
+            typer.echo(f"  {label}: {values[-1]:.4g} at update {updates[-1]}, lowest {min(values):.4g}")
+            table += [f"{label}\t{title}\t{x}\t{y}" for x, y in zip(updates, values, strict=True)]
+    pictures = draw_overlaid(panels)
+    written = {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": ("\n".join(table) + "\n").encode()}
+    write_beside(stem, written)
+
+
 def runs_and_tests(given: Sequence[Path], test: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """An option takes one value, so of  --test a.en a.de  the second file stands among the runs."""
     files = [path for path in given if path.is_file()]
@@ -137,15 +163,17 @@ def runs_and_tests(given: Sequence[Path], test: Sequence[Path]) -> tuple[list[Pa
     return runs, tests
 
 
-def chosen_test(first: "Run", files: Sequence[Path]) -> "SourceConfig":
+def chosen_test(directory: Path, first: "Run | None", files: Sequence[Path]) -> "SourceConfig":
     from dragoman.data.config import SourceConfig
 
     if files:
         return SourceConfig(tuple(map(str, files)))
+    if first is None:
+        raise UserError(f"{directory}: an export names no test set; give one with --test")
     tests = first.config.data.test
     if len(tests) != 1:
         found = "no test set" if not tests else f"{len(tests)} test sets"
-        raise UserError(f"{first.directory}: its configuration names {found}; give one with --test")
+        raise UserError(f"{directory}: its configuration names {found}; give one with --test")
     return tests[0]
 
 
@@ -171,7 +199,7 @@ def parse_edges(text: str | None) -> list[int] | None:
 
 
 def translate(
-    translator: "Translator", search: "SearchConfig", sources: list[str], batch_tokens: int | None
+    translator: "BaseTranslator", search: "SearchConfig", sources: list[str], batch_tokens: int | None
 ) -> list[str]:
     from dragoman.cli.progress import progress_bar
 

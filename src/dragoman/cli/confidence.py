@@ -15,19 +15,16 @@ if TYPE_CHECKING:
 
 def calibration(run: Path, opened: "Opened", checkpoint: str, device: str) -> "Calibration":
     """That of an export, or of a run; a run makes its own when it is first asked."""
-    if opened.exported:
-        found = opened.translator.calibration
-        if found is None:
-            raise UserError(
-                f"--confidence: {run} has no calibration; use it with the run once, and export again"
-            )
+    found = opened.calibration(checkpoint)
+    if found is not None:
         return found
+    if opened.run is None:
+        raise UserError(f"--confidence: {run} has no calibration; use it with the run once, and export again")
     from dragoman.cli.progress import progress_bar
     from dragoman.evaluate.confidence import SENTENCES, calibration_of
-    from dragoman.runs.directory import Run
 
     with progress_bar(SENTENCES) as progress:
-        return calibration_of(Run.open(run), checkpoint, device, progress)
+        return calibration_of(opened.run, checkpoint, device, progress)
 
 
 class Trust:

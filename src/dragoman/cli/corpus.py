@@ -178,10 +178,10 @@ def _readable(sources: "tuple[SourceConfig, ...]") -> "tuple[tuple[SourceConfig,
 
 
 def _load_tokenizers(path: Path) -> "tuple[Tokenizer, Tokenizer]":
-    from dragoman.cli.tokenizers import Side, tokenizer_file
+    from dragoman.cli.tokenizers import TokenizerSide, tokenizer_file
     from dragoman.text.tokenizer import Tokenizer
 
-    src, tgt = (Tokenizer.load(tokenizer_file(path, side)) for side in (Side.src, Side.tgt))
+    src, tgt = (Tokenizer.load(tokenizer_file(path, side)) for side in (TokenizerSide.src, TokenizerSide.tgt))
     return src, tgt
 
 

@@ -17,7 +17,7 @@ from dragoman.errors import missing_extra
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman.data.dates import DateTask, Example
+    from dragoman.data.dates import DatePair, DateTask
     from dragoman.runs.directory import Run
 
 SHOWN = (
@@ -42,8 +42,8 @@ def demo(
             raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
-    from dragoman.cli.output import beside
     from dragoman.data import dates
+    from dragoman.files import beside
     from dragoman.training.api import execute
     from dragoman.training.display import make_display
     from dragoman.training.plan import make_plan
@@ -131,7 +131,7 @@ def show_results(console: "Console", run: "Run", task: "DateTask") -> None:
     for heading in ("test", "dates", "right", "exact match"):
         table.add_column(heading, justify="left" if heading == "test" else "right")
     by_locale: dict[str, list[bool]] = defaultdict(list)
-    wrong: list[tuple[Example, str]] = []
+    wrong: list[tuple[DatePair, str]] = []
     for name, examples in sets.items():
         right = [out == example.tgt for out, example in zip(outputs[name], examples, strict=True)]
         table.add_row(name, str(len(right)), str(sum(right)), percent(right))

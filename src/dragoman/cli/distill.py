@@ -34,7 +34,7 @@ def distill(
     checkpoint: Annotated[
         str, typer.Option(help="Checkpoint of the teachers: best, last, or its name.")
     ] = "best",
-    device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu, cuda or mps.")] = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Train a small model on the translations of a large one (distillation).
@@ -42,9 +42,9 @@ def distill(
     The training text of the first teacher is translated into OUT-corpus, then the student is trained in
     OUT. If it is interrupted, the same command continues where it stopped.
     """
-    from dragoman.cli.output import beside
     from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.files import beside
     from dragoman.models.presets import PRESETS, unknown_preset
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator

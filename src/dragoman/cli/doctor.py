@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import tempfile
 import textwrap
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,7 @@ import typer
 
 from dragoman import __version__
 from dragoman.extras import EXTRAS, install_command
+from dragoman.system import usable_cores
 
 _PACKAGES = ("torch", "triton", "ctranslate2", "tokenizers", "numpy", "sacrebleu")
 _INSTRUCTIONS = ("sse4_2", "avx", "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8")
@@ -73,7 +75,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def _cpu() -> dict[str, Any]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    usable = usable_cores()
     model, flags = platform.processor() or platform.machine(), set[str]()
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
@@ -130,10 +132,10 @@ def _directory(place: Path) -> dict[str, Any]:
 
 def _open_files() -> dict[str, int | None]:
     """The limits of this process; None: no limit, or a system that does not say."""
-    try:
-        import resource
-    except ModuleNotFoundError:
+    if sys.platform == "win32":
         return {"soft": None, "hard": None}
+    import resource
+
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (None if limit == resource.RLIM_INFINITY else limit for limit in limits)
     return {"soft": soft, "hard": hard}

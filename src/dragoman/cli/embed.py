@@ -10,7 +10,7 @@ from dragoman.cli.options import Checkpoint, Device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.probe.embed import Embedder, Vectors
+    from dragoman.probe.embed import Embedder, TextVectors
 
 
 def embed(
@@ -65,7 +65,9 @@ def _layer(name: str) -> int | None:
         raise UserError(f"--layer: expected all or a whole number, found '{name}'") from None
 
 
-def _vectors(embedder: "Embedder", file: Path | None, batch_tokens: int) -> "Iterator[tuple[int, Vectors]]":
+def _vectors(
+    embedder: "Embedder", file: Path | None, batch_tokens: int
+) -> "Iterator[tuple[int, TextVectors]]":
     from dragoman.cli.texts import chunks, input_lines
 
     if batch_tokens < 1:

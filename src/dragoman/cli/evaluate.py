@@ -1,5 +1,5 @@
-"""`dragoman evaluate`: BLEU, chrF and TER of a run on a test set, with signatures and intervals; or the
-perplexity of a language model."""
+"""`dragoman evaluate`: BLEU, chrF and TER of a run or an export on a test set, with signatures and intervals;
+or the perplexity of a language model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,21 +16,20 @@ from dragoman.cli.options import (
     FurtherRuns,
     Lowercase,
     Precision,
-    RunDirectory,
+    RunOrExport,
     SearchFields,
     ZeroShot,
 )
 
 if TYPE_CHECKING:
-    from dragoman.data.config import DataConfig, SourceConfig
-    from dragoman.data.directions import Languages
-    from dragoman.decode.translator.translator import Translator
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import Directions
     from dragoman.evaluate.testset import Evaluation
     from dragoman.runs.directory import Run
 
 
 def evaluate(
-    run: RunDirectory,
+    run: RunOrExport,
     files: Annotated[
         list[str] | None,
         typer.Argument(help="Test files; by default the test set of the run's configuration."),
@@ -61,13 +60,14 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Print BLEU, chrF and TER of a run on a test set, or the perplexity of a language model.
+    """Print BLEU, chrF and TER of a run or an export on a test set, or the perplexity of a language model.
 
     The translations and the scores are kept in RUN/evaluation.
     """
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import open_undirected
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
@@ -76,32 +76,32 @@ def evaluate(
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
     from dragoman.runs.directory import Run
-    from dragoman.runs.opening import open_translator
 
     files = [*(files or []), *(test or [])]
-    opened = Run.open(run)
-    if learning_of(opened.config).learns_from == "text":
-        _print_text(opened, files, checkpoint, device)
+    if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
+        _print_text(own, files, checkpoint, device)
         return
-    runs, data = [opened, *map(Run.open, also or [])], opened.config.data
-    translator = open_translator(runs, checkpoint, device, precision, undirected=True)
+    opened = open_undirected(run, also or [], checkpoint, device, precision)
+    translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
-    if data.directions is not None:
-        tests = _tests_by_direction(data, files, directions, zero_shot)
+    named = [] if opened.run is None else list(opened.run.config.data.test)
+    if directions_of_run is not None:
+        tests = _tests_by_direction(directions_of_run, named, files, directions, zero_shot)
     elif directions is not None:
-        raise UserError(f"--directions: {run} has one, {data.src_lang}-{data.tgt_lang}; leave it out")
+        raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
-        tests = [SourceConfig(tuple(files))] if files else list(data.test)
+        tests = [SourceConfig(tuple(files))] if files else named
     if not tests:
-        raise UserError(f"{run}: its configuration names no test set; give the test files after the run")
+        what = "an export" if opened.run is None else "its configuration"
+        raise UserError(f"{run}: {what} names no test set; give the test files after it")
     results: dict[str, dict[str, Any]] = {}
     for source in tests:
-        languages = data.languages_of(source)
+        languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
         pairs = list(read_pairs(source, *languages))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
-                _directed(translator, data, languages),
+                opened.directed(languages).translator,
                 sources,
                 references,
                 search=search,
@@ -112,45 +112,42 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
-        if data.directions is not None:
+        if directions_of_run is not None:
             test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
             title = f"{test_set}.{direction}"
             results.setdefault(test_set, {})[direction] = found
-        directory = _write(opened, title, found, list(source.files), [str(path) for path in also or []])
+        directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
-        warn_of_overlap(opened, sources, references)
+        if opened.run is not None:
+            warn_of_overlap(opened.run, sources, references)
     for test_set, by_direction in results.items():
         _print_directions(test_set, by_direction)
 
 
 def _tests_by_direction(
-    data: "DataConfig", files: list[str], directions: str | None, zero_shot: bool
+    known: "Directions",
+    named: "list[SourceConfig]",
+    files: list[str],
+    directions: str | None,
+    zero_shot: bool,
 ) -> "list[SourceConfig]":
     """The test sets of the chosen directions; of all that were trained, and with `zero_shot` of all."""
     from dragoman.data.directions import parse_directions
-    from dragoman.data.languages import corpora_by_direction, parts_of
+    from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
 
-    assert data.directions is not None
-    tests = list(data.test)
+    tests = named
     if files:
         given: list[str] = []
         for file in files:
             given += parts_of(Path(file))["test"] if Path(file).is_dir() else [file]
         tests = corpora_by_direction(given)
     if directions is not None:
-        chosen = parse_directions(directions, (data.languages_of(source) for source in tests))
+        chosen = parse_directions(directions, map(languages_told, tests))
         for languages in chosen:
-            data.directions.check(languages, zero_shot)
+            known.check(languages, zero_shot)
     else:
-        chosen = (*data.directions.trained, *(data.directions.zero_shot if zero_shot else ()))
-    return [source for source in tests if data.languages_of(source) in chosen]
-
-
-def _directed(translator: "Translator", data: "DataConfig", languages: "Languages") -> "Translator":
-    if data.directions is None:
-        return translator
-    opening = data.directions.opening(languages)
-    return translator.with_opening(translator.src_tokenizer.control_ids(opening))
+        chosen = (*known.trained, *(known.zero_shot if zero_shot else ()))
+    return [source for source in tests if languages_told(source) in chosen]
 
 
 def _print_directions(title: str, found: "dict[str, Evaluation]") -> None:
@@ -175,13 +172,13 @@ def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> N
         typer.echo(f"{name}\t{value:.4f}")
 
 
-def _write(run: "Run", title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
+def _write(run: Path, title: str, found: "Evaluation", files: list[str], others: list[str]) -> Path:
     """The translations and the figures, so that nobody has to translate again to look closer."""
     import json
 
     from dragoman.files import explained, make_directories, replace_file
 
-    directory = run.directory / "evaluation" / title
+    directory = run / "evaluation" / title
     lines = (text.replace("\n", " ") for text in found.hypotheses)
     report = {"files": files, "with": others, **found.report()}
     with explained(directory):

@@ -60,6 +60,14 @@ def explain(
         str | None, typer.Option(help="A given translation; without it, the model translates.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --figure gradient: the mean over these pairs, test.en test.de (repeat it) or a table.",
+        ),
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="With --test: pairs to read.")] = 100,
     html: Annotated[
         Path | None, typer.Option(help="Page to write: one file, to be opened in a browser.")
     ] = None,
@@ -89,6 +97,9 @@ def explain(
     the text. BERT and ELMo: each piece guessed from the others. T5 and BART: gaps (<mask>) filled.
     Classifiers: the labels, and what each word contributes.
     """
+    if test:
+        _over_test_set(run, test, sentences, out, figure, checkpoint, device)
+        return
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.explain_text import Wanted
     from dragoman.cli.searching import with_changes
@@ -130,6 +141,39 @@ def explain(
             signs = "".join(sorted(missing))
             typer.echo(f"warning: no font here has {signs}; an SVG keeps them as text", err=True)
         _write(out, picture)
+
+
+def _over_test_set(
+    directory: Path,
+    files: list[Path],
+    count: int,
+    out: Path | None,
+    figure: Picture,
+    checkpoint: str,
+    device: str,
+) -> None:
+    """The gradient of target pieces by the place of the source, in the mean over pairs of files."""
+    if figure is not Picture.gradient:
+        raise UserError(f"--test: it is for --figure gradient, not for {figure.value}")
+    if out is None or out.suffix not in ENDINGS:
+        raise UserError("--test: give --out with a name that ends in .png, .svg or .pdf")
+    from itertools import islice
+
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.formats import read_pairs
+    from dragoman.probe.explain import draw_mean_gradient
+    from dragoman.runs.directory import Run
+
+    run = Run.open(directory)
+    translator = run.translator(checkpoint, device)
+    data = run.config.data
+    found = islice(read_pairs(SourceConfig(tuple(map(str, files))), data.src_lang, data.tgt_lang), count)
+    encoders = translator.src_tokenizer.encode, translator.tgt_tokenizer.encode
+    pairs = [(encoders[0](pair.src), encoders[1](pair.tgt)) for pair in found]
+    pairs = [pair for pair in pairs if all(pair)]
+    if not pairs:
+        raise UserError(f"--test {files[0]}: there is no pair in it")
+    _write(out, draw_mean_gradient(translator.model, pairs, out.suffix[1:], translator.device))
 
 
 def _explain_text(

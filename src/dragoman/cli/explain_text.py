@@ -48,9 +48,9 @@ def writes(run: "Run") -> bool:
 
 def read(run: "Run", text: str, checkpoint: str, device: str) -> tuple["Read", "Tokenizer"]:
     """A network that reads. A pair of texts has a tab between them."""
-    from dragoman.probe.reader import Reader
+    from dragoman.probe.reader import RunReader
 
-    reader = Reader(run, checkpoint, device)
+    reader = RunReader(run, checkpoint, device)
     return reader.read(text), reader.tokenizer
 
 

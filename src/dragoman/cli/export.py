@@ -10,18 +10,20 @@ from dragoman.errors import UserError
 
 if TYPE_CHECKING:
     from dragoman.runs.directory import Run
+_CHECKED = 20
+"""Validation pairs that an export for ONNX Runtime is compared with the model on."""
 
 
 def export(
     run: RunDirectory,
-    to: Annotated[str, typer.Option(help="ctranslate2, huggingface, or argos.")] = "ctranslate2",
+    to: Annotated[str, typer.Option(help="ctranslate2, huggingface, onnx, or argos.")] = "ctranslate2",
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
             help="Directory to write, or for argos a file; by default in RUN: ctranslate2-..., huggingface, "
-            "or SRC_TGT.argosmodel.",
+            "onnx-..., or SRC_TGT.argosmodel.",
         ),
     ] = None,
     quantize: Annotated[
@@ -35,9 +37,9 @@ def export(
     ] = 1024,
     checkpoint: Checkpoint = "best",
 ) -> None:
-    """Write a model for another engine: CTranslate2 (CPU, no torch), Hugging Face or Argos Translate.
+    """Write a model for another engine: CTranslate2 (CPU, no torch), Hugging Face, ONNX Runtime or Argos.
 
-    A CTranslate2 export can be used wherever a run can: dragoman translate OUT ...
+    An export for CTranslate2 or ONNX Runtime can be used wherever a run can: dragoman translate OUT ...
     """
     if to == "huggingface":
         _to_huggingface(run, out, checkpoint, quantize != "float32" or shortlist)
@@ -45,8 +47,11 @@ def export(
     if to == "argos":
         _to_argos(run, out, checkpoint, quantize, positions, shortlist)
         return
+    if to == "onnx":
+        _to_onnx(run, out, checkpoint, quantize, positions, shortlist)
+        return
     if to != "ctranslate2":
-        raise UserError(f"--to: expected ctranslate2, huggingface or argos, found '{to}'")
+        raise UserError(f"--to: expected ctranslate2, huggingface, onnx or argos, found '{to}'")
     from dataclasses import replace
     from typing import cast
 
@@ -105,6 +110,43 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     card = model_card(opened, loaded.name)
     written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha, card)
     typer.echo(f"checkpoint {loaded.name} written to {written}")
+
+
+def _to_onnx(run: Path, out: Path | None, which: str, quantize: str, positions: int, shortlist: bool) -> None:
+    if shortlist:
+        raise UserError("--to: an export for ONNX Runtime has no --shortlist")
+    from dragoman.engines.manifest import ONNX
+    from dragoman.engines.opening import refuse_without_packages
+
+    refuse_without_packages(ONNX)
+    from dataclasses import replace
+
+    from dragoman.checkpoint.model import load_model
+    from dragoman.engines.onnx_export import export_onnx, largest_difference
+    from dragoman.engines.onnx_model import OnnxTranslator
+    from dragoman.runs.directory import Run
+    from dragoman.runs.model_card import model_card
+
+    opened = Run.open(run)
+    _refuse_several_languages(opened, "onnx")
+    loaded = load_model(opened.directory, which=which)
+    written = export_onnx(
+        loaded,
+        out or run / f"onnx-{quantize}",
+        search=replace(opened.config.search, shortlist=False),
+        languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
+        quantize=quantize,
+        positions=positions,
+        card=model_card(opened, loaded.name),
+    )
+    megabytes = sum(path.stat().st_size for path in written.rglob("*")) / 1e6
+    typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
+    examples = list(opened.validation_examples())[:_CHECKED]
+    apart = largest_difference(OnnxTranslator.open(written).model, loaded.model, examples)
+    typer.echo(
+        f"checked with ONNX Runtime on {len(examples)} validation pairs: "
+        f"log-probabilities differ by {apart:.1g} at most"
+    )
 
 
 def _to_argos(

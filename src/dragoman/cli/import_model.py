@@ -11,17 +11,22 @@ def import_model(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Hugging Face directory: config.json, model.safetensors and a tokenizer."
+            metavar="DIR",
+            help="Hugging Face directory: config.json, model.safetensors and a tokenizer; or an archive of "
+            "Marian: .npz, vocab.yml, source.spm and target.spm.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run directory to write.")],
     prefix: Annotated[
         str, typer.Option(help="Text put before every source, such as 'translate English to German: '.")
     ] = "",
-    src_lang: Annotated[str, typer.Option(help="Language of the source.")] = "src",
-    tgt_lang: Annotated[str, typer.Option(help="Language of the target.")] = "tgt",
+    src_lang: Annotated[
+        str,
+        typer.Option(help="Language of the source; of M2M-100 and NLLB as the model names it: en, eng_Latn."),
+    ] = "src",
+    tgt_lang: Annotated[str, typer.Option(help="Language of the target, likewise.")] = "tgt",
 ) -> None:
-    """Turn a published model (Marian, T5, BART, BERT, GPT, GPT-2) into a run.
+    """Turn a published model (Marian, Pegasus, T5, BART, M2M-100, NLLB, BERT, GPT, GPT-2) into a run.
 
     Nothing is downloaded and no code of the model is run.
     """

@@ -12,7 +12,9 @@ from dragoman.cli.options import Device
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
-    from dragoman.lab.page import Report
+    from dragoman.lab.book import Lab
+    from dragoman.lab.experiment import Experiment
+    from dragoman.lab.page import ExperimentReport
     from dragoman.training.display import Display
 
 
@@ -20,8 +22,8 @@ def lab(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME [field=value]...]",
-            help="Experiment to run, or all; none lists them. Fields are set for each of its runs.",
+            metavar="[NAME... [field=value]...]",
+            help="Experiments to run, or all; none lists them. Fields are set for each of their runs.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small runs: under a minute on two cores.")] = False,
@@ -30,6 +32,10 @@ def lab(
         Path | None,
         typer.Option(help="Folder with train, valid and test pairs of your own, for the made-up language."),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Runs to train at once, each in a process of its own.")
+    ] = 1,
+    cores: Annotated[int, typer.Option(min=1, help="With --jobs: threads of each process.")] = 1,
     device: Device = "auto",
 ) -> None:
     """Test a claim of the lectures: train, measure, draw, decide.
@@ -42,34 +48,60 @@ def lab(
     for module, extra in (("torch", "train"), ("matplotlib", "plots")):
         if find_spec(module) is None:
             raise missing_extra(module, extra, "the lab")
-    name, *changes = arguments
-    wrong = next((change for change in changes if "=" not in change), None)
-    if wrong is not None:
-        raise UserError(f"lab: expected field=value after the name, found '{wrong}'")
+    names = [argument for argument in arguments if "=" not in argument]
+    changes = [argument for argument in arguments if "=" in argument]
+    if not names:
+        raise UserError(f"lab: expected the name of an experiment before {changes[0]}")
     if data is not None and not data.is_dir():
         raise UserError(f"--data {data}: there is no such folder")
-    run_named(name, changes, quick, out, data, device)
-
-
-def run_named(name: str, changes: list[str], quick: bool, out: Path, data: Path | None, device: str) -> None:
     from dragoman.lab.bench import Interrupted
     from dragoman.lab.book import Lab
     from dragoman.lab.catalogue import all_experiments, experiment_named
 
-    chosen = list(all_experiments().values()) if name == "all" else [experiment_named(name)]
+    every = list(all_experiments().values())
+    chosen = every if "all" in names else [experiment_named(name) for name in names]
     place = Lab(out, quick, changes, data, device)
+    try:
+        failed = run_in_order(place, chosen) if jobs == 1 else run_many(place, chosen, jobs, cores)
+    except Interrupted as stopped:
+        typer.echo("stopped; the same command goes on", err=True)
+        raise typer.Exit(stopped.status) from None
+    finally:
+        typer.echo(f"all pages: {place.write_book()}")
+    for name, why in failed.items():
+        typer.echo(f"failed: {name}: {why}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def run_in_order(place: "Lab", chosen: "list[Experiment]") -> dict[str, str]:
+    """One after another. Of several, one that fails does not stop the others."""
+    failed: dict[str, str] = {}
     for experiment in chosen:
         typer.echo(f"{experiment.name}: {experiment.claim}")
         began = time.monotonic()
         try:
             report = place.run(experiment, progress_of)
-        except Interrupted as stopped:
-            typer.echo("stopped; the same command goes on", err=True)
-            raise typer.Exit(stopped.status) from None
+        except UserError as error:
+            if len(chosen) == 1:
+                raise
+            failed[experiment.name] = str(error)
+            typer.echo(f"  failed: {error}\n")
+            continue
         print_report(report)
-        page = out / experiment.name / f"{experiment.name}.html"
-        typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)\n")
-    typer.echo(f"all pages: {place.write_book()}")
+        page = place.folder / experiment.name / f"{experiment.name}.html"
+        typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)")
+        typer.echo(f"  look inside: {report.look}\n" if report.look else "")
+    return failed
+
+
+def run_many(place: "Lab", chosen: "list[Experiment]", jobs: int, cores: int) -> dict[str, str]:
+    from dragoman.lab.pool import run_at_once
+
+    began = time.monotonic()
+    return run_at_once(
+        place, chosen, jobs, cores, lambda said: typer.echo(f"{time.monotonic() - began:5.0f} s  {said}")
+    )
 
 
 def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
@@ -100,7 +132,7 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
     return Line()
 
 
-def print_report(report: "Report") -> None:
+def print_report(report: "ExperimentReport") -> None:
     from dragoman.lab.page import spread_note, table_of
 
     table = table_of(report.numbers)

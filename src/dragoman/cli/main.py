@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman import __version__
+from dragoman import __version__, system
 from dragoman.cli.adapt import adapt
 from dragoman.cli.align import align
 from dragoman.cli.align_corpus import align_corpus
@@ -115,6 +115,9 @@ def main() -> None:
     _leave_in_order()
     if isinstance(sys.stdout, TextIOWrapper):  # names of files that are no text are printed as they are
         sys.stdout.reconfigure(errors="surrogateescape")
+    for stream in (sys.stdout, sys.stderr):
+        if system.WINDOWS and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # else an arrow or a Czech word would be an error
     try:
         app()
     except UserError as error:
@@ -147,6 +150,8 @@ def _wait_without_spinning() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if sys.platform == "darwin":  # what Apple's GPU cannot compute, the CPU does
+        os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
 
 
 def _leave_in_order() -> None:

@@ -11,7 +11,7 @@ from dragoman.errors import UserError
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.")]
 RunOrExport = Annotated[Path, typer.Argument(help="Run directory, or a directory written by `export`.")]
 Checkpoint = Annotated[str, typer.Option(help="Checkpoint: best, last or a name.")]
-Device = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Number format: float32, bfloat16 or int8 (CPU).")]
 FurtherRuns = Annotated[
     list[Path] | None, typer.Option("--with", help="Add a run to the ensemble (repeatable).")
@@ -50,7 +50,7 @@ ZeroShot = Annotated[
 ]
 
 
-class Score(StrEnum):
+class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
 

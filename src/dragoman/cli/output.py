@@ -55,14 +55,6 @@ def output_stem(out: Path) -> Path:
     return stem
 
 
-def beside(directory: Path, ending: str) -> Path:
-    """A neighbour of a directory, with an ending after its name; the directory may be called `.` too."""
-    named = directory.resolve() if directory.name in ("", "..") else directory
-    if not named.name:
-        raise UserError(f"{directory}: this is the root of all directories; choose another")
-    return named.with_name(named.name + ending)
-
-
 def write_beside(stem: Path, contents: dict[str, bytes]) -> None:
     """Files of one name, by their endings, and a word about each."""
     for ending, content in contents.items():

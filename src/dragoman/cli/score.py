@@ -45,8 +45,7 @@ def score(
     from dragoman.data.formats import read_pairs
 
     opened = open_translator(run, also or [], checkpoint, device, "float32", to, source, zero_shot)
-    translator, languages = opened.translator, opened.languages
-    pairs = read_pairs(SourceConfig(tuple(files)), *languages)
+    pairs, translator = read_pairs(SourceConfig(tuple(files)), *opened.languages), opened.translator
     size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:
         for chunk in chunks(pairs):

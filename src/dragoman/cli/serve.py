@@ -37,6 +37,10 @@ def serve(
         Path | None,
         typer.Option(help="TMX file that keeps clients' corrections, which are answered from then on."),
     ] = None,
+    adapt_at: Annotated[
+        str | None,
+        typer.Option(metavar="HH:MM", help="Learn from the corrections every day at this time; needs runs."),
+    ] = None,
     glossaries: Annotated[
         Path | None, typer.Option(help="File that keeps clients' glossaries across restarts.")
     ] = None,
@@ -57,6 +61,7 @@ def serve(
     from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
+    from dragoman.serve.nightly import nightly_of, parse_time
     from dragoman.serve.run import serve as serve_until_stopped
     from dragoman.serve.service import Served, Service
 
@@ -64,17 +69,30 @@ def serve(
     limits = Limits(characters=characters, texts=texts, queue=queue)
     if key_file is not None and (warning := exposed(key_file)) is not None:
         typer.echo(f"dragoman: {warning}", err=True)
-    served: list[Served] = []
-    for run in runs:
+
+    def open_run(run: Path) -> list[Served]:
+        found = []
         for opened in open_directions(run, checkpoint, device, zero_shot):
-            workers = opened.translator.engine.runtime.workers if opened.exported else 1
-            explains = None if opened.exported else _explainer(opened.translator, limits)
-            how = (not opened.exported, str(run), workers, explains)
-            calibration = opened.calibration(run, checkpoint)
-            served.append(Served(opened.languages, opened.translator, *how, calibration, opened.zero_shot))
-    memories = open_memories(memory or [], [one.languages for one in served])
+            workers = opened.translator.engine.runtime.workers if opened.fast else 1
+            explains = None if opened.run is None else _explainer(opened.translator, limits)
+            how = (not opened.fast, str(run), workers, explains)
+            calibration = opened.calibration(checkpoint)
+            found.append(Served(opened.languages, opened.translator, *how, calibration, opened.zero_shot))
+        return found
+
+    def warn(told: str) -> None:
+        typer.echo(f"dragoman: {told}", err=True)
+
+    learns_at = None if adapt_at is None else parse_time(adapt_at)
+    served = [one for run in runs for one in open_run(run)]
+    memories = open_memories(memory or [], [one.languages for one in served], warn)
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
+    nightly = None
+    if learns_at is not None:
+        if len(served) > len(runs):
+            raise UserError("--adapt-at: a run of several languages cannot learn from corrections")
+        nightly = nightly_of(service, learns_at, lambda run: open_run(run)[0])
 
     def tell(address: str) -> None:
         pairs = ", ".join("→".join(pair) for pair in service.routes)
@@ -82,7 +100,8 @@ def serve(
         locked = "with keys" if keys else "without keys"
         typer.echo(f"{address}{others}  {pairs}  {locked}; Ctrl-C stops", err=True)
 
-    serve_until_stopped(service, Options(keys, glossaries, __version__, probe_compat), host, port, tell)
+    options = Options(keys, glossaries, __version__, nightly, probe_compat)
+    serve_until_stopped(service, options, host, port, tell)
 
 
 def _explainer(translator: Any, limits: "Limits") -> "Explains":

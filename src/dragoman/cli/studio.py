@@ -15,6 +15,10 @@ def studio(
         list[Path] | None, typer.Argument(help="Run directories, also of runs in training.")
     ] = None,
     text: Annotated[str, typer.Option(help="First sentence; by default one of the validation set.")] = "",
+    test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILES", help="Test files for the view Data: test.en test.de, or a table."),
+    ] = None,
     lesson: Annotated[
         str,
         typer.Option(
@@ -48,6 +52,8 @@ def studio(
     if not runs and not train:
         raise UserError("studio: name a run directory, or add --train to train one in the page")
     subjects = Subjects(runs or [], checkpoint, device, text)
+    if test:
+        subjects.add_test(test)
     workshop = Workshop(data or [Path()], Path("runs")) if train else None
     if workshop is not None:
         page = f"{page or '#train?'}{'&' if page else ''}token={workshop.token}"

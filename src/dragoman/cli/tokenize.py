@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.tokenizers import Side, tokenizer_file
+from dragoman.cli.tokenizers import TokenizerSide, tokenizer_file
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def tokenize(
     steps: Annotated[bool, typer.Option("--steps", help="Show the merges one by one.")] = False,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
     side: Annotated[
-        Side, typer.Option(help="Vocabulary to use, if source and target have one each.")
-    ] = Side.src,
+        TokenizerSide, typer.Option(help="Vocabulary to use, if source and target have one each.")
+    ] = TokenizerSide.src,
 ) -> None:
     """Show how text is split into pieces and ids."""
     from dragoman.cli.output import open_output

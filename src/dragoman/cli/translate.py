@@ -106,7 +106,7 @@ def translate(
         check_input(input)
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
-    wishes = Wishes(prefix, glossary, forbid)
+    constraints = GivenConstraints(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
@@ -120,13 +120,13 @@ def translate(
             raise UserError("--confidence: it is calibrated for one run; leave out --with")
         trust = Trust(calibration(run, opened, checkpoint, device), flag_below)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
-    if opened.exported and glossary:
-        raise UserError("--glossary: an export cannot insist on terms; translate with the run itself")
+    if opened.fast and glossary:
+        raise UserError("--glossary: CTranslate2 cannot insist on terms; translate with the run itself")
     ask = partial(
         translator.hypotheses,
         search=settings,
-        glossary=wishes.glossary,
-        forbidden=wishes.forbidden,
+        glossary=constraints.glossary,
+        forbidden=constraints.forbidden,
         batch_tokens=size,
     )
     if documents:
@@ -148,18 +148,18 @@ def translate(
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return
-    if opened.exported and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
+    if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output)
         return
     whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, wishes, settings, json_lines, trust)
+    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, trust)
     if trust is not None:
         trust.tell()
 
 
-class Wishes:
+class GivenConstraints:
     """`--prefix`, `--glossary` and `--forbid`. `@FILE` stands for the lines of a file."""
 
     def __init__(self, prefix: str | None, glossary: Path | None, forbid: Sequence[str] | None) -> None:
@@ -231,7 +231,7 @@ def _write_hypotheses(
     found: Callable[..., list[list[Any]]],
     lines: Iterable[str],
     output: Path | None,
-    wishes: Wishes,
+    constraints: GivenConstraints,
     search: "SearchConfig",
     json_lines: bool,
     trust: "Trust | None" = None,
@@ -244,7 +244,7 @@ def _write_hypotheses(
     number = unproven = 0
     with open_output(output) as write:
         for chunk in chunks(lines):
-            rows = found(chunk, prefixes=wishes.prefixes(len(chunk)))
+            rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
             for source, hypotheses in zip(chunk, rows, strict=True):
                 number += 1
                 unproven += hypotheses[0].exact is False
@@ -252,14 +252,15 @@ def _write_hypotheses(
                 told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
                 if json_lines:
                     sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
-                    write(as_json(source, hypotheses, wishes.applied(source, hypotheses[0].text), sures))
+                    terms = constraints.applied(source, hypotheses[0].text)
+                    write(as_json(source, hypotheses, terms, sures))
                 elif search.n_best == 1:
                     write(f"{_with_alignment(hypotheses[0])}{told}")
                 else:
                     for hypothesis in hypotheses:
                         sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
                         write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}{sure}")
-        wishes.finish()
+        constraints.finish()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 

@@ -4,28 +4,47 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.data.directions import Directions, chosen_languages
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
+    from dragoman.data.directions import Directions
     from dragoman.decode.confidence import Calibration
+    from dragoman.runs.directory import Run
+
+_ARGOS = ".argosmodel"
 
 
 class Opened(NamedTuple):
     translator: Any
     languages: tuple[str, str]
-    exported: bool
+    run: "Run | None" = None
+    """The first run; an export has none."""
+    fast: bool = False
+    """CTranslate2 searches, with rules of its own."""
+    directions: "Directions | None" = None
+    """Of a model of several languages."""
     zero_shot: bool = False
     """Whether the direction was trained without pairs of its own."""
 
-    def calibration(self, directory: Path, checkpoint: str) -> "Calibration | None":
+    def calibration(self, checkpoint: str) -> "Calibration | None":
         """That of its confidences, if there is one: `translate --confidence` makes it."""
-        if self.exported:
-            return self.translator.calibration
+        if self.run is None:
+            export = getattr(self.translator, "export", None)
+            return None if export is None else export.calibration
         from dragoman.evaluate.confidence import stored_calibration
-        from dragoman.runs.directory import Run
 
-        return stored_calibration(Run.open(directory), checkpoint)
+        return stored_calibration(self.run, checkpoint)
+
+    def directed(self, languages: tuple[str, str]) -> "Opened":
+        """The same for one direction of a model of several languages."""
+        if self.directions is None:
+            return self
+        opening = self.translator.src_tokenizer.control_ids(self.directions.opening(languages))
+        return self._replace(
+            translator=self.translator.with_opening(opening),
+            languages=languages,
+            zero_shot=languages in self.directions.zero_shot,
+        )
 
 
 def open_translator(
@@ -38,55 +57,66 @@ def open_translator(
     source: str | None = None,
     zero_shot: bool = False,
 ) -> Opened:
-    """An export needs no torch, and translates alone; runs can be asked together. `to` and `source` choose a
-    direction of a model of several languages."""
-    whole, directions, only, exported = _open(directory, also, checkpoint, device, precision)
-    asked = directions is not None or to is not None or source is not None
-    languages = chosen_languages(directions, only, to, source, zero_shot) if asked else only
-    return _directed(whole, directions, languages, exported)
+    """An export for CTranslate2 needs no torch. Exports translate alone; runs can be asked together. `to` and
+    `source` choose a direction of a model of several languages."""
+    opened = open_undirected(directory, also, checkpoint, device, precision)
+    if opened.directions is None and to is None and source is None:
+        return opened
+    from dragoman.data.directions import chosen_languages
+
+    return opened.directed(chosen_languages(opened.directions, opened.languages, to, source, zero_shot))
 
 
 def open_directions(directory: Path, checkpoint: str, device: str, zero_shot: bool) -> list[Opened]:
     """Translators of all directions of a run or an export, which share the model."""
-    whole, directions, only, exported = _open(directory, [], checkpoint, device, "float32")
-    if directions is None:
-        return [Opened(whole, only, exported)]
-    pairs = [*directions.trained, *(directions.zero_shot if zero_shot else ())]
-    return [_directed(whole, directions, languages, exported) for languages in pairs]
+    opened = open_undirected(directory, [], checkpoint, device)
+    if opened.directions is None:
+        return [opened]
+    pairs = [*opened.directions.trained, *(opened.directions.zero_shot if zero_shot else ())]
+    return [opened.directed(languages) for languages in pairs]
 
 
-def _directed(
-    whole: Any, directions: Directions | None, languages: tuple[str, str], exported: bool
+def open_undirected(
+    directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str = "float32"
 ) -> Opened:
-    if directions is None:
-        return Opened(whole, languages, exported)
-    opening = whole.src_tokenizer.control_ids(directions.opening(languages))
-    return Opened(
-        whole.with_opening(opening), languages, exported, zero_shot=languages in directions.zero_shot
-    )
-
-
-def _open(
-    directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str
-) -> tuple[Any, Directions | None, tuple[str, str], bool]:
-    """The translator without a direction, its directions where it has several, else its languages, and
-    whether it is an export."""
+    """The same before a direction is chosen, where there are several."""
     from dragoman.engines.manifest import is_export
 
     for path in (directory, *also):
-        if is_export(path) and also:
+        if path.suffix == _ARGOS:
+            raise UserError(
+                f"{path}: a package for Argos Translate holds the same model as an export for CTranslate2, "
+                "which can be used here: dragoman export RUN --to ctranslate2"
+            )
+        if also and (is_export(path) or is_published(path)):
             raise UserError(f"{path}: this is an export, which translates alone; leave out --with")
-    if not is_export(directory):
-        from dragoman.runs.directory import Run
-        from dragoman.runs.opening import open_translator
+    if is_export(directory):
+        if precision != "float32":
+            raise UserError(f"--precision: an export has its own (export --quantize); leave out {precision}")
+        from dragoman.engines.manifest import CTRANSLATE2
+        from dragoman.engines.opening import open_export
 
-        runs = [Run.open(path) for path in (directory, *also)]
-        data = runs[0].config.data
-        translator = open_translator(runs, checkpoint, device, precision, undirected=True)
-        return translator, data.directions, (data.src_lang, data.tgt_lang), False
-    if precision != "float32":
-        raise UserError(f"--precision: an export has its own (export --quantize); leave out {precision}")
-    from dragoman.engines.ctranslate2 import open_export
+        translator = open_export(directory, checkpoint, device)
+        fast, directions = translator.export.engine == CTRANSLATE2, translator.export.directions
+        return Opened(translator, translator.languages, fast=fast, directions=directions)
+    if is_published(directory):
+        from dragoman.runs.opening import open_published
 
-    translator = open_export(directory, checkpoint, device)
-    return translator, translator.directions, translator.languages, True
+        if checkpoint != "best" or precision != "float32":
+            raise UserError(
+                f"{directory}: this is a Hugging Face model, which has one checkpoint and one number format"
+            )
+        return Opened(open_published(directory, device), ("src", "tgt"))
+    from dragoman.runs.directory import Run
+    from dragoman.runs.opening import open_translator
+
+    runs = [Run.open(path) for path in (directory, *also)]
+    data = runs[0].config.data
+    translator = open_translator(runs, checkpoint, device, precision, undirected=True)
+    return Opened(translator, (data.src_lang, data.tgt_lang), runs[0], directions=data.directions)
+
+
+def is_published(directory: Path) -> bool:
+    """Whether it is laid out as Hugging Face's models are, and is no run."""
+    names = ("manifest.json", "export.json")
+    return (directory / "config.json").is_file() and not any((directory / name).exists() for name in names)

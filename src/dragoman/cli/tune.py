@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import BatchTokens, Beams, Checkpoint, Device, RunDirectory, Score, parse_beams
+from dragoman.cli.options import BatchTokens, Beams, Checkpoint, Device, RunDirectory, ScoreName, parse_beams
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def tune(
     alphas: Annotated[
         str, typer.Option(help="Length normalisations to try.")
     ] = "0,0.2,0.4,0.6,0.8,1,1.2,1.4,1.6,1.8,2",
-    metric: Annotated[Score, typer.Option(help="What to choose by.")] = Score.bleu,
+    metric: Annotated[ScoreName, typer.Option(help="What to choose by.")] = ScoreName.bleu,
     sentences: Annotated[
         int | None, typer.Option(min=1, help="Only so many, from all over the validation set.")
     ] = None,
@@ -77,7 +77,7 @@ def tune(
 
 
 def parse_alphas(text: str) -> list[float]:
-    from dragoman.decode.search.limits import MOST_ALPHA
+    from dragoman.decode.search.job import MOST_ALPHA
 
     try:
         alphas = [float(part) for part in text.split(",")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.training.verify import Report
+    from dragoman.training.verify import VerifyReport
 
 
 def verify(
@@ -46,7 +46,7 @@ def verify(
     typer.echo("all is whole")
 
 
-def _print(report: "Report") -> None:
+def _print(report: "VerifyReport") -> None:
     about = f", {report.about}" if report.about else ""
     typer.echo(f"{report.path}: {report.kind}{about}")
     if report.files:

@@ -33,9 +33,9 @@ from dragoman.data.judged import mark_suspects
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import (
-    Progress,
     Scan,
     Sides,
+    StageProgress,
     Watch,
     balanced_texts,
     each_code,
@@ -61,9 +61,9 @@ __all__ = [
     "DataConfig",
     "PairStore",
     "Prepared",
-    "Progress",
     "ShardConfig",
     "SourceConfig",
+    "StageProgress",
     "overlap",
     "prepare",
 ]
@@ -75,7 +75,7 @@ def prepare(
     *,
     seed: int,
     cache: Path,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     given: Sequence[Tokenizer] = (),
     scanned: Scan | None = None,
 ) -> Prepared:
@@ -108,7 +108,7 @@ def _explained(data: DataConfig, cache: Path) -> Iterator[None]:
 
 @contextmanager
 def scanned_once(
-    data: DataConfig, cache: Path, seed: int, report: Progress, watch: Watch | None = None
+    data: DataConfig, cache: Path, seed: int, report: StageProgress, watch: Watch | None = None
 ) -> Iterator[Scan]:
     """One reading of the training corpora, for a caller that looks at them before it prepares them."""
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def _found_or_made(
     seed: int,
     target: Path,
     stamps: Sequence[Stamp],
-    report: Progress,
+    report: StageProgress,
     given: Sequence[Tokenizer],
     scanned: Scan | None,
 ) -> Prepared:
@@ -152,7 +152,7 @@ class _Preparation:
         data: DataConfig,
         seed: int,
         result: Path,
-        report: Progress,
+        report: StageProgress,
         places: ShardPlaces,
         scanned: Scan | None,
     ) -> None:

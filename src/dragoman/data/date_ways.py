@@ -48,7 +48,7 @@ EXTRA_PATTERNS: dict[str, tuple[str, ...]] = {
     "uk": ("EEEE, d MMMM y 'року'", "d MMMM y 'року'", "d MMMM y"),
 }
 
-Field = tuple[str, int, str]
+DateField = tuple[str, int, str]
 """A letter of a CLDR pattern, how often it is repeated, and the text where it is no letter but a text."""
 
 VARIANTS: dict[str, Callable[[str], str]] = {
@@ -113,7 +113,7 @@ def ways_of(locale: str) -> tuple[Way, ...]:
     return tuple(found.values())
 
 
-def _patterns(locale: str) -> dict[str, list[Field]]:
+def _patterns(locale: str) -> dict[str, list[DateField]]:
     """The patterns of the CLDR, those derived from them, and our own; only what can be read in one way."""
     data = _babel_locale(locale)
     cldr = {name: _parse(data.date_formats[name].pattern) for name in ("full", "long", "medium", "short")}
@@ -139,9 +139,9 @@ def _patterns(locale: str) -> dict[str, list[Field]]:
     return {name: fields for name, fields in found.items() if _one_reading(fields)}
 
 
-def _parse(pattern: str) -> list[Field]:
+def _parse(pattern: str) -> list[DateField]:
     """Split a CLDR pattern into letters and texts. No-break spaces and direction marks are not typed."""
-    fields: list[Field] = []
+    fields: list[DateField] = []
     for match in _PATTERN.finditer(pattern):
         quoted, letter = match.groups()
         if letter:
@@ -152,20 +152,20 @@ def _parse(pattern: str) -> list[Field]:
     return [field for field in fields if field[0] or field[2]]
 
 
-def _swap(fields: Sequence[Field], letters: str, count: int, new: tuple[str, int]) -> list[Field]:
+def _swap(fields: Sequence[DateField], letters: str, count: int, new: tuple[str, int]) -> list[DateField]:
     return [(*new, "") if f[0] and f[0] in letters and f[1] == count else f for f in fields]
 
 
-def _order(fields: Sequence[Field]) -> str:
+def _order(fields: Sequence[DateField]) -> str:
     """The order of day, month and year: dMy, Mdy, yMd, ..., with o for an ordinal day."""
     return "".join(letter.replace("L", "M") for letter, _, _ in fields if letter and letter in "doMLy")
 
 
-def _numeric_month(fields: Sequence[Field]) -> bool:
+def _numeric_month(fields: Sequence[DateField]) -> bool:
     return any(letter in ("M", "L") and count <= 2 for letter, count, _ in fields)
 
 
-def _one_reading(fields: Sequence[Field]) -> bool:
+def _one_reading(fields: Sequence[DateField]) -> bool:
     """Can the order of this pattern be seen from the text, beside all other patterns of this file?
 
     In numbers we read day, month, year or year, month, day; never 5/9/2026 as the ninth of May. A year of
@@ -184,7 +184,7 @@ def _one_reading(fields: Sequence[Field]) -> bool:
     return order in ("dMy", "yMd")
 
 
-def _vocabulary(fields: Sequence[Field]) -> frozenset[str]:
+def _vocabulary(fields: Sequence[DateField]) -> frozenset[str]:
     found = {text.strip(" ,.") for _, _, text in fields if any(map(str.isalpha, text))}
     for letter, count, _ in fields:
         if letter in ("E", "c"):

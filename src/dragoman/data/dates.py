@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Example:
+class DatePair:
     """A pair, with where it comes from."""
 
     src: str
@@ -37,9 +37,9 @@ class DateTask:
 
     train: list[tuple[str, str]]
     valid: list[tuple[str, str]]
-    test_dates: list[Example]
+    test_dates: list[DatePair]
     """Days that training never saw, in ways that it did."""
-    test_ways: list[Example]
+    test_ways: list[DatePair]
     """Ways of writing that training never saw, of days that it did."""
 
 
@@ -53,7 +53,7 @@ def generate(seed: int, train_size: int, valid_size: int, test_size: int) -> Dat
     firsts = {part: [day for day in pool if day.day == 1] for part, pool in days.items()}
     taken: set[str] = set()
 
-    def draw(size: int, ways: Mapping[str, Sequence[Way]], part: str) -> Iterator[Example]:
+    def draw(size: int, ways: Mapping[str, Sequence[Way]], part: str) -> Iterator[DatePair]:
         locales, drawn, failures = list(ways), 0, 0
         while drawn < size:
             way = _pick(rng, ways[_pick(rng, locales)])
@@ -70,7 +70,7 @@ def generate(seed: int, train_size: int, valid_size: int, test_size: int) -> Dat
                 continue
             taken.add(text)
             drawn, failures = drawn + 1, 0
-            yield Example(text, day.isoformat(), way.locale, way.name)
+            yield DatePair(text, day.isoformat(), way.locale, way.name)
 
     return DateTask(
         train=[(e.src, e.tgt) for e in draw(train_size, known, "train")],

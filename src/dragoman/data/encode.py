@@ -16,7 +16,7 @@ from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
 from dragoman.data.hashed import HashedWriter
 from dragoman.data.store_writer import StoreWriter
-from dragoman.data.workers import Side, Workers, flat
+from dragoman.data.workers import EncodedSide, Workers, flat
 from dragoman.text.tokenizer import Tokenizer
 
 _CHUNK_PAIRS = 4096
@@ -52,7 +52,7 @@ class Encoders:
         """Whether `pair` has too many tokens for certain: it is not worth the time and memory to see."""
         return len(pair.src) > self.src_characters or len(pair.tgt) > self.tgt_characters
 
-    def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[Side, Side]:
+    def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[EncodedSide, EncodedSide]:
         """Ids of the pairs that are kept; the others become empty."""
         wanted = [code in (KEPT, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
@@ -60,7 +60,7 @@ class Encoders:
         src_side, tgt_side = self._sides(src, tgt)
         return _opened(src_side, self.opening), tgt_side
 
-    def _sides(self, src: list[str], tgt: list[str]) -> tuple[Side, Side]:
+    def _sides(self, src: list[str], tgt: list[str]) -> tuple[EncodedSide, EncodedSide]:
         if self.workers is not None:
             return self.workers.encode(src, tgt)
         return flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
@@ -82,7 +82,7 @@ class Encoders:
         return np.maximum(src_counts, src_least), np.maximum(tgt_counts, tgt_least)
 
 
-def _opened(side: Side, opening: Sequence[int]) -> Side:
+def _opened(side: EncodedSide, opening: Sequence[int]) -> EncodedSide:
     """With these pieces before every sentence that has any."""
     if not opening:
         return side
@@ -104,7 +104,13 @@ class Sink:
         """How many pairs had each code in the end."""
 
     def write(
-        self, corpus: int, lines: np.ndarray, codes: np.ndarray, src: Side, tgt: Side, links: Side
+        self,
+        corpus: int,
+        lines: np.ndarray,
+        codes: np.ndarray,
+        src: EncodedSide,
+        tgt: EncodedSide,
+        links: EncodedSide,
     ) -> np.ndarray:
         """Write a chunk; return the codes of its pairs with their lengths considered."""
         by_length = length_codes(src[1], tgt[1], self._clean)
@@ -130,7 +136,9 @@ def encode_corpus(
 ) -> Iterator[np.ndarray]:
     """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
     at_once = encoders.workers.count if encoders.workers else 1
-    waiting: deque[tuple[np.ndarray, np.ndarray, Side, Future[tuple[Side, Side]]]] = deque()
+    waiting: deque[tuple[np.ndarray, np.ndarray, EncodedSide, Future[tuple[EncodedSide, EncodedSide]]]] = (
+        deque()
+    )
 
     def write_oldest() -> np.ndarray:
         lines, codes, links, encoded = waiting.popleft()

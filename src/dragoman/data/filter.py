@@ -14,7 +14,7 @@ from dragoman.data.corpus import scanned_once
 from dragoman.data.directions import Languages
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.judged import mark_suspects
-from dragoman.data.scan import Progress
+from dragoman.data.scan import StageProgress
 
 IMPROBABLE = "improbable"
 """The reason of pairs that the model finds less probable than the others."""
@@ -44,7 +44,7 @@ def judged_pairs(
     sources: Sequence[SourceConfig],
     languages: Languages,
     scratch: Path,
-    progress: Progress,
+    progress: StageProgress,
     score: Score | None = None,
     keep: float = 1.0,
     seed: int = 1,
@@ -74,7 +74,7 @@ def _pairs(data: DataConfig) -> Iterator[tuple[str, Pair]]:
     )
 
 
-def _scores(data: DataConfig, codes: np.ndarray, score: Score, progress: Progress) -> np.ndarray:
+def _scores(data: DataConfig, codes: np.ndarray, score: Score, progress: StageProgress) -> np.ndarray:
     """Of the pairs that have no fault; the others are not asked about."""
     scores = np.zeros(len(codes))
     pairs = (pair for _, pair in _pairs(data))

@@ -11,7 +11,7 @@ from dragoman.config import to_dict
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.formats import detect_format
 from dragoman.data.formats.lines import HashedFile, open_binary
-from dragoman.data.scan import Progress, refuse_unless_ordinary
+from dragoman.data.scan import StageProgress, refuse_unless_ordinary
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -34,7 +34,7 @@ def fingerprint(
     data: DataConfig,
     tokenizer: TokenizerConfig,
     seed: int,
-    progress: Progress,
+    progress: StageProgress,
     given: Sequence[str] = (),
     known: Mapping[str, HashedFile] | None = None,
 ) -> tuple[str, list[Stamp]]:
@@ -86,7 +86,7 @@ def check_unchanged(stamps: Iterable[Stamp]) -> None:
 
 
 def stamp_files(
-    paths: Sequence[str], progress: Progress, known: Mapping[str, HashedFile] | None = None
+    paths: Sequence[str], progress: StageProgress, known: Mapping[str, HashedFile] | None = None
 ) -> list[Stamp]:
     """Hash the files that are not known yet."""
     known = known or {}

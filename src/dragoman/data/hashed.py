@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman import system
 from dragoman.errors import UserError
 
 BLOCK = 1 << 18
@@ -56,7 +57,9 @@ class HashedWriter:
     """A new file; its blocks are hashed as they are written."""
 
     def __init__(self, path: Path, block: int) -> None:
-        self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        self._descriptor: int | None = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.BINARY, 0o666
+        )
         self._block, self._size = block, 0
         self._digests, self._current = bytearray(), hashlib.sha256()
 
@@ -145,7 +148,7 @@ class StoreFiles:
         """The descriptor of a file that has the right size."""
         with self._readable(name):
             self._refuse_other_size(name, (self.directory / name).stat())
-            descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = os.open(self.directory / name, os.O_RDONLY | system.WITHOUT_WAITING | system.BINARY)
         try:
             self._refuse_other_size(name, os.fstat(descriptor))  # it may have been exchanged since
         except DamagedStore:
@@ -221,7 +224,7 @@ class StoreFiles:
             else:
                 jobs += [(name, first) for first in range(0, self.blocks(name), _AT_ONCE)]
         damaged: list[tuple[str, int]] = []
-        pool = ThreadPoolExecutor(max_workers=min(4, len(os.sched_getaffinity(0))))
+        pool = ThreadPoolExecutor(max_workers=min(4, system.usable_cores()))
         try:
             for blocks, unreadable in pool.map(self._look, jobs):
                 damaged += blocks
@@ -268,7 +271,7 @@ def _stretches(blocks: list[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
 
 def _pread(descriptor: int, begin: int, length: int) -> bytes:
     """Up to `length` bytes; fewer only where the file ends."""
-    data = os.pread(descriptor, length, begin)
-    while len(data) < length and (more := os.pread(descriptor, length - len(data), begin + len(data))):
+    data = system.read_at(descriptor, length, begin)
+    while len(data) < length and (more := system.read_at(descriptor, length - len(data), begin + len(data))):
         data += more  # the system reads at most 2 GiB at once
     return data

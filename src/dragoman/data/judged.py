@@ -10,7 +10,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.directions import Languages
 from dragoman.data.formats import read_pairs
 from dragoman.data.hashes import map_numbers, mark_repeats
-from dragoman.data.scan import Progress, Scan, sample_by_corpus
+from dragoman.data.scan import Scan, StageProgress, sample_by_corpus
 from dragoman.data.suspects import Judge
 from dragoman.data.text_hash import mix
 
@@ -22,7 +22,7 @@ _KEY = 0x5EED_0F_AE46
 """Keeps the hashes of pairs apart from those of their sides."""
 
 
-def judge_of(scanned: Scan, progress: Progress, languages: Languages, direction: int = 0) -> Judge:
+def judge_of(scanned: Scan, progress: StageProgress, languages: Languages, direction: int = 0) -> Judge:
     """A judge that has seen a sample of the corpora of a direction."""
     found = sample_by_corpus(scanned, progress, _SAMPLE_CHARACTERS)
     pairs = [pair for corpus, pair in found if scanned.directions[corpus] == direction]
@@ -45,7 +45,7 @@ def near_duplicates(scanned: Scan, scratch: Path) -> np.ndarray:
     return marked
 
 
-def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: Progress) -> None:
+def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: StageProgress) -> None:
     """Set the codes of the kinds of suspects that are to be left out. Reads the corpora once more."""
     asked = data.cleaning.dropped_suspects
     if "near_duplicate" in asked:

@@ -3,12 +3,13 @@ every direction among files of several languages."""
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.directions import parse_directions
-from dragoman.data.formats import guess_languages, read_pairs, sources_by_direction
+from dragoman.data.formats import Pair, guess_languages, read_pairs, sources_by_direction
 from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages, primary
 from dragoman.data.formats.detect import is_corpus
 from dragoman.data.formats.language_codes import language_named
@@ -40,13 +41,14 @@ def parts_of(directory: Path) -> dict[str, list[str]]:
 def corpora_by_direction(files: Sequence[str], directions: str = "all") -> list[SourceConfig]:
     """A corpus for each of the chosen directions that the files have."""
     found = sources_by_direction(files)
-    chosen = parse_directions(directions, (_told(source) for source in found))
-    kept = [source for pair in chosen for source in found if _told(source) == pair]
+    chosen = parse_directions(directions, (languages_told(source) for source in found))
+    kept = [source for pair in chosen for source in found if languages_told(source) == pair]
     check_languages(kept)
     return kept
 
 
-def _told(source: SourceConfig) -> tuple[str, str]:
+def languages_told(source: SourceConfig) -> tuple[str, str]:
+    """The languages that a corpus of a run of several names."""
     assert source.src_lang is not None and source.tgt_lang is not None
     return source.src_lang, source.tgt_lang
 
@@ -56,11 +58,11 @@ def check_languages(sources: Iterable[SourceConfig]) -> None:
     if not can_identify():
         return
     kept = list(sources)
-    languages = {primary(code): code for source in kept for code in _told(source)}
+    languages = {primary(code): code for source in kept for code in languages_told(source)}
     seen: set[tuple[tuple[str, ...], str]] = set()
     for source in kept:
-        pairs = list(islice(read_pairs(source, *_told(source)), _SAMPLE))
-        for place, code in enumerate(_told(source)):
+        pairs = list(islice(read_pairs(source, *languages_told(source)), _SAMPLE))
+        for place, code in enumerate(languages_told(source)):
             files = source.files[place : place + 1] if len(source.files) == 2 else source.files
             if (files, code) in seen:
                 continue
@@ -82,6 +84,8 @@ def languages_of(source: SourceConfig) -> tuple[str, str] | None:
         return told
     if not can_identify():
         return None  # training does without
-    pairs = list(islice(read_pairs(source, *UNKNOWN), _SAMPLE))
+    pairs: list[Pair] = []
+    with suppress(UserError):  # a bad line is told by who reads the corpus, and by then it is known what for
+        pairs.extend(islice(read_pairs(source, *UNKNOWN), _SAMPLE))
     src, tgt = language_of(pair.src for pair in pairs), language_of(pair.tgt for pair in pairs)
     return (src, tgt) if src is not None and tgt is not None and src != tgt else None

@@ -28,7 +28,7 @@ _SAME = 3.0
 """The score of a word that no table knows and that the other side has too: a name, a number."""
 
 Texts = tuple[str, str]
-Row = tuple[list[str], list[str]]
+LexiconRow = tuple[list[str], list[str]]
 
 
 def stems(text: str) -> list[str]:
@@ -74,7 +74,7 @@ class _Table:
 class _Half:
     """What is learnt from one half of the sample."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[LexiconRow]) -> None:
         self._ids: tuple[dict[str, int], dict[str, int]] = {}, {}
         src_ids, tgt_ids = self._ids
         numbered = [
@@ -98,7 +98,7 @@ class _Half:
             shares = (counts + 0.5) / max(1, counts.sum())
             self._tables.append(_Table(keys[order], direction.translation[order], shares))
 
-    def scores(self, rows: Sequence[Row]) -> np.ndarray:
+    def scores(self, rows: Sequence[LexiconRow]) -> np.ndarray:
         src, tgt = (
             [[ids.get(word, -1) for word in row[side]] for row in rows] for side, ids in enumerate(self._ids)
         )
@@ -117,7 +117,7 @@ class Lexicon:
     """Scores of pairs; high where the words of one side explain those of the other."""
 
     def __init__(self, sample: Sequence[Texts]) -> None:
-        halves: tuple[list[Row], list[Row]] = [], []
+        halves: tuple[list[LexiconRow], list[LexiconRow]] = [], []
         for pair in sample:
             halves[half_of(pair)].append((stems(pair[0]), stems(pair[1])))
         self._halves = [_Half(rows) for rows in halves]

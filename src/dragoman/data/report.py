@@ -23,7 +23,7 @@ from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.judged import judge_of, near_duplicates
 from dragoman.data.leak import Leaks, OverlapReport
-from dragoman.data.scan import Progress, Scan, Watch, sample, scan
+from dragoman.data.scan import Scan, StageProgress, Watch, sample, scan
 from dragoman.data.suspects import Judge
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
@@ -140,7 +140,7 @@ def analyse(
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
     lines: str | None = None,
     show_line: ShowLine | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     watch: Watch | None = None,
     suspects: bool = True,
 ) -> CorpusReport:
@@ -268,7 +268,7 @@ class _Analysis:
         return optional.get(reason, True)
 
 
-def _quick_tokenizer(scanned: Scan, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
+def _quick_tokenizer(scanned: Scan, progress: StageProgress) -> tuple[Tokenizer, Tokenizer]:
     """Like that of a run with default options, learnt from less text."""
     if scanned.characters == 0:  # nothing to learn from, and nothing to count
         tokenizer = Tokenizer.train([], TokenizerConfig(kind="byte"))

@@ -22,11 +22,11 @@ from dragoman.data.spool import SpoolWriter, read_spool
 from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 from dragoman.errors import UserError
 
-Progress = Callable[[str, int, int | None], None]
+StageProgress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""
 
 REPORT_EVERY = 1 << 13
-"""Pairs between two calls of a `Progress`."""
+"""Pairs between two calls of a `StageProgress`."""
 _CHUNK = 1 << 16
 SAMPLE_CHARACTERS = 50_000_000
 """Of a larger corpus the tokenizer sees a sample of about this size; more would not change the merges."""
@@ -82,7 +82,7 @@ def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
 
 
 def scan(
-    data: DataConfig, scratch: Path, progress: Progress, seed: int = 0, watch: Watch | None = None
+    data: DataConfig, scratch: Path, progress: StageProgress, seed: int = 0, watch: Watch | None = None
 ) -> Scan:
     """Read the training corpora once; write hashes and codes of all pairs, and a sample of their text, into
     files under `scratch`. Pairs that occurred before are marked, whether they will be left out or not."""
@@ -242,13 +242,13 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
     return KEPT
 
 
-def sample(scanned: Scan, progress: Progress, characters: int | None = None) -> Iterator[Pair]:
+def sample(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
     """The kept pairs, or where there are more `characters` a sample of them that only the seed decides."""
     return (pair for _, pair in sample_by_corpus(scanned, progress, characters))
 
 
 def sample_by_corpus(
-    scanned: Scan, progress: Progress, characters: int | None = None
+    scanned: Scan, progress: StageProgress, characters: int | None = None
 ) -> Iterator[tuple[int, Pair]]:
     """The same, each with the number of its corpus."""
     ends = list(accumulate(scanned.per_corpus))
@@ -262,7 +262,7 @@ def sample_by_corpus(
         progress("learn vocabulary", int(numbers[-1]) + 1, scanned.pairs)
 
 
-def balanced_texts(data: DataConfig, scanned: Scan, progress: Progress, sides: Sides) -> Iterator[str]:
+def balanced_texts(data: DataConfig, scanned: Scan, progress: StageProgress, sides: Sides) -> Iterator[str]:
     """What a vocabulary of several languages is learnt from: every sentence of the sample once, and those of
     small languages repeated, so that a language of n characters counts n^(1/T) (`data.temperature`)."""
     languages = [data.languages_of(source) for source in data.train]

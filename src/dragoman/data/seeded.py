@@ -28,6 +28,15 @@ def splitmix(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
+def uniform_each(numbers: np.ndarray, *key: int) -> np.ndarray:
+    """For each number a draw from 0 up to 1: a pure function of it and the key."""
+    state = np.zeros(1, dtype=np.uint64)
+    for part in key:
+        state = splitmix(state + np.array([part % (1 << 64)], dtype=np.uint64) + GOLDEN)
+    raw = splitmix(state + np.asarray(numbers).astype(np.uint64) * GOLDEN)
+    return (raw >> np.uint64(11)) * 2.0**-53
+
+
 class Dice:
     """Draws in the order in which they are asked for."""
 

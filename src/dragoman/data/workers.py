@@ -22,9 +22,10 @@ from typing import IO
 import numpy as np
 
 from dragoman.errors import UserError
+from dragoman.system import usable_cores
 from dragoman.text.tokenizer import Tokenizer
 
-Side = tuple[np.ndarray, np.ndarray]
+EncodedSide = tuple[np.ndarray, np.ndarray]
 """All ids one after another, and the length of each sentence."""
 
 WORTH_WORKERS = 100_000
@@ -42,7 +43,7 @@ class Workers:
         for process in processes:
             self._idle.put(process)
 
-    def encode(self, src: Sequence[str], tgt: Sequence[str]) -> tuple[Side, Side]:
+    def encode(self, src: Sequence[str], tgt: Sequence[str]) -> tuple[EncodedSide, EncodedSide]:
         process = self._idle.get()
         try:
             return _ask(process, "s", src), _ask(process, "t", tgt)
@@ -53,7 +54,7 @@ class Workers:
 @contextmanager
 def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
     """Workers for a corpus of so many pairs; None where it is too small for them, or there is one core."""
-    count = min(_MOST, len(os.sched_getaffinity(0)))
+    count = min(_MOST, usable_cores())
     if pairs < WORTH_WORKERS or count < 2:
         yield None
         return
@@ -73,7 +74,7 @@ def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | N
             process.communicate()
 
 
-def _ask(process: subprocess.Popen[bytes], side: str, texts: Sequence[str]) -> Side:
+def _ask(process: subprocess.Popen[bytes], side: str, texts: Sequence[str]) -> EncodedSide:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -103,7 +104,7 @@ def _receive(pipe: IO[bytes]) -> bytes | None:
     return message if len(message) == size else None
 
 
-def flat(rows: Sequence[Sequence[int]]) -> Side:
+def flat(rows: Sequence[Sequence[int]]) -> EncodedSide:
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
     return ids, lengths

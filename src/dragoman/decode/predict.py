@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.layout import NOWHERE, Item
+from dragoman.decode.search.job import by_length
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
@@ -54,7 +54,7 @@ class Predictor:
     def predict(self, examples: Sequence[Example], batch_tokens: int = BATCH_TOKENS) -> list[Prediction]:
         """Predictions, in the order of the examples."""
         labelled = Labelled(examples, self.task, self.tokenizer)
-        answers = Answers(examples, self.task)
+        answers = PredictionCombiner(examples, self.task)
         lengths = [item.length for item in labelled.items]
         with torch.inference_mode():
             for numbers in by_length(lengths, batch_tokens):
@@ -63,7 +63,7 @@ class Predictor:
         return answers.predictions()
 
 
-class Answers:
+class PredictionCombiner:
     """Combines the outputs for items (parts of long texts) into predictions for examples."""
 
     def __init__(self, examples: Sequence[Example], task: TaskConfig) -> None:

@@ -16,7 +16,7 @@ export function bipartite(matrices, { room = 700, threshold = 0.1, hover = () =>
   const high = count > 90 ? 13 : count > 45 ? 17 : count > 16 ? 23 : 30;
   const font = high < 15 ? 10.5 : high < 20 ? 12 : 14;
   const widest = (texts) => Math.min(SIDE, Math.max(40, ...texts.map((text) => textWidth(text, font))));
-  const [left, right] = [widest(columns) + 14, widest(rows) + 14];
+  const [left, right] = [widest(columns) + 14, Math.max(widest(rows), textWidth(titles[1], 11)) + 14];
   const width = Math.max(260, Math.min(room, left + right + 980)), top = 30;
   const height = top + count * high + 10;
   // Sides of about one length stand in the middle; one that is much shorter is spread out.

@@ -43,7 +43,7 @@ export function chart(title, series, room, { span = null, axis = "updates", log 
   const [firstX, lastX] = span ?? reach(xs), [lowest, highest] = reach(ys);
   const pad = (highest - lowest) * 0.06 || Math.abs(highest) * 0.1 || 1;
   const [low, high] = [lowest >= 0 && !log ? Math.max(0, lowest - pad) : lowest - pad, highest + pad];
-  const marks = ticks(low, high), left = Math.max(...marks.map((value) => textWidth(short(real(value)), 11))) + 14;
+  const marks = ticks(low, high), left = Math.max(...marks.map((value) => textWidth(short(real(value)), 11)), 34) + 14; // at least so much, so that charts one below the other are in line
   const places = placesOf(shown, left, room), top = TOP + 15 * ((places.at(-1)?.[1] ?? 0) + 1), height = HEIGHT + top - TOP;
   const x = (value) => left + ((value - firstX) / (lastX - firstX || 1)) * (room - left - RIGHT);
   const y = (value) => height - BOTTOM - ((value - low) / (high - low)) * (height - BOTTOM - top);

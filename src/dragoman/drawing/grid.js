@@ -1,28 +1,40 @@
 /* All heads of one kind: a row a layer, a thumbnail a head. */
 
-import { drawing, fixed, s } from "./dom.js";
+import { drawing, fitted, fixed, s, textWidth } from "./dom.js";
 import { painted, peak } from "./heatmap.js";
 import { palette } from "./scale.js";
 import { habit, matrixOf } from "./weights.js";
 
 /* `entries` are the attentions of one kind from the first layer on; `chosen` is {module, heads}; `falls` the loss of
    log p without a head, by module, where it was asked for. `hover(entry, head, matrix, row, column)` is told of cells. */
+const LEAST = 9, LABEL = 76; // pixels of a cell that has a label, and of the longest label
+
 export function grid(data, entries, { room = 900, words = false, rows = "written", chosen, masked = {}, falls = null, choose, hover = () => {} }) {
   const colours = palette();
-  const most = Math.max(...entries.map((entry) => entry.heads)), gap = 12, left = 58, under = falls ? 46 : 32;
-  const wide = Math.max(56, Math.min(170, Math.floor((room - left) / most) - gap));
+  const most = Math.max(...entries.map((entry) => entry.heads)), gap = 12, under = falls ? 46 : 32;
   const { rows: down, columns: across } = matrixOf(data, entries[0], [0], { words, rows });
+  const reach = (texts) => Math.ceil(Math.min(LABEL, Math.max(...texts.map((text) => textWidth(text, 10)))));
+  const widthFor = (left) => Math.max(56, Math.min(230, Math.floor((room - left) / most) - gap));
+  const side = widthFor(58) / across.length >= LEAST ? reach(down) + 8 : 0, left = 58 + side, wide = widthFor(left);
   const shape = Math.min(1.4, Math.max(0.5, down.length / across.length));
   const high = Math.round(wide * shape);
-  const [width, height] = [left + most * (wide + gap), entries.length * (high + under + gap) + 4];
+  const named = { rows: side > 0 && high / down.length >= LEAST, columns: wide / across.length >= LEAST };
+  const top = named.columns ? Math.ceil(0.8 * reach(across)) + 12 : 2, overhang = named.columns ? 36 : 0; // slanted labels lean to the right
+  const [width, height] = [left + most * (wide + gap) + overhang, top + entries.length * (high + under + gap) + 4];
   const worst = falls ? Math.max(1e-9, ...Object.values(falls).flat().map(Math.abs)) : 1;
   const matrices = entries.map((entry) => Array.from({ length: entry.heads }, (_, head) => matrixOf(data, entry, [head], { words, rows })));
   const scale = peak(...matrices.flat()), overlay = [];
+  const label = (text, x, y, rest) => s("text", { x, y, "font-size": 10, fill: colours.soft, ...rest }, fitted(text, LABEL, 10));
   entries.forEach((entry, layer) => {
-    const y = layer * (high + under + gap) + 2;
+    const y = top + layer * (high + under + gap);
+    if (named.rows) down.forEach((text, r) => overlay.push(label(text, left - 6, y + ((r + 0.5) * high) / down.length, { "text-anchor": "end", "dominant-baseline": "central" })));
     overlay.push(s("text", { x: 0, y: y + high / 2, fill: colours.soft, "dominant-baseline": "central" }, `Layer ${entry.layer}`));
     for (let head = 0; head < entry.heads; head += 1) {
       const x = left + head * (wide + gap);
+      if (named.columns && !layer) across.forEach((text, c) => {
+        const at = x + ((c + 0.5) * wide) / across.length;
+        overlay.push(label(text, at, y - 5, { transform: `rotate(-52 ${at.toFixed(1)} ${y - 5})` }));
+      });
       overlay.push(painted(matrices[layer][head], x, y, wide, high, scale));
       const own = chosen.module === entry.module && chosen.heads.includes(head);
       const off = masked[entry.module]?.includes(head);

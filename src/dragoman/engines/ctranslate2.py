@@ -6,22 +6,21 @@ It offers what `decode/translator/base.py` says, with our tokenization, our leng
                                           └─ put right by `steer.py`, guarded by `decode/search/loops.py`
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.directions import Languages, chosen_languages
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
 from dragoman.decode.rules.constraints import FREE, Constraints
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Ended, Job, never
-from dragoman.decode.translator.base import BaseTranslator, Progress
+from dragoman.decode.translator.base import BaseTranslator, SentenceProgress
 from dragoman.decode.translator.hypothesis import EMPTY, Hypothesis, Partial, hypothesis_of, partials
 from dragoman.engines.engine import Engine
-from dragoman.engines.manifest import WEIGHTS, Export, read_export
+from dragoman.engines.manifest import CTRANSLATE2, WEIGHTS, Export, read_export
 from dragoman.engines.weights import read_shapes
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
@@ -50,7 +49,7 @@ class EngineAligner(Aligner):
         return ((number, pieces_by_pieces(weights, when_read)) for number, weights in found)
 
 
-class Translator(BaseTranslator):
+class CTranslate2Translator(BaseTranslator):
     """An exported model with its tokenizers. `workers` batches run at once, each on `threads` cores."""
 
     def __init__(
@@ -69,22 +68,8 @@ class Translator(BaseTranslator):
         self.when_read = export.attention_when_read
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
-        self.positions = export.positions
+        self.export = export
         self.languages = export.src_lang, export.tgt_lang
-        self.directions = export.directions
-        self.calibration = export.calibration
-
-    def between(self, to: str | None, source: str | None = None, zero_shot: bool = False) -> "Translator":
-        """This translator for one of its directions: into `to`, from `source`."""
-        return self.directed(chosen_languages(self.directions, self.languages, to, source, zero_shot))
-
-    def directed(self, languages: Languages) -> "Translator":
-        if self.directions is None:
-            return self
-        opening = self.directions.opening(languages)
-        directed = self.with_opening(self.src_tokenizer.control_ids(opening))
-        directed.languages = languages
-        return directed
 
     @cached_property
     def aligner(self) -> EngineAligner:
@@ -98,10 +83,13 @@ class Translator(BaseTranslator):
         workers: int | None = None,
         threads: int = 1,
         shortlist: bool = True,
-    ) -> "Translator":
+    ) -> "CTranslate2Translator":
         """Check every file of an export and load it. `shortlist=False` leaves its shortlist aside."""
         directory = Path(directory)
-        return cls(directory, read_export(directory), workers, threads, shortlist)
+        export = read_export(directory)
+        if export.engine != CTRANSLATE2:
+            raise UserError(f"{directory}: this is an export for {export.engine}, not for CTranslate2")
+        return cls(directory, export, workers, threads, shortlist)
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
         """The greedy translation of one text, token by token. Nothing is protected or guarded against loops:
@@ -115,7 +103,7 @@ class Translator(BaseTranslator):
         self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
     ) -> list[Job]:
         jobs = super().jobs(texts, constraints, cancelled)
-        self._refuse_long((len(job.source) - 1 for job in jobs), "text")
+        self.export.refuse_long((len(job.source) - 1 for job in jobs), "text")
         return jobs
 
     def _asks_about_blank(self, constraints: Constraints) -> bool:  # noqa: ARG002
@@ -127,7 +115,7 @@ class Translator(BaseTranslator):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
         size = batch_tokens or self.default_batch_tokens
@@ -176,22 +164,12 @@ class Translator(BaseTranslator):
         size = batch_tokens or self.default_batch_tokens
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
         targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
-        self._refuse_long(map(len, sources), "source")
-        self._refuse_long(map(len, targets), "target")
+        self.export.refuse_long(map(len, sources), "source")
+        self.export.refuse_long(map(len, targets), "target")
         ids = list(zip(sources, targets, strict=True))
         scored = zip(targets, self.engine.runtime.token_scores(ids, size), strict=True)
         ended = [Ended((*tgt, EOS_ID), own, "stop") for tgt, own in scored]
         return [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
-
-    def _refuse_long(self, lengths: Iterable[int], what: str) -> None:
-        if self.positions is None:
-            return
-        for number, length in enumerate(lengths, 1):
-            if length >= self.positions:
-                raise UserError(
-                    f"{what} {number}: {length + 1:,} tokens with </s> are more than the {self.positions:,} "
-                    "positions of this export; split it, or export with more --positions"
-                )
 
 
 def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:
@@ -204,12 +182,3 @@ def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None
         if len(shape) != 2 or shape[0] != tokenizer.size:
             found = f"'{name}' has the shape {list(shape)}"
             raise UserError(f"{path}: {found}, and the tokenizer {tokenizer.size} pieces")
-
-
-def open_export(directory: Path, which: str = "best", device: str = "auto") -> Translator:
-    """An export as if it were a run. It holds one checkpoint, and it runs on the CPU."""
-    if which != "best":
-        raise UserError(f"{directory}: this is an export, which holds one checkpoint; there is no '{which}'")
-    if device not in ("auto", "cpu"):
-        raise UserError(f"{directory}: this is an export, which runs on the CPU, not on '{device}'")
-    return Translator.open(directory)

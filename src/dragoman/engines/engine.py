@@ -9,7 +9,7 @@ from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Ended, FinishReason, Job
 from dragoman.decode.search.loops import without_loops
 from dragoman.engines.manifest import Export
-from dragoman.engines.runtime import Call, Ids, Runtime
+from dragoman.engines.runtime import Call, Runtime, TokenIds
 from dragoman.engines.search import search, supported
 from dragoman.engines.steer import steered
 from dragoman.errors import UserError
@@ -35,7 +35,7 @@ class Engine:
         def run(chosen: Sequence[Job], settings: BeamSearch) -> list[list[Ended]]:
             return search(self.runtime, chosen, settings, self.shortlist, batch_tokens)
 
-        def next_scores(pairs: Sequence[tuple[Ids, Ids]]) -> list[np.ndarray]:
+        def next_scores(pairs: Sequence[tuple[TokenIds, TokenIds]]) -> list[np.ndarray]:
             return self.runtime.next_scores(pairs, len(spelling or ()), batch_tokens)
 
         spelling = next((job.constraints.spelling for job in jobs if job.constrained), None)

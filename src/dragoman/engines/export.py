@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
 from dragoman.data.directions import Directions
-from dragoman.decode.alignment.attention import IdPair, Look, choose
+from dragoman.decode.alignment.attention import Look, SequencePair, choose
 from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
@@ -45,7 +45,7 @@ def model_spec(
     loaded: LoadedModel,
     quantize: Quantization,
     positions: int,
-    examples: Sequence[IdPair] = (),
+    examples: Sequence[SequencePair] = (),
     silent: Sequence[int] = (),
 ) -> ModelSpec:
     """`silent` are pieces that get no probability."""
@@ -75,7 +75,7 @@ def export_ctranslate2(
     quantize: Quantization = "float32",
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
-    examples: Sequence[IdPair] = (),
+    examples: Sequence[SequencePair] = (),
     directions: Directions | None = None,
     calibration: Calibration | None = None,
 ) -> Path:
@@ -88,7 +88,7 @@ def export_ctranslate2(
 
     with explained(out), new_directory(out) as directory:
         spec.save(str(directory))
-        tokenizers = _write_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
+        tokenizers = write_tokenizers(directory, loaded.src_tokenizer, loaded.tgt_tokenizer)
         if shortlist is not None:
             write_new(directory / _VMAP, (shortlist.lines(*names).encode("utf-8"),))
         files = {path.name: hash_file(path) for path in sorted(directory.iterdir())}
@@ -110,7 +110,7 @@ def export_ctranslate2(
     return out
 
 
-def _write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
+def write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
     """The names of our own files. Beside them lie those of libraries that can do the same."""
     joint = src.sha256 == tgt.sha256
     sides = {"": src} if joint else {"source_": src, "target_": tgt}

@@ -1,4 +1,5 @@
-"""The directory of an exported model: all that it takes to translate, and the hash of every file.
+"""The directory of an exported model: all that it takes to translate, and the hash of every file. One for
+CTranslate2 looks like this; `engines/onnx_export.py` has the one for ONNX Runtime.
 
 export.json            what this is, how to search, and SHA-256 of each file below
 model.bin config.json  the weights and what CTranslate2 has to know of them
@@ -12,13 +13,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import LEFT_OUT, from_dict, to_dict
-from dragoman.data.directions import Directions
+from dragoman.data.directions import Directions, Languages, chosen_languages
 from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
@@ -30,6 +31,11 @@ FORMAT = "dragoman export"
 VERSION = 1
 _LARGEST_FILE = 1 << 20
 WEIGHTS = "model.bin"
+CTRANSLATE2, ONNX = "ctranslate2", "onnx"
+"""Engines."""
+ONNX_FOLDER = "onnx"
+"""Where the graphs of an export for ONNX Runtime lie."""
+_NEEDED = {CTRANSLATE2: {WEIGHTS, "config.json"}, ONNX: {"config.json"}}
 VOCABULARIES = (("shared_vocabulary.json",) * 2, ("source_vocabulary.json", "target_vocabulary.json"))
 """Of source and target."""
 _READ_BY_ENGINE = re.compile(r"model\.bin|config\.json|vmap\.txt|.*vocabulary\.(json|txt)")
@@ -60,6 +66,19 @@ class Export:
     calibration: Calibration | None = field(default=None, metadata=LEFT_OUT)
     """Of confidences, if the run had one when it was exported."""
 
+    def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
+        """The direction that a person means by `--to` and `--from`; the only one where there is one."""
+        return chosen_languages(self.directions, (self.src_lang, self.tgt_lang), to, source, zero_shot)
+
+    def refuse_long(self, lengths: Iterable[int], what: str) -> None:
+        """Texts, in tokens without `</s>`, for which there are not enough positions."""
+        for number, length in enumerate(lengths, 1):
+            if self.positions is not None and length >= self.positions:
+                raise UserError(
+                    f"{what} {number}: {length + 1:,} tokens with </s> are more than the {self.positions:,} "
+                    "positions of this export; split it, or export with more --positions"
+                )
+
 
 def is_export(directory: Path) -> bool:
     """Whether it says that it is one; what stands there may still be damaged."""
@@ -71,9 +90,14 @@ def serialise(export: Export) -> bytes:
     return _dump(content | {"checksum": hashlib.sha256(_dump(content)).hexdigest()})
 
 
+def read_manifest(directory: Path) -> Export:
+    """What an export says of itself. Its other files are not looked at."""
+    return _read(directory / MANIFEST)
+
+
 def read_export(directory: Path) -> Export:
     """Read the manifest and check every file; what is missing or changed is refused by name."""
-    export = _read(directory / MANIFEST)
+    export = read_manifest(directory)
     for finding in _changes(directory, export):
         raise UserError(f"{finding}; export again")
     return export
@@ -99,7 +123,8 @@ def _changes(directory: Path, export: Export) -> Iterator[str]:
         except UserError as error:
             yield str(error)
     for name in sorted(entry.name for entry in directory.iterdir()):
-        if _READ_BY_ENGINE.fullmatch(name) and name not in export.files:
+        read = export.engine == CTRANSLATE2 and _READ_BY_ENGINE.fullmatch(name)
+        if read and name not in export.files:
             yield f"{directory / name}: CTranslate2 would read it, and it is not in {MANIFEST}"
 
 
@@ -120,10 +145,12 @@ def _read(path: Path) -> Export:
         raise UserError(f"{path}: damaged: its contents do not match its checksum; export again")
     plain = {name: value for name, value in content.items() if name not in ("format", "version")}
     export = from_dict(Export, plain, str(path))
-    names = [*export.files, *export.tokenizers]
-    if any(Path(name).name != name or "\0" in name for name in names):
+    if export.engine not in _NEEDED:
+        raise UserError(f"{path}: it is for the engine {shown(export.engine)}, which is not known here")
+    names = [name.removeprefix(f"{ONNX_FOLDER}/") for name in export.files]
+    if any(Path(name).name != name or "\0" in name for name in [*names, *export.tokenizers]):
         raise UserError(f"{path}: damaged: it names files that are not beside it; export again")
-    needed = {WEIGHTS, "config.json", *export.tokenizers}
+    needed = {*_NEEDED[export.engine], *export.tokenizers}
     if not needed <= set(export.files) or not 1 <= len(export.tokenizers) <= 2:
         raise UserError(f"{path}: damaged: it does not name all files of an export; export again")
     return export

@@ -1,7 +1,6 @@
 """A model that CTranslate2 has loaded, asked in ids."""
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,15 +10,15 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.data.by_length import by_length, filled
-from dragoman.decode.search.job import Job, never
+from dragoman.decode.search.job import Job, by_length, filled, never
 from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
 from dragoman.plain import read_json
+from dragoman.system import usable_cores
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
-Ids = Sequence[int]
+TokenIds = Sequence[int]
 
 _COMPUTED = {"int8": ("int8", "int8_float32")}
 """Types of weights that are not computed in a type of the same name alone."""
@@ -85,8 +84,7 @@ class Runtime:
     """`workers` batches run at once, each on `threads` cores."""
 
     def __init__(self, directory: Path, quantization: str, workers: int | None, threads: int) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-        self.workers = workers or max(1, cores // threads)
+        self.workers = workers or max(1, usable_cores() // threads)
         self._model: Any = _load(directory, self.workers, threads)
         names = next((pair for pair in VOCABULARIES if (directory / pair[0]).exists()), VOCABULARIES[0])
         self._source, self.target = (_Names(directory / name) for name in names)
@@ -131,7 +129,9 @@ class Runtime:
         ]
         return (one.result() for batch in promised for one in batch)
 
-    def token_scores(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> list[tuple[float, ...]]:
+    def token_scores(
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], batch_tokens: int
+    ) -> list[tuple[float, ...]]:
         """log p of every token and of `</s>`, over the whole vocabulary."""
         if not pairs:
             return []
@@ -146,7 +146,7 @@ class Runtime:
         return [tuple(row.log_probs) for row in found]
 
     def attention(
-        self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], batch_tokens: int
     ) -> Iterator[tuple[int, np.ndarray]]:
         """The number of a pair, and the weights of the attention that the export has chosen: a row for `<s>`
         and each target piece, a column for each source piece and `</s>`."""
@@ -160,7 +160,7 @@ class Runtime:
                 yield number, weights[: len(tgt) + 1]
 
     def next_scores(
-        self, pairs: Sequence[tuple[Ids, Ids]], vocab_size: int, batch_tokens: int
+        self, pairs: Sequence[tuple[TokenIds, TokenIds]], vocab_size: int, batch_tokens: int
     ) -> list[np.ndarray]:
         """What the model thinks of every piece after the given ones: log p, but for a constant."""
         results: list[np.ndarray] = [np.zeros(0)] * len(pairs)
@@ -170,13 +170,16 @@ class Runtime:
                 results[number] = np.array(row.logits[0][len(pairs[number][1])])
         return results
 
-    def stream(self, source: Ids, call: Call) -> Iterator[int]:
+    def stream(self, source: TokenIds, call: Call) -> Iterator[int]:
         """The pieces of a greedy translation as they come, with `</s>` if it comes."""
         steps = self._model.generate_tokens(self._source.of(source), **call.limits(self.target))
         return (step.token_id for step in steps)
 
     def _forced(
-        self, pairs: Sequence[tuple[Ids, Ids]], shows: Literal["attention", "logits"], batch_tokens: int
+        self,
+        pairs: Sequence[tuple[TokenIds, TokenIds]],
+        shows: Literal["attention", "logits"],
+        batch_tokens: int,
     ) -> list[Any]:
         """Walk through given translations and one piece further."""
         jobs = [Job((*src, EOS_ID), begin=tuple(tgt)) for src, tgt in pairs]

@@ -23,7 +23,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import SILENCE
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.text.tokenizer import Tokenizer
 
 _ACTIVATIONS = {
@@ -42,6 +42,10 @@ def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
         raise UserError(f"model.kind: CTranslate2 runs the kind transformer, not {kind}")
     if config.decoder_self == "average":
         raise UserError("model.decoder_self: CTranslate2 has no average in place of self-attention")
+    if config.norm_kind not in ("layer", "rms"):
+        raise UserError(f"model.norm_kind: CTranslate2 has layer and rms, not {config.norm_kind}")
+    if not config.residual:
+        raise UserError("model.residual: CTranslate2 has a connection around every sublayer")
     if config.copy:
         raise UserError("model.copy: CTranslate2 cannot copy from the source; use the run itself")
     _, head_dim, value_dim = config.heads

@@ -27,7 +27,7 @@ NextScores = Callable[[Sequence[tuple[Sequence[int], tuple[int, ...]]]], list[np
 
 
 class Steering:
-    """What may follow where, for one job: the rules of `decode/rules/rules.py` piece by piece."""
+    """What may follow where, for one job: the rules of `decode/search/batch.py` piece by piece."""
 
     def __init__(self, job: Job, config: BeamSearch, spelling: Spelling) -> None:
         self.own, self.spelling, self.ngram = job.constraints, spelling, config.no_repeat_ngram

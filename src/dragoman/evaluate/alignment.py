@@ -16,7 +16,7 @@ from dragoman.data.alignment.links import parse_links
 from dragoman.data.formats import read_lines
 from dragoman.errors import UserError
 
-Links = Iterable[tuple[int, int]]
+LinkPairs = Iterable[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _read_line(line: str, first: int, where: str) -> GoldLinks:
     return GoldLinks(frozenset(sure), frozenset(possible))
 
 
-def score_alignments(found: Sequence[Links], gold: Sequence[GoldLinks]) -> AlignmentScores:
+def score_alignments(found: Sequence[LinkPairs], gold: Sequence[GoldLinks]) -> AlignmentScores:
     """Over all sentences together. No links found and no sure links is no error."""
     if len(found) != len(gold):
         raise UserError(f"gold: {len(gold)} lines for {len(found)} pairs; they have to be parallel")

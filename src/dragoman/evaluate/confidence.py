@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.config import from_dict, to_dict
 from dragoman.decode.confidence import Calibration, features
-from dragoman.decode.translator.translator import Progress, Translator
+from dragoman.decode.translator.translator import SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.labels import pearson, spearman
 from dragoman.evaluate.metrics import sentence_chrf
@@ -33,7 +33,7 @@ def calibrate(
     sources: Sequence[str],
     references: Sequence[str],
     openings: Openings | None = None,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
 ) -> Calibration:
     """Fit confidences to the translations of a validation set."""
     ask = partial(Translator.hypotheses, progress=progress)
@@ -44,7 +44,7 @@ def calibrate(
 
 
 def calibration_of(
-    run: Run, checkpoint: str = "best", device: str = "auto", progress: Progress | None = None
+    run: Run, checkpoint: str = "best", device: str = "auto", progress: SentenceProgress | None = None
 ) -> Calibration:
     """That of a checkpoint of a run: read from the run, or made when it is first needed and stored there."""
     stored = stored_calibration(run, checkpoint)

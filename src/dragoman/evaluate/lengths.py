@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import Metric, check_counts, make_scorers, measure
 
-Unit = Literal["words", "characters"]
+LengthUnit = Literal["words", "characters"]
 MetricName = Literal["bleu", "chrf"]
 MIN_SENTENCES = 30
 """Smallest bucket if the edges are chosen from the data: BLEU of fewer sentences is unreliable."""
@@ -59,7 +59,7 @@ class RunScores:
 @dataclass(frozen=True)
 class Comparison:
     metric: MetricName
-    unit: Unit
+    unit: LengthUnit
     num_sentences: int
     buckets: list[Bucket]
     runs: list[RunScores]
@@ -77,7 +77,7 @@ class Comparison:
         return rows
 
 
-def source_lengths(sources: Sequence[str], unit: Unit) -> list[int]:
+def source_lengths(sources: Sequence[str], unit: LengthUnit) -> list[int]:
     """Words are separated by white space. Characters are for languages without spaces."""
     return [len(source.split()) if unit == "words" else len(source) for source in sources]
 
@@ -128,7 +128,7 @@ def compare(
     buckets: Sequence[Bucket],
     *,
     metric: MetricName = "bleu",
-    unit: Unit = "words",
+    unit: LengthUnit = "words",
     tokenize: str = "13a",
     lowercase: bool = False,
     bootstrap: int = 0,

@@ -22,7 +22,7 @@ class _Chrf(CHRF):
         return found
 
 
-Scorer = BLEU | CHRF | TER
+SacreScorer = BLEU | CHRF | TER
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise UserError("there is no sentence to evaluate")
 
 
-def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, Scorer]:
+def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, SacreScorer]:
     """sacreBLEU's metric objects by our short names."""
     if tokenize not in TOKENIZERS:
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
@@ -89,7 +89,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def measure(
-    scorer: Scorer, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int = 0
+    scorer: SacreScorer, hypotheses: Sequence[str], references: Sequence[str], bootstrap: int = 0
 ) -> Metric:
     """One metric over the given sentences, with the interval of `bootstrap` samples."""
     found = scorer.corpus_score(list(hypotheses), [list(references)], n_bootstrap=max(1, bootstrap))

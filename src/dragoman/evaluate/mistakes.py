@@ -15,7 +15,7 @@ _GROUPS = 3
 
 
 @dataclass(frozen=True)
-class Kind:
+class MistakeKind:
     name: str
     rule: str
     places: tuple[int, ...]
@@ -32,7 +32,9 @@ class Slice:
     """Mean over the sentences: exact matches or chrF, in percent."""
 
 
-def find_kinds(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> list[Kind]:
+def find_kinds(
+    sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]
+) -> list[MistakeKind]:
     """The kinds of errors that occur. A translation may have several."""
     check_counts(outputs, references)
     rules: list[tuple[str, str, Callable[[str, str, str], bool]]] = [
@@ -47,7 +49,7 @@ def find_kinds(sources: Sequence[str], references: Sequence[str], outputs: Seque
         triples = enumerate(zip(sources, references, outputs, strict=True))
         places = tuple(place for place, texts in triples if applies(*texts))
         if places:
-            found.append(Kind(name, rule, places))
+            found.append(MistakeKind(name, rule, places))
     return found
 
 

@@ -14,11 +14,14 @@ from dragoman.evaluate.lengths import Comparison, RunScores, interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 """The colour-blind-safe palette of Okabe and Ito (2008), without yellow, which is too pale for lines."""
+SIGNED = ("#8f4a00", "#e08a2e", "#fbfaf8", "#5a96d6", "#1b4a94")
+"""From negative to positive, through 0: orange is less and blue is more, as on all pages."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
 _SETTINGS = {
@@ -52,12 +55,21 @@ def canvas() -> "Iterator[type[Figure]]":
         yield Figure
 
 
-def save(figure: "Figure", endings: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
-    """The bytes of a PNG, SVG or PDF file."""
+def signed_colours() -> "Colormap":
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("signed", SIGNED)
+
+
+def save(
+    figure: "Figure", endings: Sequence[str] = ("png", "svg"), cropped: bool = False
+) -> dict[str, bytes]:
+    """The bytes of a PNG, SVG or PDF file; without empty margins if it is to be cropped."""
+    box = {"bbox_inches": "tight", "pad_inches": 0.08} if cropped else {}
     saved: dict[str, bytes] = {}
     for ending in endings:
         stream = io.BytesIO()
-        figure.savefig(stream, format=ending, metadata=_METADATA[ending])
+        figure.savefig(stream, format=ending, metadata=_METADATA[ending], **box)
         saved[ending] = stream.getvalue()
     return saved
 

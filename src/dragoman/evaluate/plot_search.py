@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save
-from dragoman.evaluate.search_errors import Row, SearchErrors
+from dragoman.evaluate.search_errors import ErrorSummary, SearchErrors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def _draw_misses(axes: "Axes", found: SearchErrors) -> None:
     axes.set_title("Search errors: the beam misses the optimum", fontsize=9, loc="left")
 
 
-def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
+def _draw_optimum(axes: "Axes", rows: list[ErrorSummary]) -> None:
     """All sentences, in black; a horizontal line for what does not depend on the beam."""
     _line(axes, rows, [row.worse for row in rows], "worse than the beam's by chrF", "v-")
     _line(axes, rows, [row.better for row in rows], "better than the beam's by chrF", "^--")
@@ -51,7 +51,7 @@ def _draw_optimum(axes: "Axes", rows: list[Row]) -> None:
 
 
 def _line(
-    axes: "Axes", rows: list[Row], shares: list[float], label: str, style: str, colour: str = "0.1"
+    axes: "Axes", rows: list[ErrorSummary], shares: list[float], label: str, style: str, colour: str = "0.1"
 ) -> None:
     """`style` is a marker and a dash as matplotlib writes them. Black is for all sentences."""
     of_all = colour == "0.1"

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
-from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import Bucket, make_buckets
 from dragoman.evaluate.metrics import sentence_chrf
@@ -35,7 +35,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SearchedSentence:
     source_pieces: int
     proven: bool
     optimum: Hypothesis
@@ -44,7 +44,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Row:
+class ErrorSummary:
     """Summary for one beam and one length bucket. Shares are of the proven sentences, from 0 to 1."""
 
     bucket: str
@@ -67,7 +67,7 @@ class SearchErrors:
     beams: tuple[int, ...]
     search: ExhaustiveSearch
     """The exhaustive search."""
-    sentences: list[Sentence]
+    sentences: list[SearchedSentence]
     buckets: list[Bucket]
     """By source length in tokens."""
 
@@ -80,16 +80,16 @@ class SearchErrors:
         alpha = self.search.alpha
         return f"ranked by log p / length^{alpha:g}" if alpha else "ranked by log p, not normalised"
 
-    def overall(self) -> list[Row]:
+    def overall(self) -> list[ErrorSummary]:
         """One row per beam."""
         everything = Bucket(None, None, tuple(range(len(self.sentences))))
         return self.of(everything)
 
-    def by_length(self) -> list[list[Row]]:
+    def by_length(self) -> list[list[ErrorSummary]]:
         """The same for each length bucket, if there is more than one."""
         return [rows for bucket in self.buckets if (rows := self.of(bucket))] if len(self.buckets) > 1 else []
 
-    def of(self, bucket: Bucket) -> list[Row]:
+    def of(self, bucket: Bucket) -> list[ErrorSummary]:
         """One row per beam; none if nothing is proven."""
         chosen = [self.sentences[place] for place in bucket.places]
         proven = [sentence for sentence in chosen if sentence.proven]
@@ -97,13 +97,13 @@ class SearchErrors:
             return []
         optima = [sentence.optimum_chrf for sentence in proven]
         empty = fmean(not sentence.optimum.tokens for sentence in proven)
-        rows: list[Row] = []
+        rows: list[ErrorSummary] = []
         for place, beam in enumerate(self.beams):
             judged = [sentence.beams[place] for sentence in proven]
             gaps = [each.gap for each in judged if each.missed]
             changes = [best - each.chrf for best, each in zip(optima, judged, strict=True) if each.missed]
             rows.append(
-                Row(
+                ErrorSummary(
                     bucket.label,
                     beam,
                     len(proven),
@@ -143,7 +143,7 @@ def search_errors(
     beams: Sequence[int],
     search: SearchConfig | None = None,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
 ) -> SearchErrors:
     """Search every sentence with every beam and exhaustively. `search` has the settings, with `max_nodes` as
     the budget."""
@@ -171,7 +171,7 @@ def search_errors(
     return SearchErrors(widths, exact, sentences, make_buckets(lengths, min_sentences=MIN_SENTENCES))
 
 
-def _judge(length: int, reference: str, optimum: Hypothesis, found: Sequence[Hypothesis]) -> Sentence:
+def _judge(length: int, reference: str, optimum: Hypothesis, found: Sequence[Hypothesis]) -> SearchedSentence:
     judged: list[Judged] = []
     for hypothesis in found:
         gap = optimum.score - hypothesis.score
@@ -179,4 +179,4 @@ def _judge(length: int, reference: str, optimum: Hypothesis, found: Sequence[Hyp
         chrf = sentence_chrf(hypothesis.text, reference)
         judged.append(Judged(missed, gap if missed else 0.0, chrf))
     chrf = sentence_chrf(optimum.text, reference)
-    return Sentence(length, optimum.exact is True, optimum, chrf, tuple(judged))
+    return SearchedSentence(length, optimum.exact is True, optimum, chrf, tuple(judged))

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
+from dragoman.decode.translator.base import BaseTranslator
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS
 from dragoman.evaluate.metrics import Metric, corpus_metrics, exact_match
 
 BOOTSTRAP = 1000
@@ -39,7 +40,7 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator,
+    translator: BaseTranslator,
     sources: Sequence[str],
     references: Sequence[str],
     *,

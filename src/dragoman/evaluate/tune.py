@@ -17,16 +17,15 @@ from typing import Literal
 
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import BeamSearch, SearchConfig
-from dragoman.decode.search.job import Ended, Job, never
+from dragoman.decode.search.job import Ended, Job, by_length, never
 from dragoman.decode.search.loops import loops
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, check_counts, chrf, exact_match
 from dragoman.evaluate.search_errors import evenly
@@ -57,7 +56,7 @@ def translate_by(
     texts: Sequence[str],
     searches: Sequence[BeamSearch],
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
     openings: Openings | None = None,
 ) -> list[list[str]]:
     """The output of `translator.translate` for each of the searches, which differ only in α."""
@@ -153,7 +152,7 @@ def tune(
     metric: TunedMetric = "bleu",
     search: SearchConfig | None = None,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
     openings: Openings | None = None,
 ) -> Tuned:
     """The best pair of beam and α; among equals the smaller beam, then the α nearest to that of `search`. Its

@@ -1,4 +1,4 @@
-"""Rotary positions of projected queries and keys in one pass (`nn/relative_positions.py` has the formula).
+"""Rotary positions of projected queries and keys in one pass (`nn/positions.py` has the formula).
 
     before   queries | keys | values        rotated with the angles of its row:   queries, keys
     after    queries | keys | values        copied:                               values

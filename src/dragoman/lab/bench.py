@@ -69,24 +69,32 @@ class Bench:
         count, number = len(self.settings) * self.size.seeds, 0
         for label in self.settings:
             self.runs[label] = []
-        for seed in range(1, self.size.seeds + 1):
+        for seed in self.seeds:
             for label, setting in self.settings.items():
                 number += 1
                 display = tell(label, seed, number, count)
                 try:
-                    self.runs[label].append(self._run(setting, seed, display))
+                    self.runs[label].append(self.train_one(setting, seed, display))
                 finally:
                     display.close()
 
-    def _run(self, setting: Setting, seed: int, display: Display) -> Run:
-        config = self.configuration(setting, seed)
-        out = self.folder / "runs" / run_name(setting, config)
+    def train_one(self, setting: Setting, seed: int, display: Display) -> Run:
+        """The run of a setting and a seed, trained if it is not finished."""
+        config, out = self.configuration(setting, seed), self.directory(setting, seed)
         if Run.exists(out) and is_finished(run := Run.open(out)):
             return run
         run = execute(make_plan([config], display, out=out), display)
         if run.outcome is not None and run.outcome.exit_status:
             raise Interrupted(run.outcome.exit_status)
         return run
+
+    @property
+    def seeds(self) -> range:
+        return range(1, self.size.seeds + 1)
+
+    def directory(self, setting: Setting, seed: int) -> Path:
+        """Of a run. Its name follows from its configuration, so experiments find each other's runs."""
+        return self.folder / "runs" / run_name(setting, self.configuration(setting, seed))
 
     def configuration(self, setting: Setting, seed: int) -> dict[str, Any]:
         """The lab's recipe, what the setting changes in it, and what a person changes."""
@@ -95,7 +103,7 @@ class Bench:
         if setting.task.kind == "text":
             plain["data"] = {part: [{"files": paths, "format": "text"}] for part, paths in files.items()}
         if setting.start is not None:
-            plain["start"] = str(self.runs[setting.start][seed - 1].directory)
+            plain["start"] = str(self.directory(self.settings[setting.start], seed))
             del plain["model"], plain["tokenizer"]
         plain = apply_overrides(plain, as_assignments(setting.fields))
         return apply_overrides(plain, list(self.changes))

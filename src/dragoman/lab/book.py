@@ -25,7 +25,7 @@ from dragoman.files import make_directories, replace_file
 from dragoman.lab.bench import Bench, open_bench
 from dragoman.lab.catalogue import all_experiments
 from dragoman.lab.experiment import LECTURES, Experiment
-from dragoman.lab.page import Report, article, html_page, markdown
+from dragoman.lab.page import ExperimentReport, article, html_page, markdown
 from dragoman.lab.statistics import Numbers
 from dragoman.plain import read_json
 from dragoman.runs.directory import Run
@@ -45,7 +45,7 @@ class Lab:
     data: Path | None = None
     device: str = "auto"
 
-    def run(self, experiment: Experiment, tell: Tell) -> Report:
+    def run(self, experiment: Experiment, tell: Tell) -> ExperimentReport:
         """Train what is missing, measure, decide, and write the page."""
         size = experiment.size(self.quick)
         bench = open_bench(experiment, size, self.folder, self.changes, self.data, self.device)
@@ -57,7 +57,7 @@ class Lab:
             for label, runs in bench.runs.items()
             for seed, run in enumerate(runs, 1)
         ]
-        report = Report(
+        report = ExperimentReport(
             experiment,
             self.quick,
             numbers,
@@ -67,6 +67,7 @@ class Lab:
             versions(self.device),
             pictures["png"],
             self.changes,
+            look_inside(bench),
         )
         self._write(report, pictures)
         return report
@@ -88,7 +89,7 @@ class Lab:
         replace_file(path, json.dumps(kept, ensure_ascii=False, indent=1).encode())
         return numbers, seconds
 
-    def _write(self, report: Report, pictures: dict[str, bytes]) -> None:
+    def _write(self, report: ExperimentReport, pictures: dict[str, bytes]) -> None:
         name = report.experiment.name
         here = self.folder / name
         make_directories(here)
@@ -111,6 +112,20 @@ class Lab:
         path = self.folder / "book.html"
         replace_file(path, html_page("The lab", "\n".join(parts)).encode())
         return path
+
+
+def look_inside(bench: Bench) -> str:
+    """A command that draws the attention of one of the translators; none where there is no translator."""
+    pairs = [
+        label
+        for label, setting in bench.settings.items()
+        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags", "lines")
+    ]
+    if not pairs:
+        return ""
+    sources = [source for source, _ in bench.test_pairs(pairs[-1])[:20]]
+    directory = bench.runs[pairs[-1]][0].directory
+    return f'dragoman explain {directory} "{max(sources, key=len)}" --out map.png'
 
 
 def elapsed(run: Run) -> float:

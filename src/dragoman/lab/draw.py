@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save
+from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save, signed_colours
 from dragoman.lab.statistics import Numbers, averages, half_width, mean
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def draw_matrix(axes: "Axes", table: Mapping[str, Mapping[str, float]], digits: 
     most = float(np.abs(finite).max(initial=0.0)) or 1.0
     negative = bool((finite < 0).any())
     low = -most if negative else 0.0
-    axes.imshow(values, cmap="PuOr" if negative else "Blues", vmin=low, vmax=most, aspect="auto")
+    axes.imshow(values, cmap=signed_colours() if negative else "Blues", vmin=low, vmax=most, aspect="auto")
     if values.size <= _MOST_CELLS:
         for (row, column), value in np.ndenumerate(values):
             dark = np.isfinite(value) and abs(value) > 0.6 * most
@@ -162,7 +162,11 @@ def _as_numbers(names: Sequence[str]) -> list[Any]:
 
 
 def _dress(axes: "Axes", x: str, y: str) -> None:
+    """Intervals of shares may reach beyond what shares can be; the axes do not."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
+    if y.startswith("percent"):
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, -3.0), min(high, 104.0))
     axes.grid(axis="y", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -11,7 +11,7 @@ from dragoman.lab.statistics import Numbers, shown
 
 
 @dataclass(frozen=True)
-class Report:
+class ExperimentReport:
     """All that a page says of one experiment."""
 
     experiment: Experiment
@@ -25,6 +25,13 @@ class Report:
     made_with: Mapping[str, str]
     png: bytes
     changes: Sequence[str] = ()
+    look: str = ""
+    """A command that looks into one of its runs."""
+
+    @property
+    def commands(self) -> list[str]:
+        """The one that made the page, one that changes something, one that looks inside."""
+        return [command for command in dict.fromkeys((self.command, self.another, self.look)) if command]
 
     @property
     def command(self) -> str:
@@ -55,7 +62,7 @@ def table_of(numbers: Numbers) -> list[list[str]]:
     return [["", *columns], *rows]
 
 
-def sections(report: Report) -> list[tuple[str, str]]:
+def sections(report: ExperimentReport) -> list[tuple[str, str]]:
     experiment = report.experiment
     lectures = "; ".join(f"{number}, {LECTURES[number]}" for number in (experiment.lecture, *experiment.also))
     parts = [
@@ -75,7 +82,7 @@ def spread_note(numbers: Numbers) -> str:
     return f"± is the half width of a 95% interval of the mean over {seeds} seeds." if seeds > 1 else ""
 
 
-def made_with_line(report: Report) -> str:
+def made_with_line(report: ExperimentReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.made_with.items())
     size = "quick" if report.quick else "full"
     return (
@@ -83,7 +90,7 @@ def made_with_line(report: Report) -> str:
     )
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ExperimentReport) -> str:
     experiment = report.experiment
     lines = [f"# {experiment.name}", ""]
     for title, text in sections(report):
@@ -93,13 +100,7 @@ def markdown(report: Report) -> str:
     lines += [_row(table[0]), _row(["---"] * len(table[0])), *map(_row, table[1:]), ""]
     if note := spread_note(report.numbers):
         lines += [note, ""]
-    lines += [
-        "```sh",
-        report.command,
-        *([report.another] if report.another != report.command else []),
-        "```",
-        "",
-    ]
+    lines += ["```sh", *report.commands, "```", ""]
     if report.runs:
         lines += [_row(["run", "seed", "updates", "seconds", "directory"]), _row(["---"] * 5)]
         lines += [_row([a, str(b), f"{c:,}", f"{d:.1f}", f"`{e}`"]) for a, b, c, d, e in report.runs]
@@ -111,7 +112,7 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def article(report: Report) -> str:
+def article(report: ExperimentReport) -> str:
     """The page as a chapter of HTML."""
     experiment, said = report.experiment, html.escape
     parts = [f'<article id="{said(experiment.name)}"><h2>{said(experiment.name)}</h2>']
@@ -122,8 +123,7 @@ def article(report: Report) -> str:
     parts.append(f'<img alt="{said(experiment.claim)}" src="data:image/png;base64,{image}">')
     parts.append(f"<p>Numbers: {said(experiment.cell)}. {said(spread_note(report.numbers))}</p>")
     parts.append(_html_table(table_of(report.numbers)))
-    commands = dict.fromkeys((report.command, report.another))
-    parts.append(f"<pre>{said(chr(10).join(commands))}</pre>")
+    parts.append(f"<pre>{said(chr(10).join(report.commands))}</pre>")
     if report.runs:
         rows = [[a, str(b), f"{c:,}", f"{d:.1f}", e] for a, b, c, d, e in report.runs]
         table = _html_table([["run", "seed", "updates", "seconds", "directory"], *rows])

@@ -14,12 +14,12 @@ from random import Random
 
 from dragoman.errors import UserError
 from dragoman.files import make_directories, replace_file
-from dragoman.lab.language import judged_sentence, sentence_pair
+from dragoman.lab.language import gendered_pair, judged_sentence, pronoun_pair, sentence_pair, tagged_sentence
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz")
 PARTS = ("train", "valid", "test")
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet", ".tmx")
-Pair = tuple[str, str]
+TaskPair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Task:
         return f"{self.kind}-{digest[:8]}"
 
 
-def _copy(task: Task, random: Random, longest: int) -> Pair:
+def _copy(task: Task, random: Random, longest: int) -> TaskPair:
     text = _symbols(task, random, longest)
     return " ".join(text), " ".join(text)
 
 
-def _reverse(task: Task, random: Random, longest: int) -> Pair:
+def _reverse(task: Task, random: Random, longest: int) -> TaskPair:
     text = _symbols(task, random, longest)
     return " ".join(text), " ".join(reversed(text))
 
 
-def _recall(task: Task, random: Random, longest: int) -> Pair:
+def _recall(task: Task, random: Random, longest: int) -> TaskPair:
     """Say the first symbol again, after all the others."""
     text = _symbols(task, random, longest)
     return " ".join(text), text[0]
 
 
-def _language(task: Task, random: Random, longest: int) -> Pair:
+def _language(task: Task, random: Random, longest: int) -> TaskPair:
     return sentence_pair(random, task.shortest, longest)
 
 
@@ -69,22 +69,28 @@ def _symbols(task: Task, random: Random, longest: int) -> list[str]:
     return random.choices(SYMBOLS[: task.symbols], k=random.randint(task.shortest, longest))
 
 
-MAKERS: dict[str, Callable[[Task, Random, int], Pair]] = {
+MAKERS: dict[str, Callable[[Task, Random, int], TaskPair]] = {
     "copy": _copy,
     "reverse": _reverse,
     "recall": _recall,
     "language": _language,
     "text": lambda task, random, longest: ("", sentence_pair(random, task.shortest, longest)[1]),
     "labels": lambda _task, random, _longest: judged_sentence(random),
+    "tags": lambda _task, random, _longest: tagged_sentence(random),
+    "pronoun": lambda _task, random, _longest: pronoun_pair(random),
+    "gender": lambda _task, random, _longest: gendered_pair(random),
     "lines": lambda task, random, _longest: ("x", random.choice(task.lines)),
 }
 
 
-def make(task: Task) -> dict[str, list[Pair]]:
+ENDINGS = {"text": ".txt", "tags": ".conll"}
+
+
+def make(task: Task) -> dict[str, list[TaskPair]]:
     """The pairs of each part."""
     if task.lines:
         return {part: [("x", line) for line in task.lines] for part in PARTS}
-    found: dict[str, list[Pair]] = {}
+    found: dict[str, list[TaskPair]] = {}
     taken: set[str] = set()
     for part, count in (("test", task.tests), ("valid", min(200, task.tests)), ("train", task.pairs)):
         random = Random(f"{task.name} {part}")
@@ -95,8 +101,8 @@ def make(task: Task) -> dict[str, list[Pair]]:
     return found
 
 
-def _draw(task: Task, random: Random, longest: int, count: int, taken: set[str]) -> list[Pair]:
-    pairs: list[Pair] = []
+def _draw(task: Task, random: Random, longest: int, count: int, taken: set[str]) -> list[TaskPair]:
+    pairs: list[TaskPair] = []
     for _ in range(40 * count):  # short strings are soon used up
         pair = MAKERS[task.kind](task, random, longest)
         if pair[0] not in taken:
@@ -111,7 +117,7 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
     take the place of the made-up language."""
     if given is not None and task.kind == "language":
         return {part: own_files(given, part) for part in PARTS}
-    here, ending = folder / task.name, ".txt" if task.kind == "text" else ".tsv"
+    here, ending = folder / task.name, ENDINGS.get(task.kind, ".tsv")
     if not (here / f"train{ending}").is_file():
         make_directories(here)
         made = make(task)
@@ -120,9 +126,12 @@ def files_of(task: Task, folder: Path, given: Path | None = None) -> dict[str, l
     return {part: [str(here / f"{part}{ending}")] for part in PARTS}
 
 
-def _written(task: Task, pairs: Sequence[Pair]) -> str:
+def _written(task: Task, pairs: Sequence[TaskPair]) -> str:
     if task.kind == "text":
         return "".join(f"{line}\n" for _, line in pairs)
+    if task.kind == "tags":
+        rows = (zip(words.split(), tags.split(), strict=True) for words, tags in pairs)
+        return "\n".join("".join(f"{word}\t{tag}\n" for word, tag in row) for row in rows)
     names = "text\tlabel\n" if task.kind == "labels" else "src\ttgt\n"
     return names + "".join(f"{source}\t{target}\n" for source, target in pairs)
 

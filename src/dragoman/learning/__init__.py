@@ -8,7 +8,7 @@ from dragoman.learning.denoise import Denoise
 from dragoman.learning.masked import Masked
 from dragoman.learning.prefix import Prefix
 from dragoman.learning.spans import Spans
-from dragoman.learning.task import Task
+from dragoman.learning.task import LabelledTask
 from dragoman.learning.translate import Translate
 from dragoman.learning.unilm import Unilm
 from dragoman.runs.config import RunConfig
@@ -22,7 +22,7 @@ LEARNING: dict[str, Learning] = {
     "bidirectional": Bidirectional(),
     "prefix": Prefix(),
     "unilm": Unilm(),
-    "task": Task(),
+    "task": LabelledTask(),
 }
 
 

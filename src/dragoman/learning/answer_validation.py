@@ -12,6 +12,7 @@ from dragoman.learning.base import Learning
 from dragoman.learning.loss import Answers
 from dragoman.learning.validation import SequenceValidator, Validation, measured, per_token
 from dragoman.models import Network
+from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig
 
 
@@ -52,7 +53,7 @@ class AnswerValidator(SequenceValidator):
 
     @torch.inference_mode()
     def _measured(self, model: Network) -> dict[str, float]:
-        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        sums = torch.zeros(2, dtype=widest(self.device), device=self.device)
         tokens = rows = right = 0
         for batch in self._load(self._batches):
             assert isinstance(batch, TextBatch)

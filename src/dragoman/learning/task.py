@@ -35,7 +35,7 @@ _EXAMPLES_AT_ONCE = 32
 _SHOWN = 8
 
 
-class Task(Learning):
+class LabelledTask(Learning):
     name = "task"
     learns_from = "labels"
     purpose: Purpose = "predict"

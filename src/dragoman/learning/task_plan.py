@@ -9,7 +9,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.prepared import PreparedTask, prepare_task
 from dragoman.data.labelled.read import read_examples
-from dragoman.data.scan import Progress
+from dragoman.data.scan import StageProgress
 from dragoman.errors import UserError
 from dragoman.learning.task import choose_for_task, found_in
 from dragoman.runs.config import RunConfig
@@ -47,7 +47,7 @@ def completed_task(
 
 
 def prepare_for_task(
-    config: RunConfig, task: TaskConfig, cache: Path, progress: Progress, given: Sequence[Tokenizer]
+    config: RunConfig, task: TaskConfig, cache: Path, progress: StageProgress, given: Sequence[Tokenizer]
 ) -> PreparedTask:
     if len(given) > 1:
         raise UserError(f"start: {config.start} has a tokenizer for each of two languages; a task needs one")

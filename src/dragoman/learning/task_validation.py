@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from dragoman.data.by_length import by_length
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.data.labelled.example import Answer, Example
+from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.prepared import PreparedTask
-from dragoman.decode.predict import Answers, Prediction
+from dragoman.decode.predict import Prediction, PredictionCombiner
+from dragoman.decode.search.job import by_length
 from dragoman.evaluate.labels import (
     accuracy,
     answer_f1,
@@ -46,7 +46,7 @@ class TaskValidator(Validator):
         """Validate; the model stays in training mode."""
         model.eval()
         examples = self.labelled.examples
-        answers, total, count = Answers(examples, self.task), 0.0, 0
+        answers, total, count = PredictionCombiner(examples, self.task), 0.0, 0
         for numbers in self._batches:
             items = [self.labelled.items[number] for number in numbers]
             batch = collate(items, self.task).to(self.device)
@@ -100,7 +100,7 @@ def _of_tags(said: Sequence[list[str]], given: Sequence[list[str]], task: TaskCo
 
 def _of_answers(said: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
     targets = [example.target if isinstance(example.target, tuple) else () for example in examples]
-    given = [[answer.text for answer in target if isinstance(answer, Answer)] for target in targets]
+    given = [[answer.text for answer in target if isinstance(answer, AnswerSpan)] for target in targets]
     size = max(1, len(given))
     return {
         "f1": sum(map(answer_f1, said, given)) / size,
@@ -112,7 +112,7 @@ def _sample(found: Prediction, example: Example) -> Sample:
     said = " ".join(map(str, found.value)) if isinstance(found.value, tuple) else _short(found.value)
     target = example.target
     if isinstance(target, tuple):
-        target = " ".join(t.text if isinstance(t, Answer) else str(t) for t in target)
+        target = " ".join(t.text if isinstance(t, AnswerSpan) else str(t) for t in target)
     words = " ".join if isinstance(example.target, tuple) and not isinstance(found.value, str) else " | ".join
     return Sample(words(example.texts), _short(target), said)
 

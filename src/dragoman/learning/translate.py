@@ -14,6 +14,7 @@ from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
+from dragoman.data.sloppy import SloppySources
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Examples, Learning
 from dragoman.learning.cross_entropy import decoder_objective
@@ -57,6 +58,7 @@ class Translate(Learning):
                 "such as causal or masked, or give pairs"
             )
         _check_invented(config)
+        _check_source_noise(config)
         guided = config.objective.guided_alignment.weight and not abilities.counts
         if guided and not any(source.alignment for source in config.data.train):
             raise UserError(
@@ -81,6 +83,7 @@ class Translate(Learning):
             linked=bool(config.objective.guided_alignment.weight),
             every=config.objective.every,
             invented=config.objective.invented,
+            source_noise=config.objective.source_noise,
         )
 
     def plain_examples(self, config: RunConfig, prepared: Prepared, store: PairStore) -> "Pairs":  # noqa: ARG002
@@ -156,9 +159,19 @@ def _check_invented(config: RunConfig) -> None:
         )
 
 
+def _check_source_noise(config: RunConfig) -> None:
+    if not config.objective.source_noise:
+        return
+    if config.tokenizer.dropout or config.objective.guided_alignment.weight or config.objective.invented:
+        raise UserError(
+            "objective.source_noise: it does not go with tokenizer.dropout, guided_alignment or invented; "
+            "set it to 0"
+        )
+
+
 class Pairs:
     """The pairs of a store, or every n-th of them. `dropout` is that of BPE; `max_length` then bounds what it
-    makes of a side. `invented` pairs for each real one come after all of them."""
+    makes of a side, as with `source_noise`. `invented` pairs for each real one come after all of them."""
 
     def __init__(
         self,
@@ -171,6 +184,7 @@ class Pairs:
         linked: bool = False,
         every: int = 1,
         invented: int = 0,
+        source_noise: float = 0.0,
     ) -> None:
         self.store, self.tokenizers, self.dropout = store, tokenizers, dropout
         self.seed, self.max_length = seed, max_length
@@ -184,6 +198,7 @@ class Pairs:
             )
         self.real = len(self.src_lengths)
         self._spread = LinkSpread(store, *tokenizers) if linked else None
+        self._sloppy = SloppySources(tokenizers[0], source_noise, seed, max_length) if source_noise else None
         self._inventor = None
         if invented:
             self._inventor = inventor = Inventor(store, np.arange(0, len(store), every), invented, seed)
@@ -208,5 +223,7 @@ class Pairs:
             )
         else:
             ids = load_pairs(self.store, numbers)
+            if self._sloppy is not None:
+                ids = self._sloppy(ids, numbers, epoch)
         batch = collate(ids)
         return batch if self._spread is None else replace(batch, links=self._spread(numbers, ids))

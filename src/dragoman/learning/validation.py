@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import PairBatch
-from dragoman.data.by_length import by_length
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
 from dragoman.decode.search.config import BeamSearch
+from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Learning, Validator
@@ -32,6 +32,7 @@ from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.frequencies import frequency_loss
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
+from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig
 from dragoman.runs.records import Sample
 
@@ -77,7 +78,7 @@ def text_size(prepared: Prepared) -> TextSize | None:
     return TextSize(words, size) if words else None
 
 
-class Carried(Protocol):
+class CarriedReader(Protocol):
     """A state that is carried from batch to batch."""
 
     def read(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Tensor, Tensor]: ...
@@ -135,7 +136,7 @@ class DecoderValidator(SequenceValidator):
         device: torch.device,
         *,
         translates: bool = False,
-        carried: Callable[[], Carried] | None = None,
+        carried: Callable[[], CarriedReader] | None = None,
         tracks: int = 1,
         sized: bool = False,
         parts: Sequence[tuple[str, int, int]] | None = None,
@@ -245,7 +246,7 @@ class DecoderValidator(SequenceValidator):
 
     @torch.inference_mode()
     def _forced(self, model: EncoderDecoder, batches: Sequence[Sequence[int]]) -> dict[str, float]:
-        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        sums = torch.zeros(2, dtype=widest(self.device), device=self.device)
         tokens, carried = 0, None if self._carried is None else self._carried()
         for batch in self._load(batches):
             assert isinstance(batch, PairBatch)
@@ -262,7 +263,7 @@ class DecoderValidator(SequenceValidator):
         """The loss of the chosen sentences, with teacher forcing and with the model's own output."""
         if not self._chosen_batches:
             return {}
-        forced, free = torch.zeros(2, 2, dtype=torch.float64, device=self.device)
+        forced, free = torch.zeros(2, 2, dtype=widest(self.device), device=self.device)
         tokens = 0
         for batch in self._load(self._chosen_batches):
             assert isinstance(batch, PairBatch)
@@ -304,7 +305,7 @@ def per_token(sums: Tensor, tokens: int) -> dict[str, float]:
 
 def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
     """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
-    sums = torch.zeros(2, dtype=torch.float64, device=hidden.device)
+    sums = torch.zeros(2, dtype=widest(hidden.device), device=hidden.device)
     for rows, target in _chunks(hidden, targets, model):
         logits = model.project(rows).float()
         sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")

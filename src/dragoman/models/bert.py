@@ -17,15 +17,13 @@ from torch import nn
 
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
-from dragoman.models.layer_stack import StackConfig, stack
+from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.embedding import Projection, TokenEmbedding
-from dragoman.nn.feedforward import ACTIVATIONS
-from dragoman.nn.init import gpt_weights, position_weight, xavier_linear
-from dragoman.nn.layer import EncoderLayer, all_layers, read_through
+from dragoman.nn.layer import ACTIVATIONS, EncoderLayer, all_layers, read_through
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.nn.norm import make_norm, residual_stream
-from dragoman.nn.positions import LearnedPositions
-from dragoman.nn.relative_positions import UNRELATED
+from dragoman.nn.positions import UNRELATED, LearnedPositions, position_weight
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _SEGMENTS = 2

@@ -35,9 +35,10 @@ from dragoman.config import WIDEST, check_counts, check_shares, check_sizes
 from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
-from dragoman.nn.embedding import Projection
-from dragoman.nn.init import embedding_weight, recurrent_weights, xavier_linear
+from dragoman.nn.embedding import Projection, embedding_weight
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import lengths
+from dragoman.nn.recurrent_layer import recurrent_weights
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 # torch warns that it has no faster CPU kernel for these layers; the warning is of no use here.

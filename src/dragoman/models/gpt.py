@@ -21,15 +21,12 @@ from torch import nn
 
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
-from dragoman.models.layer_stack import StackConfig, stack
+from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import Activation
-from dragoman.nn.init import gpt_weights
-from dragoman.nn.layer import EncoderLayer, all_layers, read_through
+from dragoman.nn.layer import Activation, EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
 from dragoman.nn.norm import NormPlace, make_norm, residual_stream
-from dragoman.nn.positions import LearnedPositions
-from dragoman.nn.relative_positions import UNRELATED
+from dragoman.nn.positions import UNRELATED, LearnedPositions
 from dragoman.nn.state import KeyValueCache, Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 

@@ -10,8 +10,7 @@ from torch import nn
 
 from dragoman.config import check_heads, check_not_negative, check_shares, check_sizes
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.feedforward import Activation, FeedForward
-from dragoman.nn.layer import EncoderLayer
+from dragoman.nn.layer import Activation, EncoderLayer, FeedForward
 from dragoman.nn.norm import NormPlace, Residual
 
 
@@ -48,3 +47,14 @@ def _layer(config: StackConfig, norm: NormPlace) -> EncoderLayer:
         FeedForward(config.model_dim, config.ff_dim, activation=config.activation),
         *(Residual(config.model_dim, config.dropout, norm, config.norm_eps) for _ in range(2)),
     )
+
+
+def gpt_weights(model: nn.Module, num_layers: int | None = None) -> None:
+    """Normal with standard deviation 0.02 throughout (Radford et al. 2018, section 4.1; Devlin et al. 2019).
+    With `num_layers` L, the 2·L projections that add to the residual stream begin with 1/√(2·L) of it
+    (Radford et al. 2019, section 2.3). Biases are zero, norms begin at 1."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            added = name.endswith(("self_attention.out.weight", "feedforward.narrow.weight"))
+            shrink = (2 * num_layers) ** -0.5 if added and num_layers else 1.0
+            nn.init.normal_(parameter, std=0.02 * shrink)

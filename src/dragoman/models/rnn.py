@@ -4,6 +4,7 @@
                                                        final states ─ bridge: tanh(W ·) ─▶ s₀
 
     none       cᵢ = the encoder's final states, one vector for the whole sentence        Cho et al. 2014
+               with context once: no cᵢ, s₀ is all that the decoder gets           Sutskever et al. 2014
     bahdanau   cᵢ = attention(sᵢ₋₁, h)   sᵢ = f(sᵢ₋₁, [yᵢ₋₁; cᵢ])                        Bahdanau et al. 2015
                out = tanh(W [sᵢ; cᵢ; yᵢ₋₁])                   both of these
     luong      sᵢ = f(sᵢ₋₁, [yᵢ₋₁; outᵢ₋₁])   cᵢ = attention(sᵢ, h)                      Luong et al. 2015
@@ -30,7 +31,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.init import xavier_linear
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score
@@ -38,6 +39,7 @@ from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Wiring = Literal["bahdanau", "luong"]
+Context = Literal["every", "once"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class RnnConfig:
     attention: str = "additive"  # none, or a name of `nn/scores.py`
     wiring: Wiring = "bahdanau"
     input_feeding: bool = False
+    context: Context = "every"  # without attention: the vector at every step, or in the first state alone
     attention_dim: int | None = None  # inside concat and additive; model_dim
     max_positions: int = 512  # for location
     dropout: float = 0.2
@@ -74,6 +77,8 @@ class RnnConfig:
             raise UserError("wiring: luong needs attention; choose a score for it, or leave wiring out")
         if self.input_feeding and self.wiring != "luong":
             raise UserError(f"input_feeding: belongs to the wiring luong, not to {self.wiring}")
+        if self.context == "once" and self.attention != "none":
+            raise UserError("context: once is for attention none; attention looks at every step")
         check_score(self.attention, self.attention_dim, others=("none",))
 
     @property
@@ -112,10 +117,14 @@ class RnnEncoder(nn.Module):
 
 
 class SingleContext(nn.Module):
-    """No attention: every query gets the final state of the encoder."""
+    """No attention: every query gets the final state of the encoder, or with `dim` 0 nothing."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
 
     def prepare(self, summary: Float[Tensor, "B D"]) -> PreparedMemory:
-        values = summary[:, None]  # B 1 D
+        values = summary[:, None, : self.dim]  # B 1 D
         return PreparedMemory(values[:, :, :0], values, values.new_ones(values.shape[:2], dtype=torch.bool))
 
     def forward(self, query: Float[Tensor, "B Q D"], memory: PreparedMemory) -> Float[Tensor, "B Q G"]:
@@ -132,8 +141,9 @@ class RnnDecoder(nn.Module):
         self.outputs = SequenceDropout(config.dropout, config.variational_dropout)
         self.luong, self.input_feeding = config.wiring == "luong", config.input_feeding
         self.at_once = config.attention == "none" or (self.luong and not config.input_feeding)
+        context_dim = 0 if config.context == "once" else memory_dim
         if config.attention == "none":
-            self.attention = SingleContext()
+            self.attention = SingleContext(context_dim)
         else:
             inner = config.attention_dim or dim
             self.attention = ScoredAttention(
@@ -142,9 +152,9 @@ class RnnDecoder(nn.Module):
         self.parts = 2 if config.cell == "lstm" else 1  # an LSTM's state is hidden and cell
         self.bridge = xavier_linear(memory_dim, [dim] * (self.parts * self.num_layers))
         # Beside a word the first layer reads the context, or with input feeding the last output.
-        self.rest_dim = memory_dim if not self.luong else dim if config.input_feeding else 0
+        self.rest_dim = context_dim if not self.luong else dim if config.input_feeding else 0
         self.stack = _stack(config, dim + self.rest_dim, self.num_layers)
-        self.readout = xavier_linear(memory_dim + (1 if self.luong else 2) * dim, [dim])
+        self.readout = xavier_linear(context_dim + (1 if self.luong else 2) * dim, [dim])
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         state = self.start(memory)

@@ -24,8 +24,7 @@ from dragoman.nn.attention import CrossAttention, SelfAttention, attend
 from dragoman.nn.attention_kernels import Projected, join_heads, split_heads
 from dragoman.nn.layer import DecoderLayer
 from dragoman.nn.mask import lengths
-from dragoman.nn.relative_positions import NoRelation, Rotary
-from dragoman.nn.rotation import Rotation
+from dragoman.nn.positions import NoRelation, Rotary, Rotation
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 

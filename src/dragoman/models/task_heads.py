@@ -28,7 +28,8 @@ from dragoman.data.labelled.config import Layers, Pooling, TaskKind
 from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import Reader
-from dragoman.nn.init import gpt_weights, xavier_linear
+from dragoman.models.layer_stack import gpt_weights
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import RecurrentStack
 from dragoman.shapes import Bool, Float, Int, Tensor

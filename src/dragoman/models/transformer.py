@@ -4,8 +4,8 @@
                                                                                 │
     target ─ embed·√D ─ + positions ─ [ masked self-attention ─ cross-attention ─ feed-forward ]×L ─▶ hidden
 
-Positions are added once (`nn/positions.py`), or act inside every self-attention
-(`nn/relative_positions.py`). The defaults are the paper's. `nn/layer.py` has the layers.
+Positions are added once, or act inside every self-attention (`nn/positions.py`). The defaults are those of
+the paper. `nn/layer.py` has the layers.
 """
 
 import math
@@ -20,35 +20,29 @@ from dragoman.config import check_not_negative, check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
+from dragoman.nn import positions as places
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.layer import (
+    Activation,
     DecoderLayer,
     EncoderLayer,
+    FeedForward,
     LayerState,
     all_layers,
     decode_through,
     read_through,
 )
-from dragoman.nn.mask import Mask, Packing, packed, padding
-from dragoman.nn.norm import NormKind, NormPlace, Residual, make_norm, residual_stream
-from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions, SinusoidLayout
-from dragoman.nn.relative_positions import (
-    BucketedBias,
-    ClippedDistances,
-    DistanceVectors,
-    NoRelation,
-    Relation,
-    Rotary,
-)
+from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
+from dragoman.nn.norm import NoResidual, NormKind, NormPlace, Residual, make_norm, residual_stream
 from dragoman.nn.state import Moves, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.text.tokenizer import PAD_ID
 
-Positions = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
+PositionKind = Literal["sinusoidal", "learned", "t5", "shaw", "rotary", "none"]
 DecoderSelf = Literal["attention", "average"]
-Relations = BucketedBias | Rotary | ClippedDistances | NoRelation
+Relations = places.BucketedBias | places.Rotary | places.ClippedDistances | places.NoRelation
 
 
 @dataclass(frozen=True)
@@ -66,13 +60,15 @@ class TransformerConfig:
     norm: NormPlace = "post"
     norm_kind: NormKind = "layer"
     norm_eps: float = 1e-5
+    residual: bool = True  # a connection around every sublayer
     activation: Activation = "relu"
     gated: bool = False
     bias: bool = True  # in the projections of attention and feed-forward
     decoder_self: DecoderSelf = "attention"
+    causal: bool = True  # false: in training the decoder sees the words that it has to predict
     scale_attention: bool = True
-    positions: Positions = "sinusoidal"
-    position_layout: SinusoidLayout = "interleaved"  # sinusoidal, rotary
+    positions: PositionKind = "sinusoidal"
+    position_layout: places.SinusoidLayout = "interleaved"  # sinusoidal, rotary
     position_base: float = 10000.0  # sinusoidal, rotary
     max_positions: int = 512  # learned
     relative_buckets: int = 32  # t5
@@ -119,6 +115,8 @@ class TransformerConfig:
                 f"positions: rotary turns pairs of numbers, and a head of width {self.heads[1]} cannot be "
                 "divided into pairs; set head_dim to an even number"
             )
+        if self.decoder_self == "average" and not self.causal:
+            raise UserError("causal: average is a mean of earlier positions; choose decoder_self attention")
         if self.decoder_self == "average" and self.positions in ("t5", "shaw", "rotary"):
             raise UserError(
                 f"decoder_self: average has no scores that positions {self.positions} could change; "
@@ -158,7 +156,7 @@ class TransformerEncoder(nn.Module):
         self.layers = cast(Sequence[EncoderLayer], layers)
         self.relations = _relations(config, causal=False)
         self.norm_place: NormPlace = config.norm
-        self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
+        self.embedding_norm, self.final_norm = _outer_norms(config)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
@@ -183,7 +181,9 @@ class TransformerEncoder(nn.Module):
         x = self.embedding_norm(self.positions(self.embedding(src_ids)))
         return F.dropout(x, self.dropout, self.training)
 
-    def _read(self, x: Float[Tensor, "B S D"], mask: Mask, relation: Relation) -> Float[Tensor, "B S D"]:
+    def _read(
+        self, x: Float[Tensor, "B S D"], mask: Mask, relation: places.Relation
+    ) -> Float[Tensor, "B S D"]:
         return read_through(self.layers, x, mask, relation, self.final_norm)
 
 
@@ -194,9 +194,9 @@ class TransformerDecoder(nn.Module):
         self.positions = _positions(config)
         layers = nn.ModuleList(_decoder_layer(config, memory_dim) for _ in range(config.decoder_layers))
         self.layers = cast(Sequence[DecoderLayer], layers)
-        self.relations = _relations(config, causal=True)
+        self.causal, self.relations = config.causal, _relations(config, config.causal)
         self.norm_place: NormPlace = config.norm
-        self.embedding_norm, self.final_norm = _embedding_norm(config), _final_norm(config)
+        self.embedding_norm, self.final_norm = _outer_norms(config)
         self.output_scale = config.model_dim**-0.5 if config.scale_output else None
         self.dropout = config.dropout
 
@@ -204,7 +204,9 @@ class TransformerDecoder(nn.Module):
         x = self.embedding_norm(self.positions(self.embedding(tgt_in)))
         x = F.dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
-        return self._scaled(decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm))
+        self_mask = CAUSAL if self.causal else padding(tgt_in != PAD_ID)
+        hidden = decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm, self_mask)
+        return self._scaled(hidden)
 
     def packed(
         self,
@@ -216,11 +218,10 @@ class TransformerDecoder(nn.Module):
         """`forward` for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
-        mask, self_mask = packed(packing, memory_packing), packed(packing, packing, causal=True)
+        mask, self_mask = packed(packing, memory_packing), packed(packing, packing, self.causal)
         relation = self.relations.packed(packing, like=x)
-        return self._scaled(
-            decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
-        )
+        hidden = decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
+        return self._scaled(hidden)
 
     def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """What is projected, of what the last layer gave."""
@@ -278,7 +279,7 @@ def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
     return DecoderLayer(
         AverageAttention(config.model_dim, _feedforward(config), config.bias)
         if config.decoder_self == "average"
-        else _self_attention(config, causal=True),
+        else _self_attention(config, config.causal),
         CrossAttention(
             config.model_dim,
             *config.heads,
@@ -295,15 +296,16 @@ def _decoder_layer(config: TransformerConfig, memory_dim: int) -> DecoderLayer:
 
 
 def _self_attention(config: TransformerConfig, causal: bool) -> SelfAttention:
-    _, head_dim, value_dim = config.heads
-    shaw = config.positions == "shaw"
+    distances = None
+    if config.positions == "shaw":
+        distances = places.DistanceVectors(config.relative_window, *config.heads[1:], causal)
     return SelfAttention(
         config.model_dim,
         *config.heads,
         config.attention_dropout,
         bias=config.bias,
         scaled=config.scale_attention,
-        distances=DistanceVectors(config.relative_window, head_dim, value_dim, causal) if shaw else None,
+        distances=distances,
     )
 
 
@@ -313,37 +315,36 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     )
 
 
-def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:
+def _positions(
+    config: TransformerConfig,
+) -> places.SinusoidalPositions | places.LearnedPositions | places.NoPositions:
     if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
+        return places.SinusoidalPositions(config.model_dim, config.position_layout, config.position_base)
     if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.model_dim)
-    return NoPositions()
+        return places.LearnedPositions(config.max_positions, config.model_dim)
+    return places.NoPositions()
 
 
 def _relations(config: TransformerConfig, causal: bool) -> Relations:
     if config.positions == "t5":
         buckets, farthest = config.relative_buckets, config.relative_max_distance
-        return BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)
+        return places.BucketedBias(config.num_heads, config.model_dim, buckets, farthest, causal)
     if config.positions == "rotary":
-        return Rotary(config.heads[1], config.position_base, config.position_layout)
+        return places.Rotary(config.heads[1], config.position_base, config.position_layout)
     if config.positions == "shaw":
-        return ClippedDistances(config.relative_window, causal)
-    return NoRelation()
+        return places.ClippedDistances(config.relative_window, causal)
+    return places.NoRelation()
 
 
 def _residual(config: TransformerConfig) -> Residual:
-    return Residual(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
+    kind = Residual if config.residual else NoResidual
+    return kind(config.model_dim, config.dropout, config.norm, config.norm_eps, config.norm_kind)
 
 
-def _embedding_norm(config: TransformerConfig) -> nn.Module:
-    return _norm(config) if config.norm_embeddings else nn.Identity()
-
-
-def _final_norm(config: TransformerConfig) -> nn.Module:
-    """Post-norm ends every sublayer with a norm; pre-norm leaves the sum bare and needs one at the end."""
-    return _norm(config) if config.norm == "pre" else nn.Identity()
-
-
-def _norm(config: TransformerConfig) -> nn.Module:
-    return make_norm(config.model_dim, config.norm_kind, config.norm_eps)
+def _outer_norms(config: TransformerConfig) -> list[nn.Module]:
+    """Of what the first layer reads, and of what the last one gives: post-norm ends every sublayer with a
+    norm; pre-norm leaves the sum bare and needs one at the end."""
+    size = config.model_dim, config.norm_kind, config.norm_eps
+    return [
+        make_norm(*size) if on else nn.Identity() for on in (config.norm_embeddings, config.norm == "pre")
+    ]

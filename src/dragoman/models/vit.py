@@ -19,13 +19,12 @@ from torch import nn
 
 from dragoman.config import check_sizes
 from dragoman.errors import UserError
-from dragoman.models.layer_stack import StackConfig, stack
-from dragoman.nn.init import gpt_weights, xavier_linear
+from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.layer import EncoderLayer, all_layers
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import padding
 from dragoman.nn.norm import make_norm
-from dragoman.nn.positions import LearnedPositions
-from dragoman.nn.relative_positions import UNRELATED
+from dragoman.nn.positions import UNRELATED, LearnedPositions
 from dragoman.shapes import Bool, Float, Tensor
 
 

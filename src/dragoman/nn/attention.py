@@ -21,10 +21,10 @@ from dragoman.nn.attention_kernels import (
     join_heads,
     split_heads,
 )
-from dragoman.nn.init import xavier_linear
 from dragoman.nn.kernel_choice import ATTENTION, choose
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import EVERYTHING, Mask
-from dragoman.nn.relative_positions import UNRELATED, DistanceVectors, Relation
+from dragoman.nn.positions import UNRELATED, DistanceVectors, Relation
 from dragoman.nn.state import KeyValueCache
 from dragoman.shapes import Float, Tensor
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from dragoman.kernels import usable
 from dragoman.nn.mask import EVERYTHING, Mask
-from dragoman.nn.rotation import Rotation
+from dragoman.nn.positions import Rotation
 from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 

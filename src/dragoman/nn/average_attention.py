@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.init import xavier_linear
+from dragoman.nn.layer import FeedForward
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import Mask
-from dragoman.nn.relative_positions import Relation
+from dragoman.nn.positions import Relation
 from dragoman.nn.state import Moves
 from dragoman.shapes import Float, Int, Tensor
 

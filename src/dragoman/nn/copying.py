@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.embedding import Projection
-from dragoman.nn.init import xavier_linear
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import Packing
 from dragoman.nn.tap import taps_on
 from dragoman.shapes import Bool, Float, Int, Tensor

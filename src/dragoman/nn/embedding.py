@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.nn.init import embedding_weight
 from dragoman.nn.linear import Multiplies, SelectedRows, linear
 from dragoman.shapes import Float, Int, Tensor
 
@@ -63,3 +62,8 @@ class Projection(Multiplies):
 
 def _is_half(hidden: Tensor, weight: Tensor) -> bool:
     return hidden.dtype == weight.dtype and weight.dtype in (torch.bfloat16, torch.float16)
+
+
+def embedding_weight(size: int, dim: int) -> nn.Parameter:
+    """Normal with variance 1/D: embeddings scaled by √D have unit variance, and so have tied logits."""
+    return nn.Parameter(torch.empty(size, dim).normal_(std=dim**-0.5))

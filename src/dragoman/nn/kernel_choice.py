@@ -27,7 +27,7 @@ from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
 if TYPE_CHECKING:
-    from dragoman.nn.feedforward import FeedForward
+    from dragoman.nn.layer import FeedForward
     from dragoman.nn.linear import Multiplies
 
 _WIDEST_FLASH_HEAD = 256
@@ -37,21 +37,23 @@ _BIASED = "relative positions add to the scores"
 _WATCHED = "a tap looks at the weights"
 _RECORDED = "gradients are recorded"
 
-Call = TypeVarTuple("Call")
-Result = TypeVar("Result")
+KernelArgs = TypeVarTuple("KernelArgs")
+KernelResult = TypeVar("KernelResult")
 
 
 @dataclass(frozen=True)
-class Kernel(Generic[*Call, Result]):
+class Kernel(Generic[*KernelArgs, KernelResult]):
     name: str
-    refusal: Callable[[*Call], str | None]
+    refusal: Callable[[*KernelArgs], str | None]
     """Why it does not take a call, or None if it does."""
-    run: Callable[[*Call], Result]
+    run: Callable[[*KernelArgs], KernelResult]
     for_speed: bool = True
     """It is there because it is faster than those after it, not because it can do more."""
 
 
-def choose(kernels: Sequence[Kernel[*Call, Result]], *call: *Call) -> Kernel[*Call, Result]:
+def choose(
+    kernels: Sequence[Kernel[*KernelArgs, KernelResult]], *call: *KernelArgs
+) -> Kernel[*KernelArgs, KernelResult]:
     """The first kernel that takes this call."""
     for kernel in kernels:
         if kernel.refusal(*call) is None:
@@ -59,7 +61,9 @@ def choose(kernels: Sequence[Kernel[*Call, Result]], *call: *Call) -> Kernel[*Ca
     raise AssertionError("the last kernel of a list takes everything")
 
 
-def explain(kernels: Sequence[Kernel[*Call, Result]], *call: *Call) -> list[tuple[str, str | None]]:
+def explain(
+    kernels: Sequence[Kernel[*KernelArgs, KernelResult]], *call: *KernelArgs
+) -> list[tuple[str, str | None]]:
     """The faster kernels, each with its reason to refuse, and at the end the chosen one, with None."""
     found: list[tuple[str, str | None]] = []
     for kernel in kernels:

@@ -8,8 +8,8 @@ from torch import nn
 from dragoman.kernels import triton_refusal
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
-from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, explain
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.shapes import Tensor
 
@@ -17,7 +17,7 @@ _DIM, _HEADS, _ROWS, _LENGTH = 512, 8, 32, 16  # a Transformer-base on a small b
 
 
 @dataclass(frozen=True)
-class Choice:
+class KernelChoice:
     use: str
     """train or translate."""
     operation: str
@@ -26,7 +26,7 @@ class Choice:
     """Faster kernels, each with why it does not run."""
 
 
-def kernel_choices(device: torch.device) -> list[Choice]:
+def kernel_choices(device: torch.device) -> list[KernelChoice]:
     """As training (bfloat16 on a GPU, float32 on a CPU) and search (float32) would choose."""
     attention = SelfAttention(_DIM, _HEADS, _DIM // _HEADS, _DIM // _HEADS).to(device)
     network, norm = FeedForward(_DIM, 4 * _DIM).to(device), nn.LayerNorm(_DIM, device=device)
@@ -65,7 +65,7 @@ def _choices(
     norm: nn.LayerNorm,
     x: Tensor,
     dropout: float,
-) -> list[Choice]:
+) -> list[KernelChoice]:
     layer = attention.out
     reasons = {
         "attention": explain(ATTENTION, call),
@@ -81,6 +81,6 @@ def _fused_or_torch(reason: str | None) -> list[tuple[str, str | None]]:
     return [("fused", None)] if reason is None else [("fused", reason), ("torch", None)]
 
 
-def _choice(use: str, operation: str, verdicts: list[tuple[str, str | None]]) -> Choice:
+def _choice(use: str, operation: str, verdicts: list[tuple[str, str | None]]) -> KernelChoice:
     refused = {name: reason for name, reason in verdicts if reason is not None}
-    return Choice(use, operation, verdicts[-1][0], refused)
+    return KernelChoice(use, operation, verdicts[-1][0], refused)

@@ -1,9 +1,12 @@
-"""Linear layers, and how their products are computed: `kernel_choice.LINEAR` has the list.
+"""Linear layers, how they begin, and how their products are computed: `kernel_choice.LINEAR` has the list.
 
 `quantize` makes int8 a property of the modules of a model. Their parameters stay as they are: they are saved,
 copied and moved as before, and the int8 form follows them.
 """
 
+from collections.abc import Sequence
+
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -82,3 +85,28 @@ class SelectedRows:
         if self.layout is None:
             self.layout = onednn.layout(self.weight)
         return onednn.product(x, self.layout, self.bias)
+
+
+def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0) -> Linear:
+    """One linear layer that holds several side by side, each initialised as if it were alone.
+
+    Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010), the first one times `first_gain`; biases are zero.
+    """
+    linear = Linear(in_dim, sum(out_dims), bias=bias)
+    with torch.no_grad():
+        for number, block in enumerate(linear.weight.split(list(out_dims))):
+            nn.init.xavier_uniform_(block, gain=first_gain if number == 0 else 1.0)
+        if bias:
+            linear.bias.zero_()
+    return linear
+
+
+def normal_linear(in_dim: int, out_dim: int, gain: float = 1.0) -> Linear:
+    """Normal with variance gain / in; biases are zero (Gehring et al. 2017, section 3.5).
+
+    The gain is 4 before a GLU and 1 elsewhere, each times the share of the input that dropout keeps.
+    """
+    linear = Linear(in_dim, out_dim)
+    nn.init.normal_(linear.weight, std=(gain / in_dim) ** 0.5)
+    nn.init.zeros_(linear.bias)
+    return linear

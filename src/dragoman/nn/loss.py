@@ -93,6 +93,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return (*scaled(ctx.saved_tensors, grad_outputs[0]), None, None, None)
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """The type to add up many numbers in: Apple's GPUs (mps) have no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def in_autocast_type(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
     """The input as autocast would convert it; custom autograd functions have to do this themselves."""
     device = x.device.type

@@ -7,6 +7,8 @@ pre:               x ─┬─ norm ─ sublayer ─ dropout ─ + ─▶      x
 
 layer:  (x − μ) / √(σ² + ε) ⊙ γ + β     over the width of one position (Ba et al. 2016)
 rms:    x / √(mean x² + ε) ⊙ γ          the same without centring (Zhang & Sennrich 2019)
+batch:  as layer, over all positions of the batch for each number of the width (Ioffe & Szegedy 2015)
+none:   x
 """
 
 from typing import Literal
@@ -20,7 +22,7 @@ from dragoman.nn.kernel_choice import POST_NORM, choose, pre_norm_refusal
 from dragoman.shapes import Float, Tensor
 
 NormPlace = Literal["post", "pre"]
-NormKind = Literal["layer", "rms"]
+NormKind = Literal["layer", "rms", "batch", "none"]
 
 
 def in_half(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
@@ -38,7 +40,23 @@ def residual_stream(x: Float[Tensor, "*B D"], place: NormPlace) -> Float[Tensor,
 
 
 def make_norm(dim: int, kind: NormKind, eps: float) -> nn.Module:
+    if kind == "none":
+        return nn.Identity()
+    if kind == "batch":
+        return PositionBatchNorm(dim, eps=max(eps, 1e-12))  # torch's refuses 0
     return nn.RMSNorm(dim, eps=eps) if kind == "rms" else nn.LayerNorm(dim, eps=eps)
+
+
+class PositionBatchNorm(nn.BatchNorm1d):
+    """Batch norm over all positions of a batch, padding among them; outside training by running averages. It
+    is there to be compared with layer norm."""
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__(dim, eps=eps)
+        self.num_batches_tracked = None  # a count: checkpoints that are averaged hold weights alone
+
+    def forward(self, input: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        return super().forward(input.flatten(0, -2)).view(input.shape)
 
 
 class Residual(nn.Module):
@@ -78,3 +96,18 @@ class Residual(nn.Module):
 
         assert isinstance(norm, nn.LayerNorm), "all norms of a model are of one kind"
         return drop_add_then_norm(x, sublayer, norm.weight, norm.bias, norm.eps, self.rate)
+
+
+class NoResidual(Residual):
+    """The same norms without the connection around the sublayer."""
+
+    def after(
+        self,
+        x: Float[Tensor, "B T D"],  # noqa: ARG002
+        sublayer: Float[Tensor, "B T D"],
+    ) -> Float[Tensor, "B T D"]:
+        dropped = F.dropout(sublayer, self.dropout, self.training)
+        return dropped if self.place == "pre" else self.norm(dropped)
+
+    def fuses_next_norm(self, x: Float[Tensor, "B T D"]) -> bool:  # noqa: ARG002
+        return False

@@ -22,10 +22,9 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
-from dragoman.nn.init import recurrent_weights
 from dragoman.nn.linear import linear
 from dragoman.nn.mask import lengths
-from dragoman.nn.recurrent_layer import LayerPast, advance, kernel, loop, settle
+from dragoman.nn.recurrent_layer import LayerPast, advance, kernel, loop, recurrent_weights, settle
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 Cell = Literal["rnn", "gru", "lstm"]

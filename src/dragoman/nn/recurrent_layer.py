@@ -33,7 +33,7 @@ def kernel(
     batch_sizes: Tensor | None = None,
 ) -> tuple[Float[Tensor, "*B D"], LayerPast]:
     """A padded batch `N T I` or, with `batch_sizes`, the data of a packed one. Always in the type of the
-    weights: under autocast cuDNN computes in float16, whatever type is asked for, and gradients vanish."""
+    weights: autocast may choose float16 for cuDNN, whose range is too small for gradients without scaling."""
     hidden, cell = past
     device, exact = x.device.type, weights[0].dtype
     if torch.is_autocast_enabled(device):
@@ -135,3 +135,24 @@ def _where(
     if new[1] is None or old[1] is None:
         return hidden, None
     return hidden, torch.where(visible, new[1], old[1])
+
+
+def recurrent_weights(layer: nn.RNNBase) -> None:
+    """Gate by gate: Xavier for input weights, orthogonal for recurrent weights (Saxe et al. 2014).
+
+    Biases are zero, but that of an LSTM's forget gate is 1 (Jozefowicz et al. 2015).
+    """
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            gates = parameter.split(layer.hidden_size)
+            for gate in gates:
+                if name.startswith("weight_ih"):
+                    nn.init.xavier_uniform_(gate)
+                elif name.startswith("weight_hh"):
+                    nn.init.orthogonal_(gate)
+                elif name.startswith("weight_hr"):  # the projection of an LSTM that has one
+                    nn.init.xavier_uniform_(gate)
+                else:
+                    gate.zero_()
+            if isinstance(layer, nn.LSTM) and name.startswith("bias_ih"):
+                gates[1].fill_(1.0)  # torch keeps the gates in the order input, forget, cell, output

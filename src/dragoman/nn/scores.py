@@ -27,7 +27,7 @@ from torch import nn
 
 from dragoman.errors import UserError
 from dragoman.nn.attention_kernels import weigh
-from dragoman.nn.init import xavier_linear
+from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import padding
 from dragoman.shapes import Bool, Float, Int, Tensor
 

@@ -28,7 +28,7 @@ from dragoman.nn.embedding import TokenEmbedding
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 
-Method = Literal["gradient", "gradient_x_input", "integrated_gradients"]
+AttributionMethod = Literal["gradient", "gradient_x_input", "integrated_gradients"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,38 @@ class Attribution:
         return float(np.abs(sums - (self.token_scores - self.baseline)).max())
 
 
+def mean_by_place(
+    model: EncoderDecoder,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    parts: int = 10,
+    device: Device = None,
+) -> np.ndarray:
+    """How the gradient of a target piece is spread over the source, in the mean over pairs: parts of the
+    target × parts of the source, both from the first to the last piece. A row sums to 1."""
+    total, counts = np.zeros((parts, parts)), np.zeros(parts)
+    for src_ids, tgt_ids in pairs:
+        norms = attribute(model, src_ids, tgt_ids, "gradient", device=device).source[:-1, :-1]
+        shares = norms / np.maximum(norms.sum(axis=1, keepdims=True), 1e-30)
+        spread = _parts(len(src_ids), parts)
+        for row, share in zip(np.arange(len(tgt_ids)) * parts // len(tgt_ids), shares, strict=True):
+            total[row] += share @ spread
+            counts[row] += 1
+    return total / np.maximum(counts, 1)[:, None]
+
+
+def _parts(length: int, parts: int) -> np.ndarray:
+    """length × parts: which share of each piece lies in each part of a line that they divide equally."""
+    edges, marks = np.arange(length + 1) / length, np.arange(parts + 1) / parts
+    left = np.maximum(edges[:-1, None], marks[None, :-1])
+    right = np.minimum(edges[1:, None], marks[None, 1:])
+    return np.maximum(right - left, 0) * length
+
+
 def attribute(
     model: EncoderDecoder,
     src_ids: Sequence[int],
     tgt_ids: Sequence[int],
-    method: Method = "integrated_gradients",
+    method: AttributionMethod = "integrated_gradients",
     steps: int = 64,
     device: Device = None,
 ) -> Attribution:

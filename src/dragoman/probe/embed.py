@@ -25,12 +25,12 @@ from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from dragoman.text.word_boundaries import units
 
-Pool = Literal["mean", "first", "last", "none"]
-Unit = Literal["piece", "word"]
+PoolChoice = Literal["mean", "first", "last", "none"]
+VectorUnit = Literal["piece", "word"]
 
 
 @dataclass(frozen=True)
-class Vectors:
+class TextVectors:
     """Of one text: R rows, one where they are pooled, of the chosen layers."""
 
     rows: Float[np.ndarray, "R L D"]
@@ -55,7 +55,7 @@ class Embedder:
         a language model."""
         if network.abilities.counts:
             raise UserError("embed: a model that counts has no vectors; choose another run")
-        for name, value, known in (("--pool", pool, Pool), ("--by", by, Unit)):
+        for name, value, known in (("--pool", pool, PoolChoice), ("--by", by, VectorUnit)):
             if value not in get_args(known):
                 raise UserError(f"{name}: expected one of {', '.join(get_args(known))}, found '{value}'")
         self.network, self.tokenizer, self.causal = network.eval(), tokenizer, causal
@@ -68,15 +68,15 @@ class Embedder:
         else:
             self._before, self._after = (() if encoder_decoder else (BOS_ID,)), (EOS_ID,)
 
-    def embed(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[Vectors]:
+    def embed(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[TextVectors]:
         """In the order of the texts, whatever the batches are."""
         pieces = self.tokenizer.encode_batch(texts)
-        found: dict[int, Vectors] = {}
+        found: dict[int, TextVectors] = {}
         for numbers in _batches([len(ids) for ids in pieces], batch_tokens, self._width):
             hidden, layers = self._layers([pieces[number] for number in numbers])
             for row, number in enumerate(numbers):
                 own = hidden[row, : len(pieces[number]) + self._width]
-                found[number] = Vectors(*self._chosen(texts[number], pieces[number], own), layers)
+                found[number] = TextVectors(*self._chosen(texts[number], pieces[number], own), layers)
         return [found[number] for number in range(len(texts))]
 
     @property

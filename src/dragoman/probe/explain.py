@@ -18,7 +18,7 @@ from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.probe.attribution import Method, attribute
+from dragoman.probe.attribution import AttributionMethod, attribute, mean_by_place
 from dragoman.probe.figures.beam import draw_beam
 from dragoman.probe.figures.curves import draw_curves
 from dragoman.probe.figures.positions import draw_positions
@@ -209,6 +209,18 @@ def draw(
     return draw_heatmap(shown, endings, *_SIDES[kind], signed, note)[ending]
 
 
+def draw_mean_gradient(
+    model: EncoderDecoder, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], ending: str, device: Any
+) -> bytes:
+    """Where in the source the gradient of a target piece is, in the mean over pairs of ids."""
+    found = mean_by_place(model, pairs, device=device)
+    names = tuple(f"{10 * part}–{10 * part + 10}%" for part in range(len(found)))
+    hidden = np.zeros(found.shape, dtype=bool)
+    shown = View(found, names, names, hidden, f"gradient over {len(pairs)} pairs")
+    note = "share of the gradient norm of log p, mean over target pieces"
+    return draw_heatmap(shown, (ending,), "part of the target", "part of the source", note=note)[ending]
+
+
 def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
     seen = explained.seen
     if figure == "alignment":
@@ -228,7 +240,7 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))
         shown = view(seen, cross, 0, False, explained.tokenizers(words))
         return replace(shown, title="attention rollout to the source"), "the rest of a row is in the target"
-    method: Method = "gradient" if figure == "gradient" else "integrated_gradients"
+    method: AttributionMethod = "gradient" if figure == "gradient" else "integrated_gradients"
     model, device = explained.translator.model, explained.translator.device
     found = attribute(model, *explained.pair, method, device=device)
     own = Seen("", "cross", 1, _one_head(found.source))

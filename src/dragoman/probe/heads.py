@@ -28,7 +28,7 @@ from dragoman.probe.inside import Inside, Seen, look_inside
 from dragoman.probe.vectors import contexts_of, vectors_of
 from dragoman.shapes import Float, Tensor
 
-Heads = Mapping[str, Collection[int]]
+HeadSelection = Mapping[str, Collection[int]]
 """Numbers of heads, from 0, by the name of their attention."""
 
 
@@ -42,7 +42,7 @@ def head_counts(model: nn.Module) -> dict[str, int]:
 
 
 @contextmanager
-def mask_heads(model: nn.Module, heads: Heads) -> Iterator[None]:
+def mask_heads(model: nn.Module, heads: HeadSelection) -> Iterator[None]:
     """Inside the `with` block these heads write nothing: in training, search, scoring and recording alike.
     The one head of a scored attention is its whole context."""
     known, modules = head_counts(model), dict(model.named_modules())

@@ -30,8 +30,8 @@ from dragoman.probe.record import record
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
-Kind = Literal["encoder", "decoder", "cross", "joint", "copy"]
-Alternatives = tuple[tuple[int, float], ...]
+AttentionKind = Literal["encoder", "decoder", "cross", "joint", "copy"]
+LikelyPieces = tuple[tuple[int, float], ...]
 """Pieces and their log-probabilities, best first."""
 
 
@@ -40,7 +40,7 @@ class Seen:
     """The weights of one attention."""
 
     module: str
-    kind: Kind
+    kind: AttentionKind
     layer: int
     """Among those of its kind, from 1."""
     weights: Float[Tensor, "H Q M"]
@@ -62,11 +62,11 @@ class Inside:
     written: tuple[str, ...]
     """All target pieces and `</s>`: what each position predicts."""
     token_scores: tuple[float, ...]
-    alternatives: tuple[Alternatives, ...]
+    alternatives: tuple[LikelyPieces, ...]
     """At each position the pieces that were most probable."""
     attentions: tuple[Seen, ...]
 
-    def of(self, kind: Kind) -> tuple[Seen, ...]:
+    def of(self, kind: AttentionKind) -> tuple[Seen, ...]:
         """Those of one kind, from the first layer to the last."""
         return tuple(seen for seen in self.attentions if seen.kind == kind)
 
@@ -83,7 +83,7 @@ class Inside:
         every picture names both."""
         return tuple(f"{read} › {written}" for read, written in zip(self.read, self.written, strict=True))
 
-    def labels(self, kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def labels(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the rows and the columns of weights of this kind stand for."""
         if kind == "encoder":
             return self.src, self.src
@@ -116,7 +116,7 @@ def look_inside(
         scores = log_probs(model.project(hidden[0]))  # T V
         own = scores.gather(1, batch.tgt_out[0][:, None])[:, 0]
         best = scores.topk(min(num_alternatives, scores.size(1)), dim=1)
-    kinds: dict[Kind, int] = {}
+    kinds: dict[AttentionKind, int] = {}
     attentions: list[Seen] = []
     modules = dict(model.named_modules())
     for name, parts in calls.items():
@@ -159,7 +159,7 @@ def inside_hypothesis(translator: Translator, source: str, found: Hypothesis) ->
     return look_inside(translator.model, src.encode(source), found.tokens, (src, tgt), translator.device)
 
 
-def _kind(name: str, module: nn.Module, weights: Float[Tensor, "H Q M"]) -> Kind:
+def _kind(name: str, module: nn.Module, weights: Float[Tensor, "H Q M"]) -> AttentionKind:
     if getattr(module, "looks_at_memory", False):
         return "cross"
     if getattr(module, "points_at_source", False):

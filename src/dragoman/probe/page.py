@@ -20,7 +20,7 @@ from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.drawing import assets, bundled
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.inside import Inside, Seen
-from dragoman.probe.vectors import Caught, Vectors
+from dragoman.probe.vectors import AttentionVectors, Caught
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
@@ -139,7 +139,7 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
     return found
 
 
-def _vectors(own: Vectors, causal: bool) -> dict[str, Any]:
+def _vectors(own: AttentionVectors, causal: bool) -> dict[str, Any]:
     heads, queries, width = own.query.shape
     return {
         "size": heads,

@@ -2,7 +2,7 @@
 
     sinusoidal, learned   the vectors of the first places            their dot products
     rotary                cosine and sine of each place's angles     1 · R_{j−i} 1, for vectors of ones
-    t5                    the bias of each head by distance          of place j for place i, mean of heads
+    t5                    the bias of each head by distance          of position j for i, mean of heads
     shaw                  a^K by distance, of one layer              their dot products
 
 The textbook's numbers: for 5 places of width 4, row 1 of the sinusoids is 0.8415, 0.5403, 0.0100, 0.99995,
@@ -17,15 +17,14 @@ import torch
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
-from dragoman.nn.relative_positions import BucketedBias, Rotary
+from dragoman.nn.positions import BucketedBias, LearnedPositions, Rotary, SinusoidalPositions
 from dragoman.shapes import Float, Tensor
 
 Half = Literal["encoder", "decoder"]
 
 
 @dataclass(frozen=True)
-class Positions:
+class PositionReport:
     kind: str
     table: Float[Tensor, "R C"]
     rows: tuple[str, ...]
@@ -37,7 +36,7 @@ class Positions:
     square_labels: tuple[str, ...]
 
 
-def positions_of(model: EncoderDecoder, length: int = 50, half: Half = "encoder") -> Positions:
+def positions_of(model: EncoderDecoder, length: int = 50, half: Half = "encoder") -> PositionReport:
     """Of one half of a model, for the first `length` places."""
     if length < 2:
         raise UserError(f"length: expected at least 2 places, found {length}")
@@ -72,13 +71,13 @@ def _added(module: SinusoidalPositions | LearnedPositions, length: int) -> Float
     return module(torch.zeros(1, length, dim, dtype=like.dtype, device=like.device))[0].double().cpu()
 
 
-def _vectors(kind: str, table: Float[Tensor, "T D"]) -> Positions:
+def _vectors(kind: str, table: Float[Tensor, "T D"]) -> PositionReport:
     places = tuple(map(str, range(len(table))))
     square = sinusoidal_square(table)
-    return Positions(kind, table, places, "place", "dimension", square, "dot products", places)
+    return PositionReport(kind, table, places, "place", "dimension", square, "dot products", places)
 
 
-def _bias(module: BucketedBias, length: int) -> Positions:
+def _bias(module: BucketedBias, length: int) -> PositionReport:
     bias = module(length, length, like=module.weight).bias
     assert bias is not None
     square = bias[0].double().cpu()  # H Q M
@@ -87,18 +86,18 @@ def _bias(module: BucketedBias, length: int) -> Positions:
     table = torch.cat([behind, ahead], dim=1).T  # distances H
     distances = tuple(str(distance) for distance in range(1 - length, length))
     places = tuple(map(str, range(length)))
-    name = "bias of place j for place i, mean of heads"
-    return Positions("t5", table, distances, "distance j − i", "head", square.mean(dim=0), name, places)
+    name = "bias of position j for i, mean of heads"
+    return PositionReport("t5", table, distances, "distance j − i", "head", square.mean(dim=0), name, places)
 
 
-def _rotary(module: Rotary, length: int) -> Positions:
+def _rotary(module: Rotary, length: int) -> PositionReport:
     rotation = module(length, length, like=module.sinusoids.table).rotation
     assert rotation is not None
     cos, sin = rotation.cos.double().cpu(), rotation.sin.double().cpu()
     ones = torch.ones(1, 1, length, 2 * cos.size(1), dtype=torch.float64)
     turned = type(rotation)(cos, sin, rotation.interleaved)(ones)[0, 0]
     places = tuple(map(str, range(length)))
-    return Positions(
+    return PositionReport(
         "rotary",
         torch.cat([cos, sin], dim=1),
         places,
@@ -110,9 +109,9 @@ def _rotary(module: Rotary, length: int) -> Positions:
     )
 
 
-def _distances(key: Float[Tensor, "R E"], causal: bool) -> Positions:
+def _distances(key: Float[Tensor, "R E"], causal: bool) -> PositionReport:
     table = key.detach().double().cpu()
     window = len(table) - 1 if causal else len(table) // 2
     labels = tuple(str(row - window) for row in range(len(table)))
     name = "dot products of distances"
-    return Positions("shaw", table, labels, "distance j − i", "dimension", table @ table.T, name, labels)
+    return PositionReport("shaw", table, labels, "distance j − i", "dimension", table @ table.T, name, labels)

@@ -14,7 +14,7 @@ from dragoman.errors import UserError
 from dragoman.probe.fill import GAP, Filler
 from dragoman.probe.guess import Guesser, MaskedGuesser
 from dragoman.probe.heads import head_counts, mask_heads
-from dragoman.probe.inside import Alternatives
+from dragoman.probe.inside import LikelyPieces
 from dragoman.probe.reading import Read, read_example, read_text
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
@@ -23,7 +23,7 @@ _TEXTS = {"classify": 1, "pair": 2, "similarity": 2, "span": 2}
 """How many texts an example of a task has."""
 
 
-class Reader:
+class RunReader:
     def __init__(self, run: Run, which: str = "best", device: str = "auto") -> None:
         self.predictor: Predictor | None = None
         self.filler: Filler | None = None
@@ -73,7 +73,7 @@ class Reader:
             read = self.read(text, steps=0)
         return read if whole.said is None else read.about(whole.said)
 
-    def layers(self, text: str, place: int, count: int = 5) -> list[Alternatives]:
+    def layers(self, text: str, place: int, count: int = 5) -> list[LikelyPieces]:
         """What the network would guess at a place if it ended after each of its layers, the embedding first
         (the logit lens, nostalgebraist 2020). Only for networks that guess what is masked."""
         guesser = self.guesser

@@ -23,7 +23,7 @@ from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.attribution import in_place_of
 from dragoman.probe.guess import BothWaysGuesser, Guesser
-from dragoman.probe.inside import Alternatives, Inside, Seen
+from dragoman.probe.inside import Inside, LikelyPieces, Seen
 from dragoman.probe.record import record
 from dragoman.probe.words import words_of
 from dragoman.shapes import Tensor
@@ -166,7 +166,7 @@ def _inside(
     calls: dict[str, list[Tensor]],
     ids: Sequence[int] = (),
     scores: Sequence[float] = (),
-    best: Sequence[Alternatives] = (),
+    best: Sequence[LikelyPieces] = (),
 ) -> Inside:
     attentions = []
     for name, parts in calls.items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.errors import UserError
-from dragoman.probe.vectors import Vectors
+from dragoman.probe.vectors import AttentionVectors
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def six_steps(
     return SixSteps(query, keys, values, scores, scaled, weights, weighted, weighted.sum(axis=0))
 
 
-def steps_of(vectors: Vectors, head: int, position: int) -> SixSteps:
+def steps_of(vectors: AttentionVectors, head: int, position: int) -> SixSteps:
     """The six steps of one head of an attention, for the token at `position`."""
     heads, queries = vectors.query.shape[:2]
     for name, asked, there in (("head", head, heads), ("position", position, queries)):

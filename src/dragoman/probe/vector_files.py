@@ -14,10 +14,10 @@ import numpy as np
 
 from dragoman.errors import UserError, missing_extra
 from dragoman.files import explained, replacing
-from dragoman.probe.embed import Vectors
+from dragoman.probe.embed import TextVectors
 from dragoman.text.normalize import one_line
 
-Numbered = Iterable[tuple[int, Vectors]]
+Numbered = Iterable[tuple[int, TextVectors]]
 """Lines from 1 on, and their vectors."""
 _GROUP = 1024
 """Lines of a group of rows in a Parquet file."""

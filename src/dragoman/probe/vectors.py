@@ -15,14 +15,14 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.attention_kernels import split_heads
 from dragoman.nn.mask import Mask
-from dragoman.nn.relative_positions import UNRELATED, Relation
+from dragoman.nn.positions import UNRELATED, Relation
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.hooks import read_pair, standing
 from dragoman.shapes import Bool, Float, Tensor
 
 
 @dataclass(frozen=True)
-class Vectors:
+class AttentionVectors:
     """Of one attention and one sentence. weights = softmax(query · key × scale + bias) over what is visible;
     output = Σ weights × value, joined and multiplied by `out`."""
 
@@ -48,7 +48,7 @@ class Vectors:
         return torch.einsum("hqmw,dhw->hqmd", self.value, weight)
 
 
-Caught = dict[str, Vectors]
+Caught = dict[str, AttentionVectors]
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def _vectors(
     value: Float[Tensor, "H M W"],
     mask: Mask,
     relation: Relation,
-) -> Vectors:
+) -> AttentionVectors:
     queries, memory = query.size(2), key.size(2)
     scale = 1 / math.sqrt(query.size(-1)) if module.scaled else 1.0
     bias = None if relation.bias is None else relation.bias[0]
@@ -124,4 +124,4 @@ def _vectors(
     dense = mask.dense(queries, memory, query.device)
     everything = torch.ones(queries, memory, dtype=torch.bool, device=query.device)
     visible = everything if dense is None else dense[0, 0] & everything
-    return Vectors(query[0], key[0], values, scale, bias, visible, module.out)
+    return AttentionVectors(query[0], key[0], values, scale, bias, visible, module.out)

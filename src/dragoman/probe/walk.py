@@ -19,23 +19,23 @@ from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.rnn import SingleContext
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.layer import FeedForward
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 
-Kind = Literal[
+StageKind = Literal[
     "embedding", "positions", "norm", "self_attention", "cross_attention", "scored_attention", "one_vector",
     "feedforward", "layer", "memory", "bridge", "readout", "out",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Stage:
+class ModelStage:
     """What one part of the model gives out."""
 
     module: str
-    kind: Kind
+    kind: StageKind
     given: Float[Tensor, "P D"]
     """A vector for each position."""
     before: Float[Tensor, "P E"] | None = None
@@ -50,7 +50,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Walk:
-    stages: tuple[Stage, ...]
+    stages: tuple[ModelStage, ...]
     logits: Float[Tensor, "T V"]
     """Before the softmax, at each target position."""
 
@@ -79,15 +79,15 @@ def walk(
     stages = [
         _stage(name, _kind_of(name, kinds), found, inner.get(name, [])) for name, found in calls.items()
     ]
-    return Walk((*stages, Stage("decoder.out", "out", hidden[0].float().cpu())), logits)
+    return Walk((*stages, ModelStage("decoder.out", "out", hidden[0].float().cpu())), logits)
 
 
-def _kinds(model: nn.Module) -> dict[str, Kind]:
+def _kinds(model: nn.Module) -> dict[str, StageKind]:
     """The parts that are stages, by name."""
-    found: dict[str, Kind] = {}
+    found: dict[str, StageKind] = {}
     for name, module in model.named_modules():
         last = name.rpartition(".")[2]
-        kind: Kind | None = None
+        kind: StageKind | None = None
         if isinstance(module, TokenEmbedding):
             kind = "embedding"
         elif isinstance(module, SelfAttention):
@@ -113,7 +113,7 @@ def _kinds(model: nn.Module) -> dict[str, Kind]:
     return found
 
 
-def _kind_of(name: str, kinds: dict[str, Kind]) -> Kind:
+def _kind_of(name: str, kinds: dict[str, StageKind]) -> StageKind:
     if name.endswith(".ended"):
         return "one_vector"
     return kinds.get(name, "embedding")
@@ -122,7 +122,7 @@ def _kind_of(name: str, kinds: dict[str, Kind]) -> Kind:
 def _keep(
     calls: dict[str, list[tuple[Tensor | None, Tensor]]],
     name: str,
-    kind: Kind,
+    kind: StageKind,
     _module: nn.Module,
     inputs: tuple[Any, ...],
     output: Any,
@@ -151,9 +151,11 @@ def _keep_output(
         inner.setdefault(name, []).append(output)
 
 
-def _stage(name: str, kind: Kind, calls: list[tuple[Tensor | None, Tensor]], inner: list[Tensor]) -> Stage:
+def _stage(
+    name: str, kind: StageKind, calls: list[tuple[Tensor | None, Tensor]], inner: list[Tensor]
+) -> ModelStage:
     before = [first for first, _ in calls if first is not None] or inner
-    return Stage(name, kind, _rows([given for _, given in calls]), _rows(before) if before else None)
+    return ModelStage(name, kind, _rows([given for _, given in calls]), _rows(before) if before else None)
 
 
 def _rows(parts: Sequence[Tensor]) -> Float[Tensor, "P D"]:

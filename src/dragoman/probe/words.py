@@ -18,7 +18,7 @@ from dragoman.text.word_boundaries import units
 
 
 @dataclass(frozen=True)
-class Side:
+class AxisLabels:
     """The rows or the columns: their labels, and the share of each piece (P) that stands in each of them."""
 
     labels: tuple[str, ...]
@@ -74,7 +74,7 @@ def view(
     return View(merged, names, of_columns.labels, blind >= all_of_it, title)
 
 
-def _columns(seen: Inside, attention: Seen, src: Tokenizer, tgt: Tokenizer) -> Side:
+def _columns(seen: Inside, attention: Seen, src: Tokenizer, tgt: Tokenizer) -> AxisLabels:
     if attention.kind == "decoder":
         return words_of(_read_ids(seen), tgt)
     source = words_of(seen.src_ids, src)
@@ -85,7 +85,7 @@ def _read_ids(seen: Inside) -> tuple[int, ...]:
     return (Tokenizer.bos_id, *seen.tgt_ids[:-1])
 
 
-def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> Side:
+def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> AxisLabels:
     """`<s>` and `</s>` stay what they are."""
     controls = (Tokenizer.bos_id, Tokenizer.eos_id)
     inner = [piece for piece in ids if piece not in controls]
@@ -97,7 +97,7 @@ def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> Side:
         share, labels = _corner(share, first=True), [tokenizer.pieces(ids[:1])[0], *labels]
     if ids and ids[-1] == Tokenizer.eos_id:
         share, labels = _corner(share, first=False), [*labels, tokenizer.pieces(ids[-1:])[0]]
-    return Side(tuple(labels), share)
+    return AxisLabels(tuple(labels), share)
 
 
 def _corner(share: np.ndarray, first: bool) -> np.ndarray:
@@ -107,8 +107,8 @@ def _corner(share: np.ndarray, first: bool) -> np.ndarray:
     return grown
 
 
-def _joined(first: Side, second: Side) -> Side:
+def _joined(first: AxisLabels, second: AxisLabels) -> AxisLabels:
     share = np.zeros((len(first.share) + len(second.share), len(first.labels) + len(second.labels)))
     share[: len(first.share), : len(first.labels)] = first.share
     share[len(first.share) :, len(first.labels) :] = second.share
-    return Side((*first.labels, *second.labels), share)
+    return AxisLabels((*first.labels, *second.labels), share)

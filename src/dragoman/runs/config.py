@@ -23,7 +23,7 @@ from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
-Metric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
+ValidationMetric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
 LOWER_IS_BETTER = ("loss", "perplexity")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
@@ -72,7 +72,7 @@ class TrainConfig:
     report: bool = False
     """At the end, write report.md: settings with reasons, learning curve, kinds of errors. resolve() enables
     it if schedule.by is minutes."""
-    metric: Metric = "loss"
+    metric: ValidationMetric = "loss"
     """The validation metric that chooses the best checkpoint."""
     patience: int | None = None
     """Early stopping: stop after this many validations without improvement. If schedule.by is minutes: after
@@ -88,7 +88,11 @@ class TrainConfig:
     device: str = "auto"
     samples: int = 3
     """Sample translations to print at each validation."""
+    threads: int | None = None
+    """Threads of PyTorch on a CPU. None: as many as it chooses, or OMP_NUM_THREADS says."""
     tensorboard: bool = False
+    tracker: Literal["none", "mlflow", "wandb", "trackio"] = "none"
+    """An experiment tracker that gets the numbers of metrics.jsonl too."""
     shard: bool = False
     """Sharded training: each process holds a part of weights, gradients and optimizer state, for models that
     do not fit on one GPU."""
@@ -99,7 +103,7 @@ class TrainConfig:
         at_least = dict.fromkeys(("batch_tokens", "accumulate", "log_every", "validate_every"), 1)
         at_least |= {"validate_beam": 1, "save_every": 1, "keep": 2, "max_bad_updates": 1, "patience": 1}
         at_least |= {"max_updates": 1, "max_epochs": 1, "validate_sentences": 0, "average": 0, "samples": 0}
-        at_least |= {"asgd": 0, "validations": 1}
+        at_least |= {"asgd": 0, "validations": 1, "threads": 1}
         for name, least in at_least.items():
             value = getattr(self, name)
             if value is not None and value < least:

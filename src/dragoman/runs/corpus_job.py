@@ -21,7 +21,7 @@ from dragoman.checkpoint.files import from_tensors
 from dragoman.checkpoint.model import model_tensors
 from dragoman.config import to_dict
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Progress, Translator
+from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.files import (
     explained,
@@ -33,6 +33,7 @@ from dragoman.files import (
     sync_file,
     try_lock,
 )
+from dragoman.system import read_at
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
@@ -43,7 +44,7 @@ _SEAL = "seal"
 
 @dataclass(frozen=True)
 class Done:
-    """Progress of the translation of a corpus."""
+    """SentenceProgress of the translation of a corpus."""
 
     lines: int = 0
     bytes: int = 0
@@ -59,7 +60,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Task:
+class CorpusTask:
     """Definition of the job: equal tasks give equal files."""
 
     search: SearchConfig
@@ -83,10 +84,10 @@ def translate_corpus(
     translator: Translator,
     lines: Iterable[str],
     out: Path,
-    task: Task,
+    task: CorpusTask,
     *,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
     total: int = 0,
 ) -> Done:
     """Write the translation of each line to `out`; continue an interrupted call."""
@@ -99,7 +100,7 @@ def translate_corpus(
         if (done := _read_journal(out, described)).finished:  # another process has just finished it
             _part(out).unlink(missing_ok=True)
             return done
-        digest = _checked(_part(out), done, _journal(out))
+        digest = _checked(_part(out), file.fileno(), done, _journal(out))
         file.truncate(done.bytes)  # drop everything written after the last journal entry
         _write_journal(out, described, done)
         for chunk in _chunks(itertools.islice(lines, done.lines, None)):
@@ -124,9 +125,9 @@ def translate_corpus(
 def _translate(
     translator: Translator,
     texts: list[str],
-    task: Task,
+    task: CorpusTask,
     batch_tokens: int,
-    report: Progress,
+    report: SentenceProgress,
     done: Done,
 ) -> tuple[bytes, Done]:
     sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]
@@ -176,7 +177,8 @@ def _read_journal(out: Path, described: Mapping[str, Any]) -> Done:
     if out.exists():
         if out.stat().st_size != done.bytes:
             raise UserError(f"{out}: changed: it has {out.stat().st_size} bytes, its journal {done.bytes}")
-        _checked(out, done, path)
+        with open_regular(out) as file:
+            _checked(out, file.fileno(), done, path)
         if not done.finished:  # killed right after the last rename
             done = replace(done, finished=True)
             with explained(path):
@@ -199,20 +201,19 @@ def _seal_of(data: Mapping[str, Any]) -> str:
 @contextmanager
 def _open_part(out: Path) -> Iterator[BinaryIO]:
     """The file of finished lines, locked by this process."""
-    with open_to_append(_part(out)) as file:
+    with open_to_append(_part(out), readable=True) as file:
         if try_lock(file.fileno()) is False:
             raise UserError(f"{out}: another process is writing it")
         yield file
 
 
-def _checked(path: Path, done: Done, journal: Path) -> "hashlib._Hash":
+def _checked(path: Path, descriptor: int, done: Done, journal: Path) -> "hashlib._Hash":
     """The hash of the finished lines, to continue with. They must be unchanged."""
-    digest, left = hashlib.sha256(), done.bytes
-    with open_regular(path) as file:
-        while block := file.read(min(left, _BLOCK)):
-            digest.update(block)
-            left -= len(block)
-    if left:
+    digest, read = hashlib.sha256(), 0
+    while block := read_at(descriptor, min(done.bytes - read, _BLOCK), read):
+        digest.update(block)
+        read += len(block)
+    if read < done.bytes:
         raise UserError(f"{path}: shorter than {journal.name} says; remove both to begin anew")
     if done.sha256 and digest.hexdigest() != done.sha256:
         raise UserError(

@@ -6,7 +6,8 @@ from dragoman.errors import UserError
 
 
 def pick_device(name: str, local_rank: int | None = None) -> torch.device:
-    """`auto`: the GPU if there is one; with several processes on a machine, each uses its own GPU."""
+    """`auto`: the GPU if there is one; with several processes on a machine, each uses its own GPU. Apple's
+    GPU (`mps`) is used only where it is asked for: nobody has tried it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and local_rank is not None:
@@ -19,7 +20,9 @@ def pick_device(name: str, local_rank: int | None = None) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UserError(f"device: '{name}' is not known; use auto, cpu, cuda, or cuda:1 and so on") from None
+        raise UserError(
+            f"device: '{name}' is not known; use auto, cpu, cuda, cuda:1 and so on, or mps"
+        ) from None
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

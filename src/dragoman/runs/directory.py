@@ -38,7 +38,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.data.directions import Languages
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import mend
-from dragoman.decode.alignment.attention import IdPair
+from dragoman.decode.alignment.attention import SequencePair
 from dragoman.decode.search.shortlist import Shortlist, learn_shortlist
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
@@ -188,7 +188,7 @@ class Run:
             replace_file(path, found.file(self.fingerprint))
         return found
 
-    def validation_examples(self) -> list[IdPair]:
+    def validation_examples(self) -> list[SequencePair]:
         """Pairs spread over the validation set; none if the data are missing."""
         try:
             store = self.prepared().valid
@@ -199,13 +199,21 @@ class Run:
         return [(store.src(number), store.tgt(number)) for number in chosen]
 
     @classmethod
-    def create(cls, directory: Path, config: RunConfig, prepared: Corpus) -> "Run":
-        """Create a run directory atomically."""
+    def create(
+        cls,
+        directory: Path,
+        config: RunConfig,
+        prepared: Corpus,
+        write_more: Callable[[Path], None] | None = None,
+    ) -> "Run":
+        """Create a run directory atomically. `write_more` adds files that must be there from the first."""
 
         def fill(temporary: Path) -> None:
             prepared.link_into(temporary / DATA)
             save_tokenizers(temporary, prepared.src_tokenizer, prepared.tgt_tokenizer)
             (temporary / CHECKPOINTS).mkdir()
+            if write_more is not None:
+                write_more(temporary)
 
         return cls.create_with(directory, config, prepared.fingerprint, fill)
 

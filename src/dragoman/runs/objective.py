@@ -114,9 +114,12 @@ class ObjectiveConfig:
     """translate: learn from every n-th training pair alone, to see what the others are worth."""
     invented: int = 0
     """translate: invented pairs for every real one in an epoch, for few pairs of words; 0 is off."""
+    source_noise: float = 0.0
+    """translate: share of the pairs of an epoch whose source is written carelessly: upper case, typing
+    errors, no accents, other quotation marks; 0 is off."""
 
     def __post_init__(self) -> None:
-        check_shares(self, "label_smoothing")
+        check_shares(self, "label_smoothing", "source_noise")
         if self.block < 2:
             raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
         if (
@@ -137,6 +140,8 @@ class ObjectiveConfig:
             raise UserError(
                 f"invented: pairs are invented for translate alone, found name {self.name}; set it to 0"
             )
+        if self.source_noise and self.name != "translate":
+            raise UserError(f"source_noise: it is for translate alone, found name {self.name}; set it to 0")
         guided = self.guided_alignment.weight
         if self.carry and (self.name != "causal" or self.forcing().samples or self.r_drop):
             raise UserError(

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeVar, Union
 
 import torch
 
 from dragoman.checkpoint.model import load_model, load_network
-from dragoman.data.directions import Languages
+from dragoman.data.directions import Directions, Languages
 from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
+from dragoman.decode.translator.base import BaseTranslator
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
+from dragoman.engines.opening import open_export
 from dragoman.errors import UserError
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.linear import quantize
@@ -21,7 +23,8 @@ from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
 
 if TYPE_CHECKING:
-    from dragoman.engines.ctranslate2 import Translator as FastTranslator
+    from dragoman.engines.ctranslate2 import CTranslate2Translator
+    from dragoman.engines.onnx_model import OnnxTranslator
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 """Number formats of the weights for translating. bfloat16 reads half as many bytes, and scores have about
@@ -67,9 +70,32 @@ def open_translator(
     if guide.weight and not runs[0].config.counted:
         translator.aligner.look = guided_look(translator.model, guide)
     translator.scorer.shortlist = runs[0].shortlist
-    if directions is None or languages is None:
+    return translator if languages is None else directed(translator, directions, languages)
+
+
+AnyTranslator = TypeVar("AnyTranslator", bound=BaseTranslator)
+
+
+def directed(translator: AnyTranslator, directions: Directions | None, languages: Languages) -> AnyTranslator:
+    """The same translator for one direction of a model of several languages."""
+    if directions is None:
         return translator
-    return translator.with_opening(src.control_ids(directions.opening(languages)))
+    return translator.with_opening(translator.src_tokenizer.control_ids(directions.opening(languages)))
+
+
+def open_published(directory: Path, device: str = "auto") -> Translator:
+    """A Hugging Face directory, our exports among them, without making it a run first."""
+    from dragoman.checkpoint.huggingface import read_model
+    from dragoman.config import from_dict
+    from dragoman.decode.search.config import BeamSearch
+    from dragoman.models.base import EncoderDecoder
+
+    found = read_model(directory)
+    if found.objective != "translate" or not isinstance(found.model, EncoderDecoder):
+        raise UserError(f"{directory}: a model of the kind {found.kind} does not translate")
+    search = from_dict(BeamSearch, found.search, str(directory))
+    model = found.model.requires_grad_(False)
+    return Translator(model, found.src_tokenizer, found.tgt_tokenizer, search, pick_device(device))
 
 
 def _refuse_unless_it_translates(run: Run) -> None:
@@ -134,23 +160,23 @@ def load(
     to: str | None = None,
     source: str | None = None,
     zero_shot: bool = False,
-) -> Union[Translator, "FastTranslator"]:
+) -> Union[Translator, "CTranslate2Translator", "OnnxTranslator"]:
     """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
     training data.
 
     With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
     same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
-    installed, use `dragoman.engines.ctranslate2.Translator.open` for an export.
+    installed, use `dragoman.engines.ctranslate2.CTranslate2Translator.open` for an export.
 
     A run of several languages needs `to`, and `source` where the model is told it; `zero_shot` allows
     directions that it was not trained in.
     """
     if is_export(Path(run)):
-        from dragoman.engines.ctranslate2 import open_export  # its library is an optional extra
-
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
-        return open_export(Path(run), which, device).between(to, source, zero_shot)
+        export = open_export(Path(run), which, device)
+        own = export.export
+        return directed(export, own.directions, own.chosen_languages(to, source, zero_shot))
     runs = [Run.open(directory) for directory in (run, *others)]
     languages = runs[0].config.data.chosen_languages(to, source, zero_shot)
     return open_translator(runs, which, device, precision, languages)

@@ -1,6 +1,7 @@
 """The application: all dialects beside each other, behind one gate."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,8 @@ class Options:
     glossaries: Path | None = None
     """A file that keeps the glossaries of clients."""
     version: str = "0"
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """What runs beside the service until it ends (`nightly.py`)."""
     probe: bool = False
     """Answer Weblate's trial request, «test» from English to German, where that pair is not served."""
 
@@ -55,7 +58,11 @@ def build(service: Service, options: Options | None = None) -> Gate:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        task = None if options.beside is None else asyncio.get_running_loop().create_task(options.beside())
         yield
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         jobs.close()
         documents.close()
         service.close()

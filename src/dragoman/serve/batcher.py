@@ -9,8 +9,9 @@ of the queue; who leaves later, out of the batch before its next step.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
@@ -127,6 +128,7 @@ class Batcher:
         self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
+        self._users, self._retired = 0, False
 
     @property
     def waiting(self) -> int:
@@ -158,6 +160,10 @@ class Batcher:
 
     async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
         """Refused at once where too much waits already; `patient` (for a document) waits instead."""
+        with self._in_use():
+            return await self._ask(texts, how, patient)
+
+    async def _ask(self, texts: Sequence[str], how: Kindred, patient: bool) -> list[Answer]:
         client = CLIENT.get()
         wanted = list(dict.fromkeys(texts))
         known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
@@ -187,7 +193,24 @@ class Batcher:
 
     async def in_turn(self, function: Callable[[str, str | None], T], text: str, other: str | None) -> T:
         """Between two batches, so that a translator with one worker does nothing else meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, text, other)
+        with self._in_use():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, function, text, other)
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if self._retired and not self._users:
+                self.close()
+
+    def retire(self) -> None:
+        """Close it when nobody waits for it any more; others do not ask it again."""
+        self._retired = True
+        if not self._users:
+            self.close()
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

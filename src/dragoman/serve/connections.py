@@ -11,7 +11,7 @@ from dragoman.serve.seldom import Seldom
 SAID_EVERY_S = 10.0
 
 
-class Stage(enum.Enum):
+class ConnectionStage(enum.Enum):
     """What a connection is at. Where there are too many, those of the first stages go first, and in each the
     one that came to it first. Whoever is being worked for stays."""
 
@@ -50,8 +50,8 @@ class Connections:
         """What is read from a socket is here until it is looked at, which is in the same moment."""
         self.none_left = asyncio.Event()
         self._when_room: Callable[[], None] | None = None
-        self._at: dict[Stage, dict[Member, None]] = {stage: {} for stage in Stage}
-        self._stage: dict[Member, Stage] = {}
+        self._at: dict[ConnectionStage, dict[Member, None]] = {stage: {} for stage in ConnectionStage}
+        self._stage: dict[Member, ConnectionStage] = {}
         self._metrics = metrics
         self._dropped = Seldom("%d connections closed to make room for others", SAID_EVERY_S)
         self._changed()
@@ -65,12 +65,12 @@ class Connections:
     @property
     def busy(self) -> int:
         """How many are being worked for."""
-        return len(self._at[Stage.WORK])
+        return len(self._at[ConnectionStage.WORK])
 
-    def stage(self, member: Member) -> Stage | None:
+    def stage(self, member: Member) -> ConnectionStage | None:
         return self._stage.get(member)
 
-    def move(self, member: Member, stage: Stage) -> None:
+    def move(self, member: Member, stage: ConnectionStage) -> None:
         self._at.get(self._stage.get(member, stage), {}).pop(member, None)
         self._at[stage][member] = None
         self._stage[member] = stage
@@ -83,8 +83,8 @@ class Connections:
 
     def make_room(self) -> bool:
         """Close one connection; false where all are being worked for."""
-        for stage in Stage:
-            if stage is Stage.WORK:
+        for stage in ConnectionStage:
+            if stage is ConnectionStage.WORK:
                 return False
             for member in list(self._at[stage]):
                 if member.drop():

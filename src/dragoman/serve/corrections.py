@@ -16,12 +16,12 @@ from pathlib import Path
 
 from dragoman.errors import UserError
 from dragoman.files import replacing
-from dragoman.serve.corrections_file import Unit, read_units, written
+from dragoman.serve.corrections_file import CorrectionUnit, read_units, written
+from dragoman.serve.languages import LanguageCodes
 from dragoman.serve.limits import Limits
-from dragoman.serve.memory import Memory, same_spaces
+from dragoman.serve.memory import TranslationMemory, same_spaces
 from dragoman.serve.refusal import Refusal
 
-Pair = tuple[str, str]
 Key = tuple[str, str, str]
 """Both languages, and the source with single spaces."""
 _OVERHEAD = 256
@@ -33,7 +33,7 @@ _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\u
 class _Change:
     """Units to add or to replace, and keys to remove."""
 
-    put: dict[Key, Unit]
+    put: dict[Key, CorrectionUnit]
     removed: frozenset[Key] = frozenset()
 
 
@@ -45,8 +45,8 @@ class Corrections:
     ) -> None:
         self._limits, self._file, self._now = limits, file, now
         self._turn = asyncio.Lock()
-        self._units: dict[Key, Unit] = {}
-        self._memories: dict[Pair, Memory] = {}
+        self._units: dict[Key, CorrectionUnit] = {}
+        self._memories: dict[LanguageCodes, TranslationMemory] = {}
         if file.exists():
             most = 2 * limits.corrections_bytes + (1 << 20)
             for unit in read_units(file, most):
@@ -61,27 +61,31 @@ class Corrections:
             for unit in self._units.values():
                 self._remember(unit)
 
+    @property
+    def file(self) -> Path:
+        return self._file
+
     def __len__(self) -> int:
         return len(self._units)
 
-    def __iter__(self) -> Iterator[Unit]:
+    def __iter__(self) -> Iterator[CorrectionUnit]:
         return iter(list(self._units.values()))
 
-    def memory(self, pair: Pair) -> Memory | None:
+    def memory(self, pair: LanguageCodes) -> TranslationMemory | None:
         return self._memories.get(pair)
 
-    async def put(self, pair: Pair, source: str, target: str) -> Unit:
+    async def put(self, pair: LanguageCodes, source: str, target: str) -> CorrectionUnit:
         """From now on this is the translation of this text."""
         for text in (source, target):
             if not text.strip():
                 raise Refusal(400, "Invalid request: a correction needs a text and its translation")
             if _NO_XML.search(text):
                 raise Refusal(400, "Invalid request: the text has control characters")
-        unit = Unit(*pair, source.strip(), target.strip(), self._now().replace(microsecond=0))
+        unit = CorrectionUnit(*pair, source.strip(), target.strip(), self._now().replace(microsecond=0))
         await self._change(_Change({_key(unit): unit}))
         return unit
 
-    async def remove(self, pair: Pair, source: str) -> None:
+    async def remove(self, pair: LanguageCodes, source: str) -> None:
         key = (*pair, same_spaces(source))
         if key not in self._units:
             raise Refusal(404, "There is no such correction")
@@ -115,7 +119,7 @@ class Corrections:
             for unit in change.put.values():
                 self._remember(unit)
 
-    def _check(self, units: dict[Key, Unit]) -> None:
+    def _check(self, units: dict[Key, CorrectionUnit]) -> None:
         limits = self._limits
         size = sum(_OVERHEAD + len(f"{unit.source}{unit.target}".encode()) for unit in units.values())
         for what, found, most in (
@@ -125,7 +129,7 @@ class Corrections:
             if found > most:
                 raise Refusal(456, f"Quota exceeded: this server keeps {most:,} {what} of corrections")
 
-    def _save(self, units: dict[Key, Unit]) -> None:
+    def _save(self, units: dict[Key, CorrectionUnit]) -> None:
         self._check(units)
         try:
             with replacing(self._file, 0o600) as stream:
@@ -136,13 +140,13 @@ class Corrections:
             told = "the disk of the server is full" if full else "the server cannot write its file"
             raise Refusal(507 if full else 503, f"The corrections are as they were: {told}") from None
 
-    def _remember(self, unit: Unit) -> None:
+    def _remember(self, unit: CorrectionUnit) -> None:
         pair = (unit.src_lang, unit.tgt_lang)
-        self._memories.setdefault(pair, Memory(())).put(unit.source, unit.target)
+        self._memories.setdefault(pair, TranslationMemory(())).put(unit.source, unit.target)
 
-    def _forget(self, unit: Unit) -> None:
+    def _forget(self, unit: CorrectionUnit) -> None:
         self._memories[unit.src_lang, unit.tgt_lang].drop(unit.source)
 
 
-def _key(unit: Unit) -> Key:
+def _key(unit: CorrectionUnit) -> Key:
     return unit.src_lang, unit.tgt_lang, same_spaces(unit.source)

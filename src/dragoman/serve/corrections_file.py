@@ -30,7 +30,7 @@ _LINE_END = {"\r": "&#13;"}
 
 
 @dataclass(frozen=True)
-class Unit:
+class CorrectionUnit:
     src_lang: str
     tgt_lang: str
     source: str = field(repr=False)
@@ -39,7 +39,7 @@ class Unit:
     """UTC, in whole seconds."""
 
 
-def written(units: Iterable[Unit]) -> Iterator[bytes]:
+def written(units: Iterable[CorrectionUnit]) -> Iterator[bytes]:
     """The parts of a file, in their order."""
     digest = hashlib.sha256()
     for part in _parts(units):
@@ -49,7 +49,7 @@ def written(units: Iterable[Unit]) -> Iterator[bytes]:
     yield f"<!-- sha256 {digest.hexdigest()} -->\n".encode("ascii")
 
 
-def _parts(units: Iterable[Unit]) -> Iterator[str]:
+def _parts(units: Iterable[CorrectionUnit]) -> Iterator[str]:
     yield _HEAD
     for unit in units:
         when = unit.when.strftime(_TIME)
@@ -60,7 +60,7 @@ def _parts(units: Iterable[Unit]) -> Iterator[str]:
     yield _TAIL
 
 
-def read_units(file: Path, most_bytes: int) -> Iterator[Unit]:
+def read_units(file: Path, most_bytes: int) -> Iterator[CorrectionUnit]:
     try:
         raw = read_regular(file, most_bytes)
     except OSError as error:
@@ -79,7 +79,7 @@ class _Handler:
 
     def __init__(self, path: str, now: datetime) -> None:
         self._path, self._now = path, now
-        self._done: list[Unit] = []
+        self._done: list[CorrectionUnit] = []
         self._texts: dict[str, str] = {}
         self._source = self._header_source = self._language = ""
         self._when = now
@@ -129,12 +129,12 @@ class _Handler:
         if source is not None and target is not None:
             texts = self._texts[source], self._texts[target]
             if all(texts):
-                self._done.append(Unit(source, target, *texts, self._when))
+                self._done.append(CorrectionUnit(source, target, *texts, self._when))
 
     def text(self, data: str) -> None:
         if self._segment is not None:
             self._segment.add(data)
 
-    def take(self) -> list[Unit]:
+    def take(self) -> list[CorrectionUnit]:
         done, self._done = self._done, []
         return done

@@ -10,14 +10,14 @@ from dragoman.serve.documents import Documents
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.hints import hints
-from dragoman.serve.languages import VARIANTS, base, name_of
+from dragoman.serve.languages import VARIANTS, LanguageCodes, base, name_of
 from dragoman.serve.refusal import Refusal
-from dragoman.serve.service import Pair, Service, Split, Translated, Wish
+from dragoman.serve.service import Service, SplitMode, Translated, Wish
 from dragoman.text.spans import find
 
 _UNLIMITED = 1_000_000_000_000
 """What DeepL itself tells those who pay by use."""
-_SPLITS: dict[str, Split] = {"0": "none", "1": "sentences", "nonewlines": "no_lines"}
+_SPLITS: dict[str, SplitMode] = {"0": "none", "1": "sentences", "nonewlines": "no_lines"}
 
 
 def router_of(service: Service, documents: Documents, glossaries: Glossaries, probe: bool) -> APIRouter:
@@ -120,7 +120,7 @@ async def _translate(
     return [{name: value for name, value in one.items() if name != "place"} for one in results]
 
 
-def pair_of(service: Service, source: str, target: str) -> Pair:
+def pair_of(service: Service, source: str, target: str) -> LanguageCodes:
     """As DeepL says it where a language is not there."""
     try:
         return service.pair(source, target)
@@ -150,7 +150,7 @@ def _checked(fields: Fields) -> str | None:
     return model.removeprefix("prefer_") if model else None
 
 
-def _split(fields: Fields) -> Split:
+def _split(fields: Fields) -> SplitMode:
     html = fields.get("tag_handling") == "html"
     told = fields.text("split_sentences", "nonewlines" if html else "1")
     if told not in _SPLITS:
@@ -164,7 +164,12 @@ def _unserved_probe(service: Service, source: str, target: str) -> bool:
 
 
 async def _by_markup(
-    service: Service, documents: Documents, texts: Sequence[str], pair: Pair, wish: Wish, fields: Fields
+    service: Service,
+    documents: Documents,
+    texts: Sequence[str],
+    pair: LanguageCodes,
+    wish: Wish,
+    fields: Fields,
 ) -> list[Translated]:
     if fields.get("tag_handling") == "html":
         return [await documents.html(text, pair, wish) for text in texts]

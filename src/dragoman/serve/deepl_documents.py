@@ -11,7 +11,7 @@ from dragoman.serve.documents import language_of_document, name_with_suffix
 from dragoman.serve.download import Download
 from dragoman.serve.fields import read_fields
 from dragoman.serve.glossaries import Glossaries
-from dragoman.serve.jobs import Job, Jobs
+from dragoman.serve.jobs import DocumentJob, Jobs
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service, Wish
 
@@ -59,7 +59,7 @@ def router_of(service: Service, jobs: Jobs, glossaries: Glossaries) -> APIRouter
     return router
 
 
-async def _job(jobs: Jobs, request: Request, name: str) -> Job:
+async def _job(jobs: Jobs, request: Request, name: str) -> DocumentJob:
     key = (await read_fields(request)).text("document_key")
     job = jobs.find(name)
     if not hmac.compare_digest(key.encode("utf-8"), job.key.encode("ascii")):

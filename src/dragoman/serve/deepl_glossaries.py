@@ -5,10 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from dragoman.serve.dictionaries import Dictionary, Given, Pair, given_of, pair_of
+from dragoman.serve.dictionaries import Dictionary, Given, given_of, pair_of
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.glossaries import Glossaries, Named
-from dragoman.serve.languages import base
+from dragoman.serve.languages import LanguageCodes, base
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 
@@ -112,7 +112,7 @@ def _given(fields: Fields) -> list[Given]:
     return [given_of(Fields(one)) for one in given]
 
 
-def _only(named: Named) -> tuple[Pair, Dictionary]:
+def _only(named: Named) -> tuple[LanguageCodes, Dictionary]:
     if len(named.dictionaries) != 1:
         raise Refusal(404, "Glossary not found: it is multilingual; ask for it by /v3/glossaries")
     return next(iter(named.dictionaries.items()))
@@ -129,7 +129,7 @@ def _single(named: Named) -> dict[str, Any]:
     }
 
 
-def _dictionary(pair: Pair, dictionary: Dictionary) -> dict[str, Any]:
+def _dictionary(pair: LanguageCodes, dictionary: Dictionary) -> dict[str, Any]:
     return {"source_lang": pair[0], "target_lang": pair[1], "entry_count": len(dictionary.entries)}
 
 

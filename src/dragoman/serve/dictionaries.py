@@ -7,7 +7,7 @@ from typing import Literal
 
 from dragoman.errors import UserError
 from dragoman.serve.fields import Fields
-from dragoman.serve.languages import base
+from dragoman.serve.languages import LanguageCodes, base
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary, GlossaryEntry
@@ -15,8 +15,6 @@ from dragoman.text.glossary import Glossary, GlossaryEntry
 LONGEST_TERM = 256
 """Characters of a term, and of its name. A short text may have a term two thousand times."""
 _LONGEST_CODE = 32
-
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Dictionary:
 class Given:
     """The terms of a request, before anybody has read them."""
 
-    pair: Pair
+    pair: LanguageCodes
     text: str
     form: Literal["tsv", "csv"]
 
@@ -74,7 +72,7 @@ def given_of(fields: Fields) -> Given:
     return Given(pair_of(fields), fields.text("entries"), "csv" if form == "csv" else "tsv")
 
 
-def pair_of(fields: Fields) -> Pair:
+def pair_of(fields: Fields) -> LanguageCodes:
     pair = base(fields.text("source_lang")), base(fields.text("target_lang"))
     if pair[0] == pair[1]:
         raise Refusal(400, "Value for 'target_lang' must be another language than 'source_lang'")

@@ -74,7 +74,7 @@ def _other(row: tuple[str, str, str]) -> str:
 def _section(dialect: str, asked: str, told: str, table: str, command: str) -> str:
     return (
         f"<section><h2><code>{escape(asked)}</code> <small>{escape(dialect)}</small></h2>"
-        f"<p>{escape(told)}</p>{table}<pre>{escape(command)}</pre></section>\n"
+        f'<p>{escape(told)}</p>{table}<pre tabindex="0">{escape(command)}</pre></section>\n'
     )
 
 

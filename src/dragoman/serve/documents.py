@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from dragoman.data.documents import DOCUMENTS, head_of, parse_document
-from dragoman.data.documents.translate import Outcome, Progress, translate_units
+from dragoman.data.documents.translate import TranslatedUnits, UnitProgress, translate_units
 from dragoman.errors import UserError
-from dragoman.serve.languages import base
+from dragoman.serve.languages import LanguageCodes, base
 from dragoman.serve.masks import mask
 from dragoman.serve.refusal import Refusal
-from dragoman.serve.service import Pair, Service, Translated, Wish
+from dragoman.serve.service import Service, Translated, Wish
 
 _LARGE = 256 << 10
 _HEAD = 1000
@@ -81,17 +81,17 @@ class Documents:
         self,
         data: bytes,
         name: str,
-        pair: Pair,
+        pair: LanguageCodes,
         wish: Wish | None = None,
-        progress: Progress | None = None,
-    ) -> tuple[bytes, Outcome]:
+        progress: UnitProgress | None = None,
+    ) -> tuple[bytes, TranslatedUnits]:
         """The bytes of the document with its translations. Whoever stops waiting stops the work. `progress`
         is told, in a thread, how many of its sentences are translated."""
         loop, limits = asyncio.get_running_loop(), self.service.limits
         own = _Work(name, limits.document_parts)
         ask = self._blocking(pair, wish or Wish(), own, loop)
 
-        def work() -> tuple[bytes, Outcome]:
+        def work() -> tuple[bytes, TranslatedUnits]:
             opened = parse_document(data, name, pair, own.check)
             outcome = translate_units(
                 opened.units,
@@ -116,7 +116,7 @@ class Documents:
                 own.stop()
                 self._works.discard(own)
 
-    async def html(self, text: str, pair: Pair, wish: Wish) -> Translated:
+    async def html(self, text: str, pair: LanguageCodes, wish: Wish) -> Translated:
         """A piece of HTML: blocks are translated one by one, tags and attributes stay."""
         masked = mask(text, ignored=wish.ignored)
         data, _ = await self.translate(
@@ -130,7 +130,7 @@ class Documents:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _blocking(
-        self, pair: Pair, wish: Wish, own: _Work, loop: asyncio.AbstractEventLoop
+        self, pair: LanguageCodes, wish: Wish, own: _Work, loop: asyncio.AbstractEventLoop
     ) -> Callable[[list[str]], list[str]]:
         """Documents come in sentences already, and wait where others would be sent away."""
         patient = replace(wish, split="none", patient=True, n_best=1, align=False)

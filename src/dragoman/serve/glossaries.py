@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from dragoman.errors import UserError
 from dragoman.files import replacing
-from dragoman.serve.dictionaries import Dictionary, Given, Pair, dictionary_of, read
+from dragoman.serve.dictionaries import Dictionary, Given, dictionary_of, read
 from dragoman.serve.fields import Fields
-from dragoman.serve.languages import base
+from dragoman.serve.languages import LanguageCodes, base
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
@@ -43,7 +43,7 @@ class Named:
     id: str
     name: str
     created: str
-    dictionaries: Mapping[Pair, Dictionary]
+    dictionaries: Mapping[LanguageCodes, Dictionary]
 
 
 Every = dict[str, Named]
@@ -99,7 +99,7 @@ class Glossaries:
 
         return await self._change(edit)
 
-    async def remove(self, id: str, pair: Pair) -> None:
+    async def remove(self, id: str, pair: LanguageCodes) -> None:
         def edit(every: Every) -> None:
             found = _found(every, id)
             if pair not in found.dictionaries:

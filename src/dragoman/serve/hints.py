@@ -6,12 +6,13 @@ from typing import Any
 
 from dragoman.serve.difference import differences
 from dragoman.serve.fields import Fields
+from dragoman.serve.languages import LanguageCodes
 from dragoman.serve.memory import FuzzyMatch
-from dragoman.serve.service import Pair, Service
+from dragoman.serve.service import Service
 
 
 async def hints(
-    service: Service, fields: Fields, texts: Sequence[str], pairs: Sequence[Pair]
+    service: Service, fields: Fields, texts: Sequence[str], pairs: Sequence[LanguageCodes]
 ) -> list[list[dict[str, Any]]]:
     """For each text, where they are asked for; else nothing."""
     if not fields.flag("matches"):

@@ -9,15 +9,16 @@ import secrets
 from dataclasses import dataclass, field
 
 from dragoman.serve.documents import Documents
+from dragoman.serve.languages import LanguageCodes
 from dragoman.serve.limits import Limits
 from dragoman.serve.refusal import Refusal, busy
-from dragoman.serve.service import Pair, Wish
+from dragoman.serve.service import Wish
 
 _AT_ONCE = 2
 
 
 @dataclass(eq=False)
-class Job:
+class DocumentJob:
     name: str = field(repr=False)
     characters: int
     size: int
@@ -53,7 +54,7 @@ class Job:
 class Jobs:
     def __init__(self, documents: Documents, limits: Limits) -> None:
         self._documents, self._limits = documents, limits
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, DocumentJob] = {}
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     @property
@@ -64,26 +65,26 @@ class Jobs:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def start(self, data: bytes, name: str, pair: Pair, wish: Wish) -> Job:
+    def start(self, data: bytes, name: str, pair: LanguageCodes, wish: Wish) -> DocumentJob:
         limits = self._limits
         at_work = [job.size for job in self._jobs.values() if not job.ready]
         if len(at_work) >= limits.documents or sum(at_work) + len(data) > limits.documents_bytes:
             raise busy("Slowdown: too many documents wait already", seconds=10)
         self._make_room(limits.documents - 1, limits.documents_bytes - len(data))
-        job = Job(name, len(data.decode("utf-8", "ignore")), len(data))
+        job = DocumentJob(name, len(data.decode("utf-8", "ignore")), len(data))
         self._jobs[job.id] = job
         loop = asyncio.get_running_loop()
         job.expiry = loop.call_later(limits.document_kept_s, self.drop, job)
         job.task = loop.create_task(self._work(job, data, pair, wish))
         return job
 
-    def find(self, name: str) -> Job:
+    def find(self, name: str) -> DocumentJob:
         job = self._jobs.get(name)
         if job is None or job.fetched:
             raise Refusal(404, "There is no such document")
         return job
 
-    def drop(self, job: Job) -> None:
+    def drop(self, job: DocumentJob) -> None:
         self._jobs.pop(job.id, None)
         if job.task is not None:
             job.task.cancel()
@@ -94,7 +95,7 @@ class Jobs:
         for job in list(self._jobs.values()):
             self.drop(job)
 
-    async def _work(self, job: Job, data: bytes, pair: Pair, wish: Wish) -> None:
+    async def _work(self, job: DocumentJob, data: bytes, pair: LanguageCodes, wish: Wish) -> None:
         try:
             async with self._turn:
                 job.running = True

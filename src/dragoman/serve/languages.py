@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from dragoman.data.formats.language_codes import NAMES, TWO_LETTERS
 
+LanguageCodes = tuple[str, str]
+"""The source and the target language."""
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS", "ZH-HANT")}
 """What DeepL's clients insist on as targets; a model of the base language stands for each."""
 _VARIANT_NAMES = {

@@ -12,9 +12,9 @@ from dragoman.serve.download import Download
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.hints import hints
 from dragoman.serve.jobs import Jobs
-from dragoman.serve.languages import base, name_of
+from dragoman.serve.languages import LanguageCodes, base, name_of
 from dragoman.serve.refusal import Refusal
-from dragoman.serve.service import Pair, Service, Translated, Wish
+from dragoman.serve.service import Service, Translated, Wish
 
 
 def router_of(service: Service, documents: Documents, jobs: Jobs, keyed: bool, probe: bool) -> APIRouter:
@@ -145,7 +145,7 @@ async def _all(
     service: Service,
     documents: Documents,
     texts: list[str],
-    pairs: list[Pair],
+    pairs: list[LanguageCodes],
     wish: Wish,
     format: str,
 ) -> list[Translated]:

@@ -23,7 +23,7 @@ _NAMES = re.compile(r"\{(k+)")
 
 
 @dataclass(frozen=True)
-class Masked:
+class TextWithMasks:
     text: str
     behind: dict[str, str]
     """What stands behind each placeholder."""
@@ -34,7 +34,7 @@ class Masked:
         return _PLACEHOLDER.sub(lambda found: self.behind.get(found[0], found[0]), translation)
 
 
-def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] = ()) -> Masked:
+def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] = ()) -> TextWithMasks:
     """Elements with the `ignored` names and terms of the glossary become placeholders."""
     places = list(_elements(text, ignored)) if ignored else []
     if glossary is not None:
@@ -54,7 +54,7 @@ def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] =
         behind[placeholder] = written
         parts += (text[at:start], placeholder)
         at = end
-    return Masked("".join([*parts, text[at:]]), behind)
+    return TextWithMasks("".join([*parts, text[at:]]), behind)
 
 
 class _Taken:

@@ -4,9 +4,10 @@ Candidates share rare words with the text (an inverted index over normalised wor
 in characters decides.
 """
 
+import logging
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from dragoman.data.text_hash import normalise
 from dragoman.errors import UserError
 from dragoman.serve.languages import resolve
 
-Pair = tuple[str, str]
+TextPair = tuple[str, str]
+_log = logging.getLogger("dragoman")
 _LOOKED_AT = 64
 """Candidates whose distance is counted."""
 _MOST_POSTINGS = 20_000
@@ -38,23 +40,23 @@ class FuzzyMatch:
     """100 where the sources are the same; 100 · (1 − distance / longer length) else."""
 
 
-class Memory:
+class TranslationMemory:
     """`put` and `drop` change it in the thread of the event loop, while others look for matches in theirs: a
     number that is in an index has a pair, or None where it was dropped."""
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, pairs: Iterable[TextPair]) -> None:
         self._clear()
         for pair in dict.fromkeys(pairs):
             if pair[0].strip() and pair[1].strip():
                 self._add(pair)
 
     def _clear(self) -> None:
-        self._pairs: list[Pair | None] = []
+        self._pairs: list[TextPair | None] = []
         self._dropped = 0
         self._postings: dict[str, array[int]] = {}
         self._exact: dict[str, list[int]] = {}
 
-    def _add(self, pair: Pair) -> None:
+    def _add(self, pair: TextPair) -> None:
         number = len(self._pairs)
         self._pairs.append(pair)
         self._exact.setdefault(same_spaces(pair[0]), []).append(number)
@@ -129,17 +131,36 @@ def similarity(one: str, other: str) -> float:
     return min(99.0, round(100 * (1 - Levenshtein.distance(one, other) / longer), 1))
 
 
-def open_memories(paths: Iterable[Path], served: Iterable[Pair]) -> dict[Pair, Memory]:
-    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served."""
+def open_memories(
+    paths: Iterable[Path],
+    served: Iterable[TextPair],
+    warn: Callable[[str], None] = _log.warning,
+) -> dict[TextPair, TranslationMemory]:
+    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served.
+
+    A broken row of a table is left out, and `warn` is told. Of any other file what comes before a bad line is
+    used; what comes after it is not, since sides could have shifted against each other there.
+    """
     pairs = list(served)
-    gathered: dict[Pair, list[Pair]] = {}
+    gathered: dict[TextPair, list[TextPair]] = {}
     for path in paths:
-        pair, found = _read(path, pairs)
-        gathered.setdefault(pair, []).extend(found)
-    return {pair: Memory(found) for pair, found in gathered.items()}
+        skipped: list[str] = []
+        pair, found = _read(path, pairs, skipped)
+        own = gathered.setdefault(pair, [])
+        before = len(own)
+        try:
+            own.extend(found)
+        except UserError as error:
+            if path.is_dir():  # damaged data of a run
+                raise
+            warn(f"--memory {error}; the {len(own) - before:,} pairs before that are used, the rest is not")
+        if skipped:
+            lines = "1 line was" if len(skipped) == 1 else f"{len(skipped):,} lines were"
+            warn(f"--memory {path}: {lines} left out; the first: {skipped[0]}")
+    return {pair: TranslationMemory(found) for pair, found in gathered.items()}
 
 
-def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
+def _read(path: Path, served: list[TextPair], skipped: list[str]) -> tuple[TextPair, Iterator[TextPair]]:
     source = SourceConfig((str(path),))
     told = _languages_of_run(path) if path.is_dir() else languages_of(source)
     told = told or (served[0] if len(served) == 1 else None)
@@ -148,16 +169,21 @@ def _read(path: Path, served: list[Pair]) -> tuple[Pair, Iterator[Pair]]:
     for pair in served:
         for src, tgt in (told, told[::-1]):
             if (resolve(src, pair[:1]), resolve(tgt, pair[1:])) == pair:
-                return pair, _pairs_of(path, source, told, turned=(src, tgt) != told)
+                return pair, _pairs_of(path, source, told, (src, tgt) != told, skipped)
     raise UserError(f"--memory {path}: it holds {told[0]} and {told[1]}, which no run here translates")
 
 
-def _pairs_of(path: Path, source: SourceConfig, told: Pair, turned: bool) -> Iterator[Pair]:
-    read = _trained_on(path) if path.is_dir() else ((one.src, one.tgt) for one in read_pairs(source, *told))
+def _pairs_of(
+    path: Path, source: SourceConfig, told: TextPair, turned: bool, skipped: list[str]
+) -> Iterator[TextPair]:
+    if path.is_dir():
+        read = _trained_on(path)
+    else:
+        read = ((one.src, one.tgt) for one in read_pairs(source, *told, skipped))
     return ((tgt, src) for src, tgt in read) if turned else read
 
 
-def _languages_of_run(directory: Path) -> Pair:
+def _languages_of_run(directory: Path) -> TextPair:
     try:
         data = yaml.safe_load((directory / "config.yaml").read_text("utf-8"))["data"]
         return str(data["src_lang"]), str(data["tgt_lang"])
@@ -165,7 +191,7 @@ def _languages_of_run(directory: Path) -> Pair:
         raise UserError(f"--memory {directory}: this is no run directory; give a run or a file") from None
 
 
-def _trained_on(directory: Path) -> Iterator[Pair]:
+def _trained_on(directory: Path) -> Iterator[TextPair]:
     prepared = Prepared.open(directory / "data")
     store = prepared.train
     for number in range(len(store)):

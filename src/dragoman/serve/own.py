@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from dragoman.serve.dictionaries import glossary_of
 from dragoman.serve.difference import differences
 from dragoman.serve.documents import Documents, supported
-from dragoman.serve.languages import name_of
+from dragoman.serve.languages import LanguageCodes, name_of
 from dragoman.serve.memory import FuzzyMatch
 from dragoman.serve.refusal import Refusal
-from dragoman.serve.service import Pair, Service, Translated, Wish
+from dragoman.serve.service import Service, Translated, Wish
 from dragoman.text.word_boundaries import words
 
 
@@ -210,9 +210,9 @@ def metrics_router_of(service: Service) -> APIRouter:
     return router
 
 
-def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[Pair, list[str]]]:
+def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[LanguageCodes, list[str]]]:
     """Texts that follow each other and are in the same language go together; the order stays."""
-    groups: list[tuple[Pair, list[str]]] = []
+    groups: list[tuple[LanguageCodes, list[str]]] = []
     for text in asked.texts:
         source = service.detect(text, asked.target)[0][0] if asked.source == "auto" else asked.source
         target = asked.target
@@ -233,7 +233,7 @@ async def _translate(
     service: Service,
     documents: Documents,
     asked: TranslateRequest,
-    pair: Pair,
+    pair: LanguageCodes,
     texts: list[str],
     wish: Wish,
 ) -> list[Translation]:
@@ -249,7 +249,7 @@ async def _translate(
     return found
 
 
-def _translation(one: Translated, pair: Pair, details: bool, zero_shot: bool = False) -> Translation:
+def _translation(one: Translated, pair: LanguageCodes, details: bool, zero_shot: bool = False) -> Translation:
     sentences = [
         Sentence(
             source=source,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from dragoman.serve.documents import Documents, name_with_suffix
 from dragoman.serve.download import Download
-from dragoman.serve.jobs import Job, Jobs
+from dragoman.serve.jobs import DocumentJob, Jobs
 from dragoman.serve.own import ERRORS, Error
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service, Wish
@@ -18,7 +18,7 @@ class Started(BaseModel):
     id: str
 
 
-class Progress(BaseModel):
+class DocumentProgress(BaseModel):
     status: Literal["waiting", "translating", "done", "error"]
     done: Annotated[int, Field(description="Sentences that are translated, of `total`.")]
     total: int
@@ -48,10 +48,10 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
         return Download(written, name, _counts(len(outcome.texts), len(outcome.left)))
 
     @router.get("/{id}")
-    async def progress(id: str) -> Progress:
+    async def progress(id: str) -> DocumentProgress:
         """How far the translation of a document is."""
         job = jobs.find(id)
-        return Progress(status=_status(job), done=job.done, total=job.total, error=job.error)
+        return DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
 
     @router.get("/{id}/result", response_class=Response, responses={200: {"content": {"*/*": {}}}})
     async def result(id: str) -> Response:
@@ -63,17 +63,17 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
         return Download(job.result, job.name, _counts(job.translated, job.left), lambda: jobs.drop(job))
 
     @router.delete("/{id}")
-    async def stop(id: str) -> Progress:
+    async def stop(id: str) -> DocumentProgress:
         """Stop the translation of a document, and forget it."""
         job = jobs.find(id)
-        told = Progress(status=_status(job), done=job.done, total=job.total, error=job.error)
+        told = DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
         jobs.drop(job)
         return told
 
     return router
 
 
-def _status(job: Job) -> Literal["waiting", "translating", "done", "error"]:
+def _status(job: DocumentJob) -> Literal["waiting", "translating", "done", "error"]:
     if job.error is not None:
         return "error"
     if job.result is not None:

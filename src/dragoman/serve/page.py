@@ -7,6 +7,8 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
+from dragoman.drawing import assets
+
 SCRIPTS = ("ask", "languages", "translate", "sentence", "documents", "main")
 """Files of `assets/`, in the order in which they become one script."""
 
@@ -33,7 +35,8 @@ def asset(name: str) -> str:
 
 def assembled(name: str, scripts: tuple[str, ...] = ()) -> str:
     """A page with its style and its scripts inside."""
-    style, script = asset(f"{name}.css"), "".join(asset(f"{one}.js") for one in scripts)
+    style = assets()["design.css"] + asset(f"{name}.css")
+    script = "".join(asset(f"{one}.js") for one in scripts)
     page = asset(f"{name}.html").replace("<style></style>", f"<style>{style}</style>")
     return page.replace("<script></script>", f"<script>{script}</script>")
 

@@ -9,7 +9,6 @@ at in small steps: whatever a client sends, the event loop is soon free for the 
 
 import asyncio
 import contextlib
-import select
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import h11
 
 from dragoman.serve.clients import network_of
-from dragoman.serve.connections import SAID_EVERY_S, Connections, Stage
+from dragoman.serve.connections import SAID_EVERY_S, Connections, ConnectionStage
 from dragoman.serve.exchange import Exchange, scope_of
 from dragoman.serve.gate import Gate
 from dragoman.serve.incoming import Incoming, Malformed
@@ -25,6 +24,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.outgoing import Outgoing
 from dragoman.serve.seldom import Seldom
 from dragoman.serve.shed import Shedder, raw_answer
+from dragoman.system import has_input
 
 EVENTS_A_TURN = 64
 """Pieces of HTTP (a head, a chunk, an end) that are handled before others have their turn."""
@@ -32,10 +32,10 @@ _DISCARDED = 1 << 16
 """A body that nobody wants is read to its end if no more than this is left, and the connection stays."""
 _ENDING_S = 2.0
 _UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
-_QUIET = (Stage.NEW, Stage.IDLE)
+_QUIET = (ConnectionStage.NEW, ConnectionStage.IDLE)
 
 
-class Wiring:
+class ProtocolWiring:
     """What all connections of a server share."""
 
     def __init__(self, gate: Gate, limits: Limits, connections: Connections) -> None:
@@ -48,7 +48,7 @@ class Wiring:
 class Connection(asyncio.BufferedProtocol):
     _transport: asyncio.Transport
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: ProtocolWiring) -> None:
         self._wiring, self._limits, self._all = wiring, wiring.limits, wiring.connections
         self._loop = asyncio.get_running_loop()
         self._incoming = Incoming(self._limits)
@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server = _address(transport.get_extra_info("sockname"))
         self._network = network_of(self._client[0] if self._client else "")
         self._all.opening -= 1
-        self._all.move(self, Stage.NEW)
+        self._all.move(self, ConnectionStage.NEW)
         self._arm(_ENDING_S if self._all.draining else self._limits.receive_s, self._idle_too_long)
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -77,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         stage = self._all.stage(self)
-        if stage is None or stage is Stage.ENDING:
+        if stage is None or stage is ConnectionStage.ENDING:
             return
         data = bytes(memoryview(self._all.buffer)[:nbytes])
         if stage in _QUIET:
@@ -93,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """Who closes its side before there is an answer wants none: the connection ends."""
         self._half_closed = True
-        return self._all.stage(self) is Stage.SENDING
+        return self._all.stage(self) is ConnectionStage.SENDING
 
     def pause_writing(self) -> None:
         self._outgoing.pause()
@@ -101,10 +101,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         stage = self._all.stage(self)
-        if stage in (Stage.WORK, Stage.BODY):
+        if stage in (ConnectionStage.WORK, ConnectionStage.BODY):
             self._disarm()
         self._outgoing.resume()
-        if stage is Stage.SENDING and self._outgoing.done:
+        if stage is ConnectionStage.SENDING and self._outgoing.done:
             self._after_answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -122,14 +122,14 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(self) -> None:
         """The first byte of a request is there."""
         self._begun = self._loop.time()
-        self._all.move(self, Stage.HEAD)
+        self._all.move(self, ConnectionStage.HEAD)
         self._arm(self._limits.receive_s, self.abort)
 
     def _parse(self) -> None:
         """A few pieces of what has come. The rest of them has to wait for the next turn of the loop."""
         self._step = None
         for _ in range(EVENTS_A_TURN):
-            if self._all.stage(self) in (None, Stage.ENDING, Stage.SENDING):
+            if self._all.stage(self) in (None, ConnectionStage.ENDING, ConnectionStage.SENDING):
                 return
             try:
                 event = self._incoming.next_event()
@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, event: Any) -> None:
         if isinstance(event, h11.Request):
             self._disarm()  # from here on the gate looks at the clock
-            self._all.move(self, Stage.BODY)
+            self._all.move(self, ConnectionStage.BODY)
             scope = scope_of(event, self._client, self._server, self._begun)
             self.exchange = Exchange(self, self._http, scope)
             task = self._loop.create_task(self.exchange.run(self._wiring.gate))
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
             if ended:
                 self._next_request()
         elif ended:
-            self._all.move(self, Stage.WORK)
+            self._all.move(self, ConnectionStage.WORK)
             self.exchange.end_of_body()
         elif isinstance(event, h11.Data):
             self.exchange.feed(event.data)
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._outgoing.done:
             self._after_answer()
         else:
-            self._all.move(self, Stage.SENDING)
+            self._all.move(self, ConnectionStage.SENDING)
             self._transport.pause_reading()
 
     # What ends a request, or the connection.
@@ -216,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._http.our_state is h11.MUST_CLOSE or self._all.draining or self._half_closed:
             self._end()
         elif self._http.their_state is h11.SEND_BODY:  # nobody wants the rest
-            self._all.move(self, Stage.BODY)
+            self._all.move(self, ConnectionStage.BODY)
             self._arm(self._limits.receive_s, self.abort)
             self._go_on()
         else:
@@ -239,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _rest(self) -> None:
         """Until the next request, for as long as an idle connection stays."""
-        self._all.move(self, Stage.IDLE)
+        self._all.move(self, ConnectionStage.IDLE)
         self._arm(self._limits.idle_s, self._idle_too_long)
 
     def _idle_too_long(self) -> None:
@@ -271,8 +271,11 @@ class Connection(asyncio.BufferedProtocol):
     def _end(self) -> None:
         """Close when all is sent. If a client is still sending, its side stays open for a moment: whoever
         finds the connection closed while it sends may never read the answer."""
-        sending = self._all.stage(self) in (Stage.HEAD, Stage.BODY) or self._http.their_state is h11.SEND_BODY
-        self._all.move(self, Stage.ENDING)
+        sending = (
+            self._all.stage(self) in (ConnectionStage.HEAD, ConnectionStage.BODY)
+            or self._http.their_state is h11.SEND_BODY
+        )
+        self._all.move(self, ConnectionStage.ENDING)
         self._arm(_ENDING_S, self.abort)
         self._incoming.clear()
         try:
@@ -299,11 +302,6 @@ def _address(name: Any) -> tuple[str, int] | None:
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether something has come on this connection that nobody has read, be it its end. `poll` needs no
-    file descriptor of its own, of which there may be none."""
-    watch = select.poll()
+    """Whether something has come on this connection that nobody has read, be it its end."""
     number = transport.get_extra_info("socket").fileno()
-    if number < 0:
-        return False
-    watch.register(number, select.POLLIN)
-    return bool(watch.poll(0))
+    return number >= 0 and has_input(number)

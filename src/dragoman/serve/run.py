@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +16,11 @@ from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
 from dragoman.serve.server import Server
 from dragoman.serve.service import Service
+from dragoman.system import stop_signals
 
 _MOST_FILES = 1 << 16
+_WINDOWS_SOCKETS = 500
+"""`select` takes 512 of them there, and some are not connections."""
 _OTHER_FILES = 64
 """Files that are not connections: documents, glossaries, and connections that are being closed."""
 
@@ -42,20 +45,29 @@ def until_stopped(gate: Gate, limits: Limits, host: str, port: int, ready: Calla
         name = address_to_open(host)
         server = Server(gate, limits, min(limits.connections, connections_possible()))
         ready(f"http://{name}:{listening.getsockname()[1]}/")
-        unanswered = asyncio.run(_run(server, listening))
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            unanswered = runner.run(_run(server, listening))
     if unanswered:
         raise UserError(f"stopped, and {unanswered} requests got no answer within {limits.drain_s:g} s")
 
 
 async def _run(server: Server, listening: socket.socket) -> int:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if signal.getsignal(number) is not signal.SIG_IGN:
+    for number in stop_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            continue
+        try:
             asyncio.get_running_loop().add_signal_handler(number, server.stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda _number, _frame: server.stop())
     return await server.run(listening)
 
 
 def connections_possible() -> int:
     """By the files that this process may have open; the limit is raised as far as the system lets us."""
+    if sys.platform == "win32":
+        return _WINDOWS_SOCKETS
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft < wanted:
@@ -84,7 +96,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # where it would let two servers share a port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(512)
     except OSError as error:

@@ -11,7 +11,7 @@ from starlette.types import Message
 from dragoman.serve.connections import SAID_EVERY_S, Connections
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
-from dragoman.serve.protocol import Connection, Wiring
+from dragoman.serve.protocol import Connection, ProtocolWiring
 from dragoman.serve.seldom import Seldom
 
 log = logging.getLogger("dragoman.serve")
@@ -37,7 +37,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._stopping, self._hurry = asyncio.Event(), asyncio.Event()
         self.connections = Connections(self._most, self._gate.metrics)
-        self._wiring = Wiring(self._gate, self._limits, self.connections)
+        self._wiring = ProtocolWiring(self._gate, self._limits, self.connections)
         self._out_of_files = Seldom("no file descriptor for a connection, %d times", SAID_EVERY_S)
         self._opening: set[asyncio.Task[None]] = set()
         self._listening = listening
@@ -120,7 +120,7 @@ class Server:
         return len(unanswered)
 
 
-async def _opened(loop: asyncio.AbstractEventLoop, wiring: Wiring, connection: socket.socket) -> None:
+async def _opened(loop: asyncio.AbstractEventLoop, wiring: ProtocolWiring, connection: socket.socket) -> None:
     try:
         await loop.connect_accepted_socket(lambda: Connection(wiring), connection)
     except OSError:  # it has gone already

@@ -13,10 +13,10 @@ from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
 from dragoman.serve.corrections import Corrections
-from dragoman.serve.languages import base, name_of, resolve
+from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
-from dragoman.serve.masks import Masked, mask
-from dragoman.serve.memory import FuzzyMatch, Memory
+from dragoman.serve.masks import TextWithMasks, mask
+from dragoman.serve.memory import FuzzyMatch, TranslationMemory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
@@ -27,8 +27,7 @@ from dragoman.text.spans import find
 
 T = TypeVar("T")
 U = TypeVar("U")
-Pair = tuple[str, str]
-Split = Literal["sentences", "no_lines", "none"]
+SplitMode = Literal["sentences", "no_lines", "none"]
 """`no_lines`: the end of a line is white space like any other."""
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -37,7 +36,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 class Served:
     """A translator of a pair of languages; `insists` where it takes glossaries itself."""
 
-    languages: Pair
+    languages: LanguageCodes
     translator: Translates
     insists: bool = False
     name: str = ""
@@ -60,7 +59,7 @@ class Wish:
     glossary: Glossary | None = None
     ignored: tuple[str, ...] = ()
     """Elements of XML or HTML that stay as they are."""
-    split: Split = "sentences"
+    split: SplitMode = "sentences"
     patient: bool = False
     prefix: str = ""
     """What the translation of each sentence begins with."""
@@ -88,13 +87,13 @@ class Service:
         served: Sequence[Served],
         *,
         pivot: str | None = None,
-        memories: Mapping[Pair, Memory] | None = None,
+        memories: Mapping[LanguageCodes, TranslationMemory] | None = None,
         corrections: Corrections | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.metrics = Metrics()
-        self.served: dict[Pair, Served] = {}
+        self.served: dict[LanguageCodes, Served] = {}
         for one in served:
             if one.languages in self.served:
                 pair = "→".join(one.languages)
@@ -102,25 +101,20 @@ class Service:
             self.served[one.languages] = one
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
-        # The directions of one run share its model, and so the threads that run it.
-        threads: dict[str, ThreadPoolExecutor] = {}
-        self.batchers = {
-            pair: Batcher(
-                one.translator,
-                self.limits,
-                self.metrics,
-                one.workers,
-                threads.setdefault(one.name or str(pair), translator_threads(one.workers)),
-                one.calibration,
-            )
-            for pair, one in self.served.items()
-        }
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self.batchers = {pair: self._batcher(one) for pair, one in self.served.items()}
         self.memories = dict(memories or {})
         self.corrections = corrections
         if can_identify():  # so that the first request does not wait for it
             threading.Thread(target=load_model, daemon=True).start()
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
+
+    def _batcher(self, one: Served) -> Batcher:
+        """The directions of one run share its model, and so the threads that run it."""
+        name = one.name or str(one.languages)
+        threads = self._threads.setdefault(name, translator_threads(one.workers))
+        return Batcher(one.translator, self.limits, self.metrics, one.workers, threads, one.calibration)
 
     def _checked(self, pivot: str | None) -> str | None:
         if pivot is None:
@@ -131,8 +125,8 @@ class Service:
             raise UserError(f"--pivot {pivot}: no two of the runs meet in this language")
         return found
 
-    def _routes(self) -> dict[Pair, tuple[Pair, ...]]:
-        routes: dict[Pair, tuple[Pair, ...]] = {pair: (pair,) for pair in self.served}
+    def _routes(self) -> dict[LanguageCodes, tuple[LanguageCodes, ...]]:
+        routes: dict[LanguageCodes, tuple[LanguageCodes, ...]] = {pair: (pair,) for pair in self.served}
         if self.pivot is not None:
             for src in [src for src, tgt in self.served if tgt == self.pivot]:
                 for tgt in [tgt for src_, tgt in self.served if src_ == self.pivot]:
@@ -167,7 +161,7 @@ class Service:
             raise Refusal(501, "Language identification needs the package py3langid on the server")
         return [(meant[code], sure) for code, sure in identify(text, list(meant)[::-1])]
 
-    def pair(self, source: str, target: str) -> Pair:
+    def pair(self, source: str, target: str) -> LanguageCodes:
         """The served pair that a client means, or a refusal in LibreTranslate's words."""
         src, tgt = resolve(source, self.sources), resolve(target, self.targets)
         for code, found in ((source, src), (target, tgt)):
@@ -178,7 +172,7 @@ class Service:
             raise Refusal(400, f"{told} {name_of(source)} ({source})")
         return src, tgt
 
-    def is_zero_shot(self, pair: Pair) -> bool:
+    def is_zero_shot(self, pair: LanguageCodes) -> bool:
         """Whether the model that translates this pair was trained without pairs of these languages."""
         return pair in self.served and self.served[pair].zero_shot
 
@@ -196,12 +190,12 @@ class Service:
                 raise Refusal(400, "Invalid request: NUL in the text")
         self.metrics.count("dragoman_characters_total", sum(map(len, texts)))
 
-    def known(self, pair: Pair) -> list[Memory]:
+    def known(self, pair: LanguageCodes) -> list[TranslationMemory]:
         """The memories of a pair of languages. Corrections come first."""
         learnt = self.corrections.memory(pair) if self.corrections is not None else None
         return [one for one in (learnt, self.memories.get(pair)) if one is not None]
 
-    def exact(self, text: str, pair: Pair, wish: Wish) -> str | None:
+    def exact(self, text: str, pair: LanguageCodes, wish: Wish) -> str | None:
         """What the memory has for just this text. Where it has a term of the glossary that the client asks
         for, the model is asked."""
         if not wish.memory:
@@ -212,14 +206,18 @@ class Service:
             return None
         return target
 
-    async def similar(self, text: str, pair: Pair, least: float = 70, most: int = 5) -> list[FuzzyMatch]:
+    async def similar(
+        self, text: str, pair: LanguageCodes, least: float = 70, most: int = 5
+    ) -> list[FuzzyMatch]:
         """Of all memories of this pair, best first."""
         memories = self.known(pair)
         rows = [await asyncio.to_thread(one.matches, text, least, most) for one in memories]
         found = dict.fromkeys(match for row in rows for match in row)
         return sorted(found, key=lambda match: -match.quality)[:most]
 
-    async def translate(self, texts: Sequence[str], pair: Pair, wish: Wish | None = None) -> list[Translated]:
+    async def translate(
+        self, texts: Sequence[str], pair: LanguageCodes, wish: Wish | None = None
+    ) -> list[Translated]:
         """From the memory, where it has a text word for word, else by the model."""
         wish = wish or Wish()
         known = [self._from_memory(text, pair, wish) for text in texts]
@@ -227,7 +225,7 @@ class Service:
         answers = iter(await self._by_model(others, pair, wish)) if others else iter(())
         return [next(answers) if found is None else found for found in known]
 
-    def _from_memory(self, text: str, pair: Pair, wish: Wish) -> Translated | None:
+    def _from_memory(self, text: str, pair: LanguageCodes, wish: Wish) -> Translated | None:
         target = self.exact(text, pair, wish) if text.strip() else None
         if target is None:
             return None
@@ -236,7 +234,7 @@ class Service:
         sentence = (text.strip(), Answer((target,), from_memory=True))
         return Translated(text[:start] + target + text[end:], (), (sentence,))
 
-    async def _by_model(self, texts: Sequence[str], pair: Pair, wish: Wish) -> list[Translated]:
+    async def _by_model(self, texts: Sequence[str], pair: LanguageCodes, wish: Wish) -> list[Translated]:
         route = self.routes[pair]
         direct = len(route) == 1
         native = wish.glossary if direct and self.served[pair].insists else None
@@ -249,7 +247,9 @@ class Service:
         found = await self._leg(current, route[-1], kindred, wish)
         return [_unmasked(one, own) for own, one in zip(masked, found, strict=True)]
 
-    async def _leg(self, texts: Sequence[str], pair: Pair, kindred: Kindred, wish: Wish) -> list[Translated]:
+    async def _leg(
+        self, texts: Sequence[str], pair: LanguageCodes, kindred: Kindred, wish: Wish
+    ) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
         pieces = await _each(lambda text: _pieces(text, wish.split, base(pair[0])), texts)
         found = await self._join(pieces, pair, kindred, wish)
@@ -264,7 +264,7 @@ class Service:
         return found
 
     async def _join(
-        self, pieces: Sequence[Sequence[str]], pair: Pair, kindred: Kindred, wish: Wish
+        self, pieces: Sequence[Sequence[str]], pair: LanguageCodes, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
         cores = list(dict.fromkeys(piece.strip() for row in pieces for piece in row))
         known = {core: Answer((core,)) for core in cores}
@@ -279,12 +279,19 @@ class Service:
         known |= zip(wanted, answers, strict=True)
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
+    def exchange(self, new: Served) -> None:
+        """Another translator for a pair that is served: what is in work finishes with the old one."""
+        old = self.batchers[new.languages]
+        self.served[new.languages] = new
+        self.batchers[new.languages] = self._batcher(new)
+        old.retire()
+
     def close(self) -> None:
         for batcher in self.batchers.values():
             batcher.close()
 
 
-def _unmasked(found: Translated, own: Masked) -> Translated:
+def _unmasked(found: Translated, own: TextWithMasks) -> Translated:
     if not own.behind:
         return found
     sentences = tuple(
@@ -293,13 +300,15 @@ def _unmasked(found: Translated, own: Masked) -> Translated:
     return Translated(own.unmask(found.text), tuple(map(own.unmask, found.alternatives)), sentences)
 
 
-def _unmasked_answer(answer: Answer, own: Masked) -> Answer:
+def _unmasked_answer(answer: Answer, own: TextWithMasks) -> Answer:
     """Words are counted in what the model wrote: where that has changed, nothing is told about them."""
     texts = tuple(map(own.unmask, answer.texts))
     return answer if texts == answer.texts else replace(answer, texts=texts, alignment=None, confidence=None)
 
 
-async def _masked(texts: Sequence[str], glossary: Glossary | None, ignored: tuple[str, ...]) -> list[Masked]:
+async def _masked(
+    texts: Sequence[str], glossary: Glossary | None, ignored: tuple[str, ...]
+) -> list[TextWithMasks]:
     """In a thread where terms are looked for: of a glossary that a client has made that can take long."""
     if glossary is None:
         return await _each(lambda text: mask(text, None, ignored), texts)
@@ -316,7 +325,7 @@ async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
     return found
 
 
-def _pieces(text: str, split: Split, language: str) -> list[str]:
+def _pieces(text: str, split: SplitMode, language: str) -> list[str]:
     if split == "none":
         return [text]
     return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text, language)

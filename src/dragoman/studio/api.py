@@ -46,7 +46,7 @@ class Draw(BaseModel):
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1
 
 
-class TranslateRequest(_About):
+class ShownTranslateRequest(_About):
     beam: Beam = 5
     n_best: Beam = 5
     alpha: Alpha = 1.0
@@ -94,6 +94,7 @@ class LayersRequest(_About):
 
 
 class DataRequest(_About):
+    test: Annotated[Name, Field(description="Name of a test set; the validation set if empty.")] = ""
     count: Annotated[int, Field(ge=1, le=200)] = 50
     beam: Beam = 5
     alpha: Alpha = 1.0
@@ -157,7 +158,7 @@ def _add_writing(router: APIRouter, desk: Desk) -> None:
     """What only a model that writes is asked."""
 
     @router.post("/translate")
-    async def translate(asked: TranslateRequest) -> Any:
+    async def translate(asked: ShownTranslateRequest) -> Any:
         def job(of: Subject) -> dict[str, Any]:
             settings = of.settings(asked.beam, asked.n_best, asked.alpha)
             drawn = None if asked.draw is None else asked.draw.model_dump()
@@ -235,12 +236,14 @@ def _add_runs(router: APIRouter, desk: Desk, trains: bool) -> None:
             "runs": told,
             "unreadable": desk.subjects.unreadable,
             "lessons": lessons(),
+            "tests": list(desk.subjects.tests),
             "trains": trains,
         }
 
     @router.post("/data")
     async def data(asked: DataRequest) -> Any:
-        return await desk.ask(asked, lambda of: corpus.table(of, asked.count, asked.beam, asked.alpha))
+        files = desk.subjects.test_files(asked.test)
+        return await desk.ask(asked, lambda of: corpus.table(of, asked.count, asked.beam, asked.alpha, files))
 
     @router.post("/nearest")
     async def nearest(asked: TextRequest) -> Any:

@@ -1,12 +1,15 @@
-"""What the *Data* view asks for: the validation set with the model's translations and their scores, and the
-training pairs that are most like a sentence."""
+"""What the *Data* view asks for: the validation set, or a test set, with the model's translations and their
+scores, and the training pairs that are most like a sentence."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dragoman.data.config import SourceConfig
+from dragoman.data.formats import read_pairs
 from dragoman.data.prepared import Prepared
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import chrf, sentence_chrf
@@ -18,17 +21,14 @@ from dragoman.studio.subject import Subject
 _MOST_PAIRS = 50_000  # of the training data that are searched, spread evenly
 
 
-def table(subject: Subject, count: int, beam: int, alpha: float) -> dict[str, Any]:
-    """So many pairs of the validation set, spread evenly, each translated and measured."""
+def table(subject: Subject, count: int, beam: int, alpha: float, test: Sequence[str] = ()) -> dict[str, Any]:
+    """So many pairs of the test files, or else of the validation set, spread evenly, each translated and
+    measured."""
     if subject.generator is not None or subject.filler is not None:
         raise UserError("data: only for runs that translate")
-    src, tgt = subject.tokenizers
-    pairs = subject.run.validation_examples()
+    pairs = _test_pairs(subject, test) if test else _validation_pairs(subject)
     chosen = [pairs[place] for place in _spread(len(pairs), count)]
-    if not chosen:
-        raise UserError("data: the data of this run are gone, so there is no validation set to show")
-    sources = [src.decode([int(piece) for piece in source]) for source, _ in chosen]
-    references = [tgt.decode([int(piece) for piece in target]) for _, target in chosen]
+    sources, references = [source for source, _ in chosen], [target for _, target in chosen]
     found = subject.translator.hypotheses(sources, search=subject.settings(beam, 1, alpha))
     outputs = [each[0].text for each in found]
     return {
@@ -46,6 +46,23 @@ def table(subject: Subject, count: int, beam: int, alpha: float) -> dict[str, An
             for source, reference, output, each in zip(sources, references, outputs, found, strict=True)
         ],
     }
+
+
+def _validation_pairs(subject: Subject) -> list[tuple[str, str]]:
+    src, tgt = subject.tokenizers
+    pairs = subject.run.validation_examples()
+    if not pairs:
+        raise UserError("data: the data of this run are gone, so there is no validation set to show")
+    return [
+        (src.decode([int(piece) for piece in a]), tgt.decode([int(piece) for piece in b])) for a, b in pairs
+    ]
+
+
+def _test_pairs(subject: Subject, files: Sequence[str]) -> list[tuple[str, str]]:
+    data = subject.run.config.data
+    return [
+        (pair.src, pair.tgt) for pair in read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
+    ]
 
 
 class Nearest:

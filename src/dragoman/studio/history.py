@@ -8,6 +8,7 @@ from dragoman.runs.records import LOSS, read_records, read_samples
 
 _MOST_POINTS = 2000  # of one kind; longer runs are thinned out evenly
 _HIDDEN = ("kind", "update")
+_PACE = 20  # records of updates
 
 
 def history(run: Run, since: int = 0) -> dict[str, Any]:
@@ -25,7 +26,26 @@ def history(run: Run, since: int = 0) -> dict[str, Any]:
         "checkpoints": list(checkpoint.names(run.checkpoints)),
         "best": run.best,
         "updates": run.config.train.max_updates,
+        **_pace(run),
     }
+
+
+def _pace(run: Run) -> dict[str, float | None]:
+    """Tokens a second, and the seconds that are left at the pace of the last updates; None where it is not
+    known or the run has ended."""
+    times = [each for each in read_records(run.directory / "timing.jsonl") if each.get("kind") == "train"]
+    if not times:
+        return {"speed": None, "left": None}
+    first, last, train = times[-_PACE:][0], times[-1], run.config.train
+    if train.max_minutes is not None:
+        left = 60 * train.max_minutes - last["elapsed"]
+    elif train.max_updates is not None and last["update"] > first["update"]:
+        pace = (last["elapsed"] - first["elapsed"]) / (last["update"] - first["update"])
+        left = pace * (train.max_updates - last["update"])
+    else:
+        left = 0.0
+    ended = run.directory.joinpath("report.md").exists() or left <= 0
+    return {"speed": last["tokens_per_second"], "left": None if ended else round(left)}
 
 
 def _points(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

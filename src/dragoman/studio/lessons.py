@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 from dragoman.errors import UserError
 
@@ -23,4 +24,5 @@ def first_page(name: str) -> str:
         raise UserError(
             f"--lesson {name}: there is none of this name; there are {', '.join(lessons())}{hint}"
         )
-    return f"{lessons()[name]['pages'][0]['view']}?lesson={name}"
+    page = lessons()[name]["pages"][0]
+    return f"{page['view']}?{urlencode({'lesson': name} | page.get('set', {}))}"

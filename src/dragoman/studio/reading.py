@@ -8,8 +8,8 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.probe.fill import GAP, Filler
 from dragoman.probe.heads import head_counts
-from dragoman.probe.inside import Alternatives
-from dragoman.probe.reader import Reader
+from dragoman.probe.inside import LikelyPieces
+from dragoman.probe.reader import RunReader
 from dragoman.probe.reading import Read
 from dragoman.runs.directory import Run
 from dragoman.studio.limits import check_text
@@ -26,7 +26,7 @@ class Reading:
     """A network that reads, at one checkpoint of its run."""
 
     run: Run
-    reader: Reader
+    reader: RunReader
     checkpoint: str
 
 
@@ -138,7 +138,7 @@ def _said(read: Read) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _pieces(reader: Reader, found: Read) -> list[dict[str, Any]]:
+def _pieces(reader: RunReader, found: Read) -> list[dict[str, Any]]:
     blank = None if reader.filler is None else reader.guesser.blank
     seen = found.seen
     return [
@@ -156,7 +156,7 @@ def _pieces(reader: Reader, found: Read) -> list[dict[str, Any]]:
     ]
 
 
-def _options(tokenizer: Tokenizer, best: Alternatives) -> list[dict[str, Any]]:
+def _options(tokenizer: Tokenizer, best: LikelyPieces) -> list[dict[str, Any]]:
     return [
         {"id": token, "piece": tokenizer.pieces([token])[0], "score": number(score)} for token, score in best
     ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.limits import normalised
+from dragoman.decode.search.job import normalised
 from dragoman.decode.search.trace import Trace
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
@@ -14,7 +14,7 @@ from dragoman.probe.inside import Inside
 from dragoman.studio.packing import attentions_of, most_seen, number, sides_of
 from dragoman.studio.subject import Subject
 
-Masked = Mapping[str, Sequence[int]]
+MaskedHeads = Mapping[str, Sequence[int]]
 
 
 def translate(subject: Subject, text: str, settings: SearchConfig, head: Sequence[int]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def attention(
     subject: Subject,
     text: str,
     target: Sequence[int] | None,
-    masked: Masked,
+    masked: MaskedHeads,
     kind: str | None,
     beam: int,
     alpha: float,

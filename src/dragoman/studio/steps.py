@@ -8,7 +8,7 @@ from dragoman.probe.inputs import inputs_of
 from dragoman.probe.inside import Inside, Seen
 from dragoman.probe.score_steps import score_steps
 from dragoman.probe.six_steps import steps_of
-from dragoman.probe.vectors import Vectors, contexts_of, vectors_of
+from dragoman.probe.vectors import AttentionVectors, contexts_of, vectors_of
 from dragoman.shapes import Float, Tensor
 from dragoman.studio.packing import numbers
 from dragoman.studio.subject import Subject
@@ -61,7 +61,7 @@ def _pair(subject: Subject, seen: Inside) -> tuple[Any, list[int], list[int], An
 
 
 def _of_vectors(
-    subject: Subject, seen: Inside, own: Seen, vectors: Vectors, head: int, position: int
+    subject: Subject, seen: Inside, own: Seen, vectors: AttentionVectors, head: int, position: int
 ) -> dict[str, Any]:
     # A model that has read the source in the same sequence has queries for it too.
     before = vectors.query.size(1) - own.weights.size(1)

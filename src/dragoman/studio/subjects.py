@@ -13,7 +13,7 @@ from dragoman.errors import UserError
 from dragoman.models.describe import describe
 from dragoman.probe.fill import Filler
 from dragoman.probe.heads import head_counts
-from dragoman.probe.reader import Reader
+from dragoman.probe.reader import RunReader
 from dragoman.runs.directory import Run
 from dragoman.studio.corpus import Nearest
 from dragoman.studio.reading import Reading
@@ -40,6 +40,8 @@ class Subjects:
                 self.unreadable[self._free_name(path)] = str(error)
         if self.unreadable and not self.runs:
             raise UserError(next(iter(self.unreadable.values())))
+        self.tests: dict[str, tuple[str, ...]] = {}
+        """Files of test sets, by the names under which the *Data* view offers them."""
         self._nearest: dict[str, Nearest] = {}
         self._others: OrderedDict[tuple[str, str], Subject | Reading] = OrderedDict()
 
@@ -77,6 +79,20 @@ class Subjects:
         while len(self._others) > _OTHERS_KEPT:
             self._others.popitem(last=False)
         return self._others[key]
+
+    def add_test(self, files: Sequence[str]) -> str:
+        """One more test set for the *Data* view; its name."""
+        for file in files:
+            if not Path(file).is_file():
+                raise UserError(f"{file}: there is no such file")
+        name = ", ".join(Path(file).name for file in files)[:255]
+        self.tests[name] = tuple(files)
+        return name
+
+    def test_files(self, name: str) -> tuple[str, ...]:
+        if name and name not in self.tests:
+            raise UserError(f"test: '{name[:80]}' was not opened")
+        return self.tests.get(name, ())
 
     def nearest(self, name: str) -> Nearest:
         """What finds the training pairs that are most like a sentence; made when it is first asked for."""
@@ -131,7 +147,7 @@ class Subjects:
             filler = Filler(run, at, self._device)
             return Subject(run, filler.translator, None, at, filler)
         if purpose in ("read", "predict"):
-            return Reading(run, Reader(run, at, self._device), at)
+            return Reading(run, RunReader(run, at, self._device), at)
         translator = run.translator(at, self._device, languages=_languages(run))
         # Which attention aligns best is found out when a sentence is first shown; some of the pairs do.
         translator.alignment_examples = lambda: run.validation_examples()[::_EVERY]

@@ -8,7 +8,7 @@ import torch
 from dragoman.errors import UserError
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.probe.inside import Inside
-from dragoman.probe.walk import Stage, walk
+from dragoman.probe.walk import ModelStage, walk
 from dragoman.studio.packing import number, numbers
 from dragoman.studio.subject import Subject
 
@@ -49,7 +49,7 @@ def whole_model(
     }
 
 
-def _described(stage: Stage, seen: Inside, subject: Subject, few: int | None) -> dict[str, Any]:
+def _described(stage: ModelStage, seen: Inside, subject: Subject, few: int | None) -> dict[str, Any]:
     module = dict(subject.translator.model.named_modules()).get(stage.module)
     heads = module.num_heads if isinstance(module, SelfAttention | CrossAttention) else None
     before = stage.before
@@ -66,7 +66,7 @@ def _described(stage: Stage, seen: Inside, subject: Subject, few: int | None) ->
     }
 
 
-def _labels(stage: Stage, seen: Inside) -> list[str]:
+def _labels(stage: ModelStage, seen: Inside) -> list[str]:
     """What the positions of a stage are."""
     count, own = len(stage.given), seen.src if stage.half == "encoder" else seen.steps
     if count == len(own):

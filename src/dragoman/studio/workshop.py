@@ -1,6 +1,6 @@
 """Training from the page: `dragoman train` and others as child processes, on files of given directories.
 
-    page ─ token ─▶ Workshop ─ sys.executable -m dragoman corpus | train | resume | evaluate ─▶ runs/NAME
+    page ─ token ─▶ Workshop ─ sys.executable -m dragoman corpus | train | resume | evaluate | export | serve
 
 One child at a time. It is a process like one of a terminal: it goes on if the page is closed, and is asked to
 save and stop (SIGINT) when the studio ends.
@@ -9,7 +9,6 @@ save and stop (SIGINT) when the studio ends.
 import os
 import re
 import secrets
-import signal
 import subprocess
 import sys
 import threading
@@ -18,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import UserError
+from dragoman.system import interruption
 
 MOST_FILES = 500
 _DEEPEST = 4
 _TAIL = 6000
 """Characters of a child's output that are shown."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/")
 _LOOK_SECONDS = 300
 _STOP_SECONDS = 60
 _HIDDEN = ("runs", "node_modules", "__pycache__")
@@ -96,11 +97,19 @@ class Workshop:
     def evaluate(self, name: str, files: Sequence[str]) -> dict[str, Any]:
         return self._begin(f"evaluate {name}", ["evaluate", str(self.directory(name)), *self.check(files)])
 
+    def export(self, name: str) -> dict[str, Any]:
+        """A CTranslate2 directory with 8-bit weights, inside the run."""
+        return self._begin(f"export {name}", ["export", str(self.directory(name)), "--quantize", "int8"])
+
+    def serve(self, name: str) -> dict[str, Any]:
+        """On loopback alone, at a port that is free."""
+        return self._begin(f"serve {name}", ["serve", str(self.directory(name)), "--port", "0"])
+
     def stop(self) -> dict[str, Any]:
-        """As Ctrl-C: it saves, and can be resumed."""
+        """As Ctrl-C: a training saves, and can be resumed."""
         with self._lock:
             if self._child is not None and self._child.poll() is None:
-                self._child.send_signal(signal.SIGINT)
+                self._child.send_signal(interruption())
         return self.state()
 
     def state(self) -> dict[str, Any]:
@@ -112,6 +121,7 @@ class Workshop:
             "running": child is not None and code is None,
             "code": code,
             "text": text,
+            "address": self._address(text) if code is None else None,
             "runs": self._names(),
         }
 
@@ -127,6 +137,11 @@ class Workshop:
         if not self.runs.is_dir():
             return []
         return sorted(path.parent.name for path in self.runs.glob("*/manifest.json"))
+
+    def _address(self, text: str) -> str | None:
+        """Where the service that is running can be opened."""
+        found = _ADDRESS.search(text) if self._what.startswith("serve ") else None
+        return found and found[0]
 
     def _train(self, files: Sequence[str], name: str, minutes: float) -> list[str]:
         out = self.directory(name)
@@ -164,6 +179,7 @@ class Workshop:
                 stderr=subprocess.STDOUT,
                 env=_environment(),
                 start_new_session=True,  # a Ctrl-C in the terminal of the studio is passed on by `close`
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
             )
             threading.Thread(target=self._listen, args=(self._child,), daemon=True).start()
         return self.state()

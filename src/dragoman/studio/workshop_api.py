@@ -78,6 +78,18 @@ def workshop_router(workshop: Workshop, subjects: Subjects) -> APIRouter:
     async def evaluate(asked: EvaluateRequest, token: Token = "") -> Any:
         return await ask(token, lambda: workshop.evaluate(asked.name, asked.files))
 
+    @router.post("/export")
+    async def export(asked: RunRequest, token: Token = "") -> Any:
+        return await ask(token, lambda: workshop.export(asked.name))
+
+    @router.post("/serve")
+    async def serve(asked: RunRequest, token: Token = "") -> Any:
+        return await ask(token, lambda: workshop.serve(asked.name))
+
+    @router.post("/test")
+    async def test(asked: FilesRequest, token: Token = "") -> Any:
+        return await ask(token, lambda: {"name": subjects.add_test(workshop.check(asked.files))})
+
     @router.post("/open")
     async def open_run(asked: RunRequest, token: Token = "") -> Any:
         def job() -> dict[str, Any]:

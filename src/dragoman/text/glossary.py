@@ -35,7 +35,7 @@ class GlossaryEntry:
 
 
 @dataclass(frozen=True)
-class Match:
+class TermMatch:
     """A term at `text[start:end]`, and its possible translations there."""
 
     entry: GlossaryEntry
@@ -76,10 +76,10 @@ class Glossary:
             raise UserError(f"{path}: the glossary has no terms")
         return cls(entries)
 
-    def matches(self, text: str) -> list[Match]:
+    def matches(self, text: str) -> list[TermMatch]:
         """The terms in `text`, from left to right; none overlaps another."""
         read = _Read(nfc(text))
-        found: list[Match] = []
+        found: list[TermMatch] = []
         place = 0
         begun = False  # whether there was a word before
         while place < len(read.units):
@@ -90,14 +90,14 @@ class Glossary:
             place += length
         return found
 
-    def _longest(self, read: "_Read", place: int, begun: bool) -> tuple[Match | None, int]:
+    def _longest(self, read: "_Read", place: int, begun: bool) -> tuple[TermMatch | None, int]:
         """The longest term that begins at `place`, and the number of units to advance."""
         for length in self._lengths.get(read.folded(place, place + 1), ()):
             for entry in self._terms.get(read.folded(place, place + length), ()):
                 start, end = read.units[place][0], read.units[place + length - 1][1]
                 targets = _targets(entry, read.text[start:end], not begun)
                 if targets is not None:
-                    return Match(entry, start, end, targets), length
+                    return TermMatch(entry, start, end, targets), length
         return None, 1
 
 

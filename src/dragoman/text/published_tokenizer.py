@@ -54,6 +54,8 @@ class Published:
     """Pieces that every text begins with."""
     prefix: str = ""
     """Text that is put before every text, such as the name of a task."""
+    forced: bool = False
+    """A translation begins with `before` whatever the model thinks of it: its language."""
 
 
 def serialise(published: Published) -> bytes:
@@ -66,6 +68,7 @@ def serialise(published: Published) -> bytes:
             "joint": published.joint,
             "before": list(published.before),
             "prefix": published.prefix,
+            **({"forced": True} if published.forced else {}),
             "library": published.library,
         }
     )
@@ -94,6 +97,7 @@ class PublishedTokenizer(Tokenizer):
             word_mark="end" if closed else "start",
         )
         self.size, self.opening = published.size, published.before
+        self.forced = published.before if published.forced else ()
         self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
         self._library = _runtime(published.library)
         names = {number: name for name, number in self._library.get_vocab().items()}
@@ -170,12 +174,14 @@ class PublishedTokenizer(Tokenizer):
     def load(cls, path: Path) -> "PublishedTokenizer":
         data, content = read_json(path)
         try:
-            if not isinstance(content, dict) or tuple(content) != _FIELDS or content["version"] != VERSION:
+            known = isinstance(content, dict) and tuple(name for name in content if name != "forced")
+            if known != _FIELDS or content["version"] != VERSION:
                 raise UserError(f"expected version {VERSION} with the fields {', '.join(_FIELDS)}")
             values = {name: content[name] for name in ("library", "size", "joint", "prefix")}
             if not isinstance(content["before"], list):
                 raise UserError("before: expected a list of pieces")
-            published = Published(**values, before=tuple(content["before"]))
+            forced = content.get("forced", False)
+            published = Published(**values, before=tuple(content["before"]), forced=forced)
             if serialise(published) != data:
                 raise UserError("its contents do not match its checksum")
             return cls(published)
@@ -196,8 +202,9 @@ def _check_fields(published: Published) -> None:
     size: Any = published.size
     if type(size) is not int or not len(CONTROL_PIECES) <= size <= LARGEST_VOCABULARY:
         raise UserError(f"size: expected the number of rows of a model, found {shown(size)}")
-    if not isinstance(published.joint, bool):
-        raise UserError(f"joint: expected true or false, found {shown(published.joint)}")
+    for name in ("joint", "forced"):
+        if not isinstance(value := getattr(published, name), bool):
+            raise UserError(f"{name}: expected true or false, found {shown(value)}")
     if not isinstance(published.prefix, str) or len(published.prefix) > _LONGEST_PREFIX:
         raise UserError(f"prefix: expected a text of at most {_LONGEST_PREFIX:,} characters")
     if len(published.before) > _LONGEST_PREFIX or not all(

@@ -22,13 +22,14 @@ from dragoman.text.segment import MARK
 from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 
 _UNKNOWN, _CONTROL, _BYTE = 2, 3, 6
-_UNIGRAM = 1
+_NORMAL = 1
+_UNIGRAM, _BPE = 1, 2
 _SENTINELS = 100
 _LARGEST_FILE = 64 << 20
 _MOST_FIELDS, _MOST_OPTIONS = LARGEST_VOCABULARY + 1000, 1000
 """Of a whole file, and of one part of it."""
 T = TypeVar("T")
-Piece = tuple[str, float, int]
+ScoredPiece = tuple[str, float, int]
 
 
 def sentencepiece_json(path: Path) -> dict[str, Any]:
@@ -67,6 +68,32 @@ def marian_library(path: Path, vocabulary: Mapping[str, Any]) -> dict[str, Any]:
     return _library(vocab, numbers["<unk>"], charsmap, special)
 
 
+def m2m_library(path: Path, vocabulary: Mapping[str, Any], languages: Any) -> dict[str, Any]:
+    """A BPE model with the ids of a vocabulary; the pieces of the languages come after those. A piece can be
+    merged of any two pieces, the one with the best score first."""
+    pieces, charsmap = read_pieces(path, _BPE)
+    told = [name.get("content") if isinstance(name, Mapping) else name for name in languages or ()]
+    names = [name for name in told if isinstance(name, str)]
+    if names != told or len(names) > LARGEST_VOCABULARY:
+        raise UserError(f"{path.parent}: additional_special_tokens: expected the names of languages")
+    numbers = {text: number for text, number in vocabulary.items() if type(number) is int}
+    if sorted(numbers.values()) != list(range(len(vocabulary))) or "<unk>" not in numbers:
+        raise UserError(
+            f"{path.parent}: the vocabulary does not number its pieces from 0 on, or has no <unk>"
+        )
+    merges = []
+    for text, _, kind in sorted(pieces, key=lambda piece: -piece[1]):
+        halves = ((text[:place], text[place:]) for place in range(1, len(text))) if kind == _NORMAL else ()
+        known = [pair for pair in halves if pair[0] in numbers and pair[1] in numbers and text in numbers]
+        merges += map(list, sorted(known, key=lambda pair: (numbers[pair[0]], numbers[pair[1]])))
+    special = [(numbers[name], name) for name in ("<s>", "<pad>", "</s>", "<unk>") if name in numbers]
+    special += list(enumerate(names, len(vocabulary)))
+    library = _library([], 0, charsmap, special)
+    vocab = numbers | {name: number for number, name in enumerate(names, len(vocabulary))}
+    model = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "vocab": vocab, "merges": merges}
+    return {**library, "model": model}
+
+
 def _library(
     vocab: list[list[Any]], unknown: int, charsmap: bytes, special: list[tuple[int, str]]
 ) -> dict[str, Any]:
@@ -83,13 +110,13 @@ def _library(
     }
 
 
-def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
+def read_pieces(path: Path, expected: int = _UNIGRAM) -> tuple[list[ScoredPiece], bytes]:
     """The pieces in their order, and the compiled map of its normalisation."""
     try:
         data = read_regular(path, _LARGEST_FILE)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    pieces: list[Piece] = []
+    pieces: list[ScoredPiece] = []
     charsmap, kind = b"", _UNIGRAM
     try:
         for field, value in _fields(data, _MOST_FIELDS):
@@ -103,7 +130,7 @@ def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
         raise UserError(f"{path}: not a SentencePiece file") from None
     if not 0 < len(pieces) <= LARGEST_VOCABULARY:
         raise UserError(f"{path}: not a SentencePiece file")
-    if kind != _UNIGRAM or any(own == _BYTE for _, _, own in pieces):
+    if kind != expected or any(own == _BYTE for _, _, own in pieces):
         raise UserError(
             f"{path}: only unigram models without bytes are read; write a tokenizer.json with transformers: "
             "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
@@ -111,7 +138,7 @@ def read_pieces(path: Path) -> tuple[list[Piece], bytes]:
     return pieces, charsmap
 
 
-def _piece(fields: Mapping[int, Any]) -> Piece:
+def _piece(fields: Mapping[int, Any]) -> ScoredPiece:
     text = _of_type(bytes, fields[1]).decode("utf-8")
     score = struct.unpack("<f", fields[2])[0] if 2 in fields else 0.0
     if not text or text.startswith(HIDDEN) or not math.isfinite(score):
@@ -126,7 +153,7 @@ def _of_type(kind: type[T], value: Any) -> T:
     return value
 
 
-def _unknown(path: Path, pieces: list[Piece]) -> int:
+def _unknown(path: Path, pieces: list[ScoredPiece]) -> int:
     found = [number for number, (_, _, kind) in enumerate(pieces) if kind == _UNKNOWN]
     if not found:
         raise UserError(f"{path}: it has no unknown piece")

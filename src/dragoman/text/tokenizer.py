@@ -41,6 +41,8 @@ class Tokenizer:
     eos_id = EOS_ID
     opening: tuple[int, ...] = ()
     """Pieces that every encoded text begins with: those of `opened_with`, or of a published tokenizer."""
+    forced: tuple[int, ...] = ()
+    """Pieces that every translation has to begin with: the language, where a model knows several."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary

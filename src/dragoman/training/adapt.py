@@ -28,7 +28,7 @@ from dragoman.runs.directory import Run
 from dragoman.runs.optim import paper_rate
 from dragoman.text.normalize import one_line
 
-Pairs = list[tuple[str, str]]
+TextPairs = list[tuple[str, str]]
 
 FEWEST = 8
 """Pairs of a memory that can be learnt from, and some of them held out."""
@@ -44,15 +44,15 @@ METRICS = {"BLEU": bleu, "chrF": chrf, "exact": exact_match}
 class Parts:
     """What is learnt and what is held out."""
 
-    learnt: Pairs
-    rehearsed: Pairs
-    held_out: Pairs
+    learnt: TextPairs
+    rehearsed: TextPairs
+    held_out: TextPairs
     """Of the memory."""
-    before: Pairs
+    before: TextPairs
     """Of the run's validation set: what it must not forget."""
 
 
-def read_memory(run: Run, files: Sequence[str]) -> Pairs:
+def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
     """Pairs of all files. Of a text with several translations the last counts."""
     data = run.config.data
     found: dict[str, str] = {}
@@ -70,7 +70,7 @@ def read_memory(run: Run, files: Sequence[str]) -> Pairs:
     return list(found.items())
 
 
-def make_parts(run: Run, memory: Pairs, hold_out: float) -> Parts:
+def make_parts(run: Run, memory: TextPairs, hold_out: float) -> Parts:
     """Which pairs are held out depends on their text alone, so the same are, however the memory grows."""
     prepared = _data_of(run)
     ordered = sorted(memory, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
@@ -97,7 +97,7 @@ def _data_of(run: Run) -> Prepared:
     return prepared
 
 
-def _some(prepared: Prepared, which: str, most: int) -> Pairs:
+def _some(prepared: Prepared, which: str, most: int) -> TextPairs:
     """Pairs at equal distances, as the run has read them."""
     store = prepared.train if which == "train" else prepared.valid
     src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
@@ -152,10 +152,10 @@ def recipe(run: Run, parts: Parts, directory: Path, share: float, updates: int) 
 
 
 @dataclass(frozen=True)
-class Side:
+class RunsCompared:
     """Two runs on one set of pairs."""
 
-    pairs: Pairs
+    pairs: TextPairs
     old: list[str]
     new: list[str]
 
@@ -178,9 +178,9 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    memory: Side
-    before: Side
+class AdaptVerdict:
+    memory: RunsCompared
+    before: RunsCompared
     tolerance: float
     """How much chrF may be lost on what the run could do before."""
 
@@ -194,11 +194,11 @@ class Verdict:
         return None
 
 
-def compare(old: Translator, new: Translator, parts: Parts, tolerance: float) -> Verdict:
-    def side(pairs: Pairs) -> Side:
+def compare(old: Translator, new: Translator, parts: Parts, tolerance: float) -> AdaptVerdict:
+    def side(pairs: TextPairs) -> RunsCompared:
         sources = [source for source, _ in pairs]
-        return Side(
+        return RunsCompared(
             pairs, old.translate(sources) if sources else [], new.translate(sources) if sources else []
         )
 
-    return Verdict(side(parts.held_out), side(parts.before), tolerance)
+    return AdaptVerdict(side(parts.held_out), side(parts.before), tolerance)

@@ -27,6 +27,7 @@ _EXAMPLES = (
     "objective.next_sentence",
     "objective.every",
     "objective.invented",
+    "objective.source_noise",
 )
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""

@@ -20,7 +20,7 @@ from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import DATA, Run
-from dragoman.training.progress import Best, Progress
+from dragoman.training.progress import Best, TrainingProgress
 from dragoman.training.state import uses_bf16
 
 
@@ -79,7 +79,7 @@ def average_run(run: Run, names: Sequence[str], name: str, device: str = "auto")
         state = checkpoint.load(paths[-1]).state
         mean = checkpoint.average(paths, str(state["weights"]))
         metrics = _validate(run, state, mean, pick_device(device))
-        metric, progress = run.config.train.metric, from_dict(Progress, state["progress"], "progress")
+        metric, progress = run.config.train.metric, from_dict(TrainingProgress, state["progress"], "progress")
         progress.best = before = _best(run)
         better = bool(metrics) and progress.is_better(metric, metrics)
         best = Best(name, metric, metrics[metric], metrics["loss"]) if better else before

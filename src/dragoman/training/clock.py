@@ -1,6 +1,7 @@
 """Time as a value that is passed in, so that tests can set it."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Since(Clock):
 
 def _process_age() -> float:
     """Seconds since the process was started; 0 where the system does not tell (Linux does)."""
+    if sys.platform != "linux":
+        return 0.0
     try:
         fields = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()
         started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # the 22nd field, after the name in parentheses

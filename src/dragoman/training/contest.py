@@ -30,7 +30,7 @@ from dragoman.training.contest_record import (
     ranked,
 )
 from dragoman.training.display import Display, Quiet, duration
-from dragoman.training.progress import Progress, Spent
+from dragoman.training.progress import Spent, TrainingProgress
 from dragoman.training.report import write_reasons
 from dragoman.training.session import train_run
 
@@ -107,8 +107,8 @@ class Running:
     def _hand_over(self, winner: Run) -> Run:
         """RUN as a whole, with the newest checkpoint of the winner and the time that has passed."""
         found = checkpoint.newest(winner.checkpoints)
-        progress = from_dict(Progress, found.state["progress"], f"{found.path}: progress")
-        progress = Progress(
+        progress = from_dict(TrainingProgress, found.state["progress"], f"{found.path}: progress")
+        progress = TrainingProgress(
             update=progress.update,
             epoch=progress.epoch,
             batch=progress.batch,

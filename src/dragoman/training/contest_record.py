@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.autopilot.contenders import Contender
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
-from dragoman.files import read_regular
+from dragoman.files import beside, read_regular
 from dragoman.runs.config import LOWER_IS_BETTER
 
 CONTEST = "contest.json"
@@ -70,7 +70,7 @@ class Contest:
 
 
 def directory_of(out: Path) -> Path:
-    return out.with_name(f"{out.name}.search")
+    return beside(out, ".search")
 
 
 def read_contest(directory: Path) -> Contest | None:

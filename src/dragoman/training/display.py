@@ -29,7 +29,7 @@ _WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
 
 
 @dataclass(frozen=True)
-class Status:
+class UpdateStatus:
     """The numbers of one line of the log."""
 
     update: int
@@ -50,7 +50,7 @@ class Display(Protocol):
         """An update is done."""
         ...
 
-    def status(self, status: Status) -> None: ...
+    def status(self, status: UpdateStatus) -> None: ...
     def validation(
         self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
     ) -> None: ...
@@ -71,7 +71,7 @@ def make_display(quiet: bool) -> Display:
 
 class Quiet:
     def tick(self, update: int, total: int | None) -> None: ...
-    def status(self, status: Status) -> None: ...
+    def status(self, status: UpdateStatus) -> None: ...
     def validation(
         self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
     ) -> None: ...
@@ -91,7 +91,7 @@ class Plain(Quiet):
         self._last_status: datetime | None = None
         self._samples_told = False
 
-    def status(self, status: Status) -> None:
+    def status(self, status: UpdateStatus) -> None:
         now = self._now()
         due = self._last_status is None or now - self._last_status >= _BETWEEN_STATUS
         if due or status.update == status.total:
@@ -143,7 +143,7 @@ class Terminal:
         of = f"/{total:,}" if total else ""
         self._show(f"update {update:,}{of}", update, total)
 
-    def status(self, status: Status) -> None:
+    def status(self, status: UpdateStatus) -> None:
         left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
         self._numbers = Text.assemble(
             f"epoch {status.epoch}  loss ",
@@ -195,7 +195,7 @@ class Terminal:
             self._live, self._numbers = None, Text("")
 
 
-def status_line(status: Status) -> str:
+def status_line(status: UpdateStatus) -> str:
     of = f"/{status.total}" if status.total else ""
     left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
     return (
@@ -210,7 +210,7 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
     if "perplexity" in metrics:
         shown.append(f"ppl {_short(metrics['perplexity'])}")
     if "accuracy" in metrics:
-        shown.append(f"accuracy {100 * metrics['accuracy']:.1f}%")
+        shown.append(f"acc {100 * metrics['accuracy']:.1f}%")
     shown += [f"{name.replace('_', ' ')} {metrics[name]:.3f}" for name in _OF_TASKS if name in metrics]
     if "layers_scale" in metrics:
         shares = " ".join(f"{metrics[name]:.2f}" for name in metrics if name.startswith("layer_"))
@@ -228,10 +228,10 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))
         if key in metrics
     ]
-    return f"valid at {update}  {'  '.join(shown)}{'  (best so far)' if better else ''}"
+    return f"valid at {update}  {'  '.join(shown)}{'  (best)' if better else ''}"
 
 
-def _perplexity(status: Status) -> str:
+def _perplexity(status: UpdateStatus) -> str:
     return "" if status.perplexity is None else f"  ppl {_short(status.perplexity)}"
 
 

@@ -19,11 +19,11 @@ from dragoman.data.corpus import Prepared
 from dragoman.data.formats import read_lines
 from dragoman.data.sampler import CorpusRange
 from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.translator.translator import Progress, Translator
+from dragoman.decode.translator.translator import SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, read_regular, replace_file, write_new
 from dragoman.runs.config import RunConfig, to_yaml
-from dragoman.runs.corpus_job import Done, Task, translate_corpus
+from dragoman.runs.corpus_job import CorpusTask, Done, translate_corpus
 from dragoman.runs.directory import Run
 from dragoman.text.normalize import one_line
 from dragoman.text.tokenizer import Tokenizer
@@ -120,7 +120,7 @@ def translate_text(
     *,
     max_tokens: int,
     batch_tokens: int,
-    progress: Progress | None = None,
+    progress: SentenceProgress | None = None,
 ) -> Done:
     """The teachers' translation of every source, part by part; goes on where it was interrupted."""
     before, total = Done(finished=True), text.pairs
@@ -130,7 +130,7 @@ def translate_text(
             if progress:
                 progress(begun + now, total)
 
-        task = Task(search, f"{text.fingerprint}-{number}", max_tokens)
+        task = CorpusTask(search, f"{text.fingerprint}-{number}", max_tokens)
         lines = read_lines(part.src)
         done = translate_corpus(
             translator, lines, part.synthetic, task, batch_tokens=batch_tokens, progress=report, total=total

@@ -24,7 +24,9 @@ class Average:
         self.decay = decay
         self.model = model
         self.tensors = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
-        live = model_tensors(model)  # these share the model's memory and so follow every update
+        # The parameters themselves: on a GPU, cuDNN's recurrent layers get other memory with every `to`.
+        entries = model.state_dict(keep_vars=True)
+        live = {name: entries[name] for name in self.tensors}
         floating = [name for name, tensor in live.items() if tensor.is_floating_point()]
         self._averages = [self.tensors[name] for name in floating]
         self._weights = [live[name] for name in floating]

@@ -162,7 +162,7 @@ def _validation_seconds(
     return prepared.valid_targets / speed * _VALIDATION_COST if found is None else found
 
 
-class Pace:
+class SessionPace:
     """What the updates, validations and checkpoints of a session have taken so far."""
 
     def __init__(self, seconds: Callable[[], float], update: int) -> None:

@@ -25,7 +25,7 @@ from dragoman.files import explained, read_regular, replace_file
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.training.budget import TUNING, Budget
 from dragoman.training.log import Log
-from dragoman.training.report import Translated, report_rows, write_report
+from dragoman.training.report import ValidationTranslations, report_rows, write_report
 from dragoman.training.signals import StopRequest
 
 TUNING_FILE = "tuning.json"
@@ -54,7 +54,7 @@ class Finish:
 
     def __call__(self, outcome: Outcome) -> None:
         config = self.run.config
-        said: Translated | None = None
+        said: ValidationTranslations | None = None
         if not isinstance(self.corpus, Prepared) or self.run.best is None or not len(self.corpus.valid):
             return
         if config.train.tune_search and config.purpose == "translate":
@@ -65,7 +65,7 @@ class Finish:
             write_report(self.run, self.corpus, outcome, self.log.elapsed, said)
             self.log.display.table("Result", report_rows(self.run, outcome, self.log.elapsed, said))
 
-    def _translated(self, count: int) -> Translated | None:
+    def _translated(self, count: int) -> ValidationTranslations | None:
         """Validation sentences by the best checkpoint and the run's own search."""
         assert isinstance(self.corpus, Prepared)
         if not count:
@@ -74,9 +74,9 @@ class Finish:
         translator = self.run.translator("best", str(self.device), undirected=True)
         openings = validation_openings(self.corpus, count)
         outputs = translator.by_opening(sources, openings, Translator.translate)
-        return Translated(sources, references, outputs)
+        return ValidationTranslations(sources, references, outputs)
 
-    def _tuned(self) -> Translated | None:
+    def _tuned(self) -> ValidationTranslations | None:
         assert isinstance(self.corpus, Prepared)
         if self._is_done():
             return None
@@ -107,7 +107,7 @@ class Finish:
             return None
         chosen = _chosen(found, now)
         self._store(found, chosen, metric, len(sources))
-        return Translated(sources, references, found.translations[chosen.beam, chosen.alpha])
+        return ValidationTranslations(sources, references, found.translations[chosen.beam, chosen.alpha])
 
     def _watch(self, beams: Sequence[int], sentences: int, deadline: float) -> Callable[[int, int], None]:
         """Stops when the time is over, or will be over before the next beam is done: that takes as much

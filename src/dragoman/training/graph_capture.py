@@ -37,7 +37,7 @@ class _Recording:
     """What it writes anew; None where it adds to what is there."""
 
 
-class Recorder:
+class GraphRecorder:
     """Forward and backward pass of a batch, whose gradients are added to those that are there. Where every
     update is of one batch they are written `anew`: no zeros are filled in, and nothing is added to them. Each
     form has its own gradients then, so that is for batches of few forms.

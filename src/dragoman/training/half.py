@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dragoman.config import to_dict
 from dragoman.errors import UserError
-from dragoman.files import explained, read_regular, replace_file
+from dragoman.files import beside, explained, read_regular, replace_file
 from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, training_differences
 from dragoman.runs.directory import Run
 from dragoman.runs.other import other_run
@@ -84,7 +84,7 @@ def measure_half(run: Run, display: Display, clock: Clock) -> Run:
     if best is None or run.config.purpose != "translate":
         raise UserError("--half: it compares validations of a translator, and there are none")
     config = half_config(run.config)
-    directory = run.directory.with_name(f"{run.directory.name}.half")
+    directory = beside(run.directory, ".half")
     if Run.exists(directory):
         second = Run.open(directory)
         if found := training_differences(second.config, config):

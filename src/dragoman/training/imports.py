@@ -10,7 +10,7 @@ from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
-from dragoman.training.progress import Progress
+from dragoman.training.progress import TrainingProgress
 
 NEW = "new"
 """In the state of the checkpoint: modules that the directory had no weights for."""
@@ -23,7 +23,7 @@ def import_run(
     directory: Path, out: Path, languages: tuple[str, str] = ("src", "tgt"), prefix: str = ""
 ) -> Run:
     """The run of a Hugging Face directory. `prefix` is put before every source text: T5's tasks want it."""
-    imported = read_model(directory, prefix)
+    imported = read_model(directory, prefix, languages)
     if prefix and imported.objective != "translate":
         raise UserError("--prefix: only a model that reads a source has one before it; leave it out")
     config = resolve(
@@ -41,7 +41,7 @@ def import_run(
         }
     )
     model, src, tgt = imported.model, imported.src_tokenizer, imported.tgt_tokenizer
-    progress = Progress()
+    progress = TrainingProgress()
     state = {
         "progress": to_dict(progress),
         "model": describe(imported.kind, imported.config, model.vocab, src, tgt),

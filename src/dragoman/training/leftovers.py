@@ -1,7 +1,5 @@
 """What processes that died have left: unfinished files and directories that nobody holds any more."""
 
-import fcntl
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -9,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.files import remove_unfinished
-from dragoman.unfinished import hidden_part
+from dragoman.unfinished import hidden_part, is_locked
 
 _ENDS = r"[0-9a-f]{8}\.unfinished|replaced"  # unfinished.py
 _ENDS += r"|creating|exporting|new|\d+\.part"  # versions before it
@@ -65,18 +63,4 @@ def _held(path: Path) -> bool:
         locks.append(path / _LOCK)
     if path.parent.name == "checkpoints":
         locks.append(path.parent.parent / ".lock")
-    return any(_is_locked(lock) for lock in locks)
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return any(is_locked(lock) for lock in locks)

@@ -20,7 +20,7 @@ from dragoman.errors import missing_extra
 from dragoman.files import open_to_append, sync_directory, sync_file
 from dragoman.runs.records import Sample, read_file
 from dragoman.training.clock import Clock
-from dragoman.training.display import Display, Quiet, Status, status_line, validation_line
+from dragoman.training.display import Display, Quiet, UpdateStatus, status_line, validation_line
 
 
 class ScalarWriter(Protocol):
@@ -71,7 +71,7 @@ class Log:
         """Seconds since the command began, those of earlier sessions counted in."""
         return self.elapsed_before + self.clock.seconds()
 
-    def train(self, record: Mapping[str, Any], status: Status) -> None:
+    def train(self, record: Mapping[str, Any], status: UpdateStatus) -> None:
         self._record("train", record)
         speed = {"tokens_per_second": round(status.tokens_per_second, 1)}
         self._time("train", status.update, speed)
@@ -151,7 +151,7 @@ class NoLog(Log):
         self.elapsed_before = 0.0
 
     def cut_metrics(self, length: int) -> None: ...
-    def train(self, record: Mapping[str, Any], status: Status) -> None: ...
+    def train(self, record: Mapping[str, Any], status: UpdateStatus) -> None: ...
     def valid(
         self,
         update: int,

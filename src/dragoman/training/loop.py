@@ -17,8 +17,8 @@ from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.budget import COOLING, Budget
 from dragoman.training.checkpoints import Keeper
-from dragoman.training.display import Status, duration
-from dragoman.training.estimate import Pace
+from dragoman.training.display import UpdateStatus, duration
+from dragoman.training.estimate import SessionPace
 from dragoman.training.log import Log
 from dragoman.training.progress import Spent
 from dragoman.training.signals import StopRequest
@@ -41,7 +41,7 @@ class Loop:
         self.validator = self.learning.validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self.budget = self._make_budget()
-        self.pace = Pace(log.clock.seconds, training.progress.update)
+        self.pace = SessionPace(log.clock.seconds, training.progress.update)
         self._line_tokens = training.progress.sum_tokens
         self._open: tuple[int, Learnt | Late, UpdateBatch] | None = None
         """The update whose numbers are not counted yet, since the device may still be at it."""
@@ -212,7 +212,7 @@ class Loop:
             "gradient_norm": progress.sum_norm / progress.sum_updates,
             "skipped": progress.skipped,
         }
-        status = Status(
+        status = UpdateStatus(
             update=progress.update,
             total=self.total,
             epoch=progress.epoch + 1,

@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman.autopilot import Chosen
 from dragoman.autopilot.choice import round_down
 from dragoman.autopilot.contenders import Contender
-from dragoman.autopilot.profile import Example
+from dragoman.autopilot.profile import SampledPair
 from dragoman.data.cache import CACHE
 from dragoman.data.corpus import prepare
 from dragoman.data.scan import Scan
@@ -41,7 +41,7 @@ class Plan:
     processes: int = 1
     reasons: tuple[tuple[str, str], ...] = ()
     """What the autopilot has chosen, and why."""
-    shown: tuple[Example, ...] = ()
+    shown: tuple[SampledPair, ...] = ()
     """Pairs that the usual rules of cleaning would have left out."""
     speed: float = 1.0
     """Of the machine, beside what the choices take it to have."""
@@ -195,10 +195,12 @@ def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:
 
 def open_or_create(plan: Plan) -> Run:
     if not Run.exists(plan.out):
-        run = Run.create(plan.out, plan.config, plan.prepared)
-        if plan.reasons:
-            write_reasons(run.directory, plan.reasons, plan.speed)
-        return run
+
+        def write_choices(directory: Path) -> None:
+            if plan.reasons:
+                write_reasons(directory, plan.reasons, plan.speed)
+
+        return Run.create(plan.out, plan.config, plan.prepared, write_choices)
     run = Run.open(plan.out)
     if training_differences(run.config, plan.config) or run.fingerprint != plan.prepared.fingerprint:
         # It was not there when the plan was made.

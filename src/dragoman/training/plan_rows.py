@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from dragoman.autopilot.profile import Example
+from dragoman.autopilot.profile import SampledPair
 from dragoman.data.corpus import Prepared
 from dragoman.data.formats import describe_columns
 from dragoman.learning import learning_of
@@ -39,7 +39,7 @@ class Planned(Protocol):
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]: ...
     @property
-    def shown(self) -> tuple[Example, ...]: ...
+    def shown(self) -> tuple[SampledPair, ...]: ...
     @property
     def expected(self) -> tuple[int, float] | None: ...
 

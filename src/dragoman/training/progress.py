@@ -46,7 +46,7 @@ class Spent:
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """Every number is exact in JSON: Python writes floats so that they read back."""
 
     update: int = 0

@@ -32,7 +32,7 @@ _NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 
 
 @dataclass(frozen=True)
-class Translated:
+class ValidationTranslations:
     """Validation sentences by the best checkpoint."""
 
     sources: list[str]
@@ -68,7 +68,9 @@ def read_reasons(directory: Path) -> list[tuple[str, str]]:
         return []
 
 
-def report_rows(run: Run, outcome: Outcome, seconds: float, said: Translated | None) -> list[tuple[str, str]]:
+def report_rows(
+    run: Run, outcome: Outcome, seconds: float, said: ValidationTranslations | None
+) -> list[tuple[str, str]]:
     """The same in a few lines."""
     metric, best = run.config.train.metric, run.best
     rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}: {outcome.reason}")]
@@ -85,7 +87,7 @@ def report_rows(run: Run, outcome: Outcome, seconds: float, said: Translated | N
 
 
 def write_report(
-    run: Run, prepared: Prepared, outcome: Outcome, seconds: float, said: Translated | None
+    run: Run, prepared: Prepared, outcome: Outcome, seconds: float, said: ValidationTranslations | None
 ) -> None:
     parts = [
         [f"# {run.directory.name}", ""],
@@ -177,7 +179,7 @@ def _objective_part(run: Run) -> list[str]:
     return learning_of(run.config).report(run.config, own[-1]) if own else []
 
 
-def _mistakes_part(run: Run, prepared: Prepared, said: Translated | None) -> list[str]:
+def _mistakes_part(run: Run, prepared: Prepared, said: ValidationTranslations | None) -> list[str]:
     if said is None:
         return []
     exact = run.config.train.metric == "exact"
@@ -206,7 +208,7 @@ def _known_words(prepared: Prepared) -> set[str]:
     return {word for place in places for word in tokenizer.decode(store.src(place).tolist()).split()}
 
 
-def _examples_part(said: Translated | None) -> list[str]:
+def _examples_part(said: ValidationTranslations | None) -> list[str]:
     """The worst, one of the middle, and the best of those that are not right to the letter."""
     if said is None:
         return []

@@ -1,7 +1,8 @@
 """A session: open what a run needs, train until it ends or is stopped, leave everything in order."""
 
 import shutil
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from shlex import quote
 
 import torch
@@ -21,8 +22,10 @@ from dragoman.training.distributed import ALONE, Crew
 from dragoman.training.finish import Finish
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
+from dragoman.training.report import read_reasons
 from dragoman.training.signals import StopRequest, stop_on_signals
 from dragoman.training.state import Training
+from dragoman.training.trackers import Careful, open_tracker
 
 
 def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | None = None) -> Outcome:
@@ -36,6 +39,7 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | Non
     with ExitStack() as stack, stop_on_signals() as stop:
         crew.stop = stop
         crew.decide(lambda: stack.enter_context(run.locked()))
+        stack.enter_context(_threads(run.config.train.threads))
         prepared = run.corpus()
         if not run.config.counted:
             _refuse_without_end(run, prepared)
@@ -90,10 +94,31 @@ def _learn(
     return outcome
 
 
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Inside, PyTorch uses so many threads."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _open_log(run: Run, display: Display, clock: Clock) -> Log:
     with explained(run.directory):
-        scalars = open_tensorboard(run.directory / "tensorboard") if run.config.train.tensorboard else None
-        return Log(run.directory, display, scalars, clock)
+        config = run.config.train
+        writers = [open_tensorboard(run.directory / "tensorboard")] if config.tensorboard else []
+        if config.tracker != "none":
+            writers.append(open_tracker(run.config, run.directory.resolve().name))
+        log = Log(run.directory, display, clock=clock)
+        if not log.text_path.stat().st_size:
+            for choice, reason in read_reasons(run.directory):
+                log.note(f"plan: {choice}: {reason}")
+    if writers:
+        log.scalars = Careful(writers, log.warn)
+    return log
 
 
 def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dragoman.system import stop_signals
+
 
 class StopRequest:
     """Set when the run has been asked to stop."""
@@ -40,7 +42,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
             raise KeyboardInterrupt  # the last checkpoint is whole whenever this comes
         request.signal = number
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in stop_signals()}
     try:
         yield request
     finally:

@@ -35,9 +35,9 @@ from dragoman.training.budget import Cooling
 from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.ema import Average, replaced_weights
-from dragoman.training.graph_capture import Recorder
+from dragoman.training.graph_capture import GraphRecorder
 from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors
-from dragoman.training.progress import Progress
+from dragoman.training.progress import TrainingProgress
 from dragoman.training.schedule import scale_at
 from dragoman.training.transfer import Transfer
 
@@ -69,7 +69,7 @@ class Fitting:
             self.model.spell([tgt.bytes_of(piece) for piece in range(tgt.size)])
         if self.model.abilities.copies:
             self.model.match_pieces(_copyable(src), _copyable(tgt))
-        self.progress = Progress()
+        self.progress = TrainingProgress()
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.amp)
@@ -126,7 +126,7 @@ class Fitting:
         state = found.state
         self._refuse_other_run(found)
         load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
-        self.progress = from_dict(Progress, state["progress"], f"{found.path}: progress")
+        self.progress = from_dict(TrainingProgress, state["progress"], f"{found.path}: progress")
         now, then = self.environment(), {"processes": 1, "packed": False, **state["environment"]}
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
 
@@ -190,7 +190,7 @@ class Training(Fitting):
         steady = captures(self.learning, config, self.model)
         anew = steady and config.train.accumulate == 1
         recorded = self.ahead and (self.packed or steady)
-        self.recorder = Recorder(self.passed, self.parameters, anew) if recorded else None
+        self.recorder = GraphRecorder(self.passed, self.parameters, anew) if recorded else None
         self.time_share = 0.0
         """How much of the time for updates had passed when this update began; the same in every process."""
         if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
@@ -218,7 +218,7 @@ class Training(Fitting):
         with self.autocast():
             loss = self.loss(batch, update)
         (loss.total if counts else loss.total * 0).backward()
-        return loss.total.detach(), loss.nll
+        return loss.total.detach(), loss.nll.detach()  # what is kept must not keep the graph
 
     def part(self, last: bool) -> AbstractContextManager[None]:
         """Around the passes of one batch: only with the last one do processes exchange gradients."""

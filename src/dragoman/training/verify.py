@@ -44,7 +44,7 @@ class Fault:
 
 
 @dataclass
-class Report:
+class VerifyReport:
     path: Path
     kind: str
     about: str = ""
@@ -56,7 +56,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     """What could not be checked."""
     leftovers: list[Path] = field(default_factory=list)
-    parts: list["Report"] = field(default_factory=list)
+    parts: list["VerifyReport"] = field(default_factory=list)
 
     def count(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -64,12 +64,12 @@ class Report:
                 self.files += 1
                 self.size += path.stat().st_size
 
-    def everything(self) -> list["Report"]:
+    def everything(self) -> list["VerifyReport"]:
         """This report and those of its parts."""
         return [self, *(each for part in self.parts for each in part.everything())]
 
 
-def verify(path: Path) -> Report:
+def verify(path: Path) -> VerifyReport:
     """Check a file or directory. A UserError where it is none that dragoman makes."""
     if not path.exists():
         raise UserError(f"{path}: there is no such file or directory")
@@ -102,17 +102,17 @@ def _members(path: Path) -> Iterable[Path]:
     return (entry for entry in entries if kind_of(entry) is not None)
 
 
-def _check(path: Path, kind: str) -> Report:
+def _check(path: Path, kind: str) -> VerifyReport:
     odd = [entry for entry in sorted(path.rglob("*")) if not is_plain(entry)]
     if odd:
         cure = "put the file back from a copy, or make the directory anew"
         faults = [Fault(f"{entry}: not a file but {_type_of(entry)}", cure) for entry in odd]
-        return Report(path, kind, faults=faults)
+        return VerifyReport(path, kind, faults=faults)
     if kind == RUN:
         from dragoman.training.verify_run import verify_run
 
         return verify_run(path, _check)
-    checks: dict[str, Callable[[Path], Report]] = {
+    checks: dict[str, Callable[[Path], VerifyReport]] = {
         CHECKPOINT: _verify_checkpoint,
         STORE: verify_store,
         EXPORT: _verify_export,
@@ -122,15 +122,15 @@ def _check(path: Path, kind: str) -> Report:
     return checks[kind](path)
 
 
-def _verify_collection(path: Path) -> Report:
+def _verify_collection(path: Path) -> VerifyReport:
     parts = [_check(entry, kind_of(entry) or COLLECTION) for entry in _members(path)]
-    return Report(path, COLLECTION, f"{len(parts)} part{'s' * (len(parts) != 1)}", parts=parts)
+    return VerifyReport(path, COLLECTION, f"{len(parts)} part{'s' * (len(parts) != 1)}", parts=parts)
 
 
-def _verify_checkpoint(path: Path) -> Report:
+def _verify_checkpoint(path: Path) -> VerifyReport:
     from dragoman import checkpoint
 
-    report = Report(path, CHECKPOINT)
+    report = VerifyReport(path, CHECKPOINT)
     try:
         report.count(path / name for name in (*checkpoint.verify(path), checkpoint.MANIFEST))
     except UserError as error:
@@ -138,11 +138,13 @@ def _verify_checkpoint(path: Path) -> Report:
     return report
 
 
-def verify_store(path: Path, cure: str = "prepare it again: the next training on these files does") -> Report:
+def verify_store(
+    path: Path, cure: str = "prepare it again: the next training on these files does"
+) -> VerifyReport:
     from dragoman.data.prepared import verify as verify_prepared
     from dragoman.data.seal import unverifiable
 
-    report = Report(path, STORE)
+    report = VerifyReport(path, STORE)
     report.count(path.iterdir())
     for problem in verify_prepared(path):
         if problem == unverifiable(path):
@@ -152,21 +154,21 @@ def verify_store(path: Path, cure: str = "prepare it again: the next training on
     return report
 
 
-def _verify_export(path: Path) -> Report:
+def _verify_export(path: Path) -> VerifyReport:
     from dragoman.engines.manifest import verify as verify_export
 
-    report = Report(path, EXPORT)
+    report = VerifyReport(path, EXPORT)
     report.count(path.iterdir())
     cure = f"remove it and export again:  dragoman export RUN --out {path}"
     report.faults = [Fault(problem, cure) for problem in verify_export(path)]
     return report
 
 
-def _verify_published(path: Path) -> Report:
+def _verify_published(path: Path) -> VerifyReport:
     from dragoman.checkpoint.huggingface import read_model
     from dragoman.checkpoint.huggingface.files import NOT_VERIFIED, has_manifest, verify_directory
 
-    report = Report(path, PUBLISHED)
+    report = VerifyReport(path, PUBLISHED)
     report.count(path.rglob("*"))
     cure = "download it again, or export it again with  dragoman export RUN --to huggingface"
     if has_manifest(path):
@@ -180,10 +182,10 @@ def _verify_published(path: Path) -> Report:
     return report
 
 
-def _verify_tokenizer(path: Path) -> Report:
+def _verify_tokenizer(path: Path) -> VerifyReport:
     from dragoman.text.tokenizer import Tokenizer
 
-    report = Report(path, TOKENIZER)
+    report = VerifyReport(path, TOKENIZER)
     if not is_plain(path):
         raise UserError(f"{path}: not a file but {_type_of(path)}")
     try:

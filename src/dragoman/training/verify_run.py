@@ -11,14 +11,14 @@ from dragoman.errors import UserError
 from dragoman.runs.directory import CONFIG, DATA, MANIFEST, SHORTLIST, Run
 from dragoman.runs.records import read_records
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.verify import EXPORT, PUBLISHED, RUN, STORE, Fault, Report, kind_of, verify_store
+from dragoman.training.verify import EXPORT, PUBLISHED, RUN, STORE, Fault, VerifyReport, kind_of, verify_store
 
 _METRICS = "metrics.jsonl"
 
 
-def verify_run(directory: Path, check: Callable[[Path, str], Report]) -> Report:
+def verify_run(directory: Path, check: Callable[[Path, str], VerifyReport]) -> VerifyReport:
     """`check` is asked about exports that lie in the run."""
-    report = Report(directory, RUN)
+    report = VerifyReport(directory, RUN)
     run = _open(report)
     whole = _verify_checkpoints(report)
     if whole:
@@ -33,7 +33,7 @@ def verify_run(directory: Path, check: Callable[[Path, str], Report]) -> Report:
     return report
 
 
-def _open(report: Report) -> Run | None:
+def _open(report: VerifyReport) -> Run | None:
     """Configuration and tokenizers against the manifest."""
     directory, found = report.path, None
     try:
@@ -62,7 +62,7 @@ def _is_tokenizer(path: Path) -> bool:
     return True
 
 
-def _verify_checkpoints(report: Report) -> list[str]:
+def _verify_checkpoints(report: VerifyReport) -> list[str]:
     """The names of those that are whole, oldest first; means of others come after them."""
     root = report.path / CHECKPOINTS
     numbered = checkpoint.names(root)
@@ -103,7 +103,7 @@ def _cure(run: Path, name: str, last: str | None, numbered: bool) -> str:
     return f"{last} is newer and whole, and the run goes on from there; remove {run / CHECKPOINTS / name}"
 
 
-def _verify_best(report: Report, whole: list[str]) -> None:
+def _verify_best(report: VerifyReport, whole: list[str]) -> None:
     try:
         find_checkpoint(report.path)
     except UserError as error:
@@ -114,7 +114,7 @@ def _verify_best(report: Report, whole: list[str]) -> None:
             )
 
 
-def _verify_data(report: Report, run: Run | None) -> None:
+def _verify_data(report: VerifyReport, run: Run | None) -> None:
     data = report.path / DATA
     if not data.is_dir():
         if run is None or run.config.data.imported is None:
@@ -140,7 +140,7 @@ def _data_cure(run: Path) -> str:
     )
 
 
-def _verify_further(report: Report, run: Run | None) -> None:
+def _verify_further(report: VerifyReport, run: Run | None) -> None:
     """The shortlist, and the records of training, which have no hash: they can only be read."""
     directory = report.path
     if run is not None and (directory / SHORTLIST).exists():

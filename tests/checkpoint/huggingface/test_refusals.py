@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from checkpoint.huggingface.published import save, tokenizer_of
+from dragoman.checkpoint.huggingface.control_ids import _from_config
 from dragoman.checkpoint.huggingface.families import FAMILIES, family_of
-from dragoman.checkpoint.huggingface.numbers import _from_config
 from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.huggingface.write import config_fields
 from dragoman.errors import UserError
@@ -122,7 +122,7 @@ MARIAN = TransformerConfig(model_dim=16, num_heads=2, position_layout="halves")
         ({"decoder_self": "average"}, "decoder_self: Marian knows only attention"),
         ({"activation": "sigmoid"}, "activation: transformers has no sigmoid"),
         ({"copy": True}, "copy: transformers has no encoder-decoder that copies"),
-        ({"positions": "rotary"}, "positions: transformers has no encoder-decoder with rotary"),
+        ({"positions": "rotary"}, "with rotary positions; export this run with --to onnx"),
         ({"positions": "learned"}, "norm_embeddings: BART knows only true"),
         ({"positions": "t5"}, "norm: T5 knows only pre"),
     ],
@@ -135,7 +135,7 @@ def test_wiring_without_a_counterpart(fields: dict[str, Any], message: str) -> N
 
 
 def test_a_kind_without_a_counterpart() -> None:
-    with pytest.raises(UserError, match="no counterpart of rnn"):
+    with pytest.raises(UserError, match="no model like rnn"):
         family_of("rnn", object())
 
 

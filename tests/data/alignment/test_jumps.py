@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.data.alignment import CorpusAligner
 from dragoman.data.alignment.jumps import WIDEST, Jumps, add_jumps, forward_backward
+from dragoman.data.alignment.model import CONCENTRATION, Direction, digamma, learn_together, make_blocks
 
 NULL = 0.2
 Path = tuple[tuple[int, bool], ...]
@@ -75,3 +76,23 @@ def test_the_aligner_ends_with_jumps() -> None:
     aligner.learn(2)
     assert aligner.forward.jumps is not None and aligner.backward.jumps is not None
     assert next(aligner.links()) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_link_counts_as_much_as_both_directions_believe_in_it() -> None:
+    rows = [([0, 1, 2], [0, 1]), ([2, 0], [1, 0]), ([1], [0])]
+    blocks, table = make_blocks(rows)
+    forward = Direction(blocks, table)
+    backward = Direction([block.turned() for block in blocks], table.turned())
+    for direction in (forward, backward):
+        direction.learn()
+        direction.follow_jumps()
+    counts = np.zeros(len(table.given))
+    for ahead, back in zip(forward.blocks, backward.blocks, strict=True):
+        mine, theirs = forward.posteriors(ahead)[0], backward.posteriors(back)[0]
+        for pair, j, i in np.ndindex(*ahead.entries.shape):
+            counts[ahead.entries[pair, j, i]] += mine[pair, j, i] * theirs[pair, i, j]
+    learn_together(forward, backward)
+    for direction in (forward, backward):
+        totals = np.bincount(direction.table.given, weights=counts + CONCENTRATION)[direction.table.given]
+        expected = np.exp(digamma(counts + CONCENTRATION) - digamma(totals))
+        np.testing.assert_allclose(direction.translation, expected, rtol=1e-9)

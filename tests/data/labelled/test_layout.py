@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.data.labelled.example import Answer, Example
+from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.layout import Layout
 from dragoman.data.labelled.words import locate_pieces
@@ -90,7 +90,7 @@ def test_every_answer_is_whole_in_a_part_and_found_again(tokenizer: Tokenizer) -
     task = TaskConfig("span", max_length=40, overlap=16)
     for text in ("cat", "the Straße", "naïve mats"):
         start = context.rindex(text)
-        items = one(task, tokenizer, "the cat?", context, target=(Answer(start, text),))
+        items = one(task, tokenizer, "the cat?", context, target=(AnswerSpan(start, text),))
         found = [item for item in items if item.target.any()]
         assert found
         for item in found:

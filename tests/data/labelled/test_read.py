@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.data.labelled.example import Answer
+from dragoman.data.labelled.example import AnswerSpan
 from dragoman.data.labelled.read import check_targets, labels_of, read_examples
 from dragoman.errors import UserError
 
@@ -51,7 +51,7 @@ def read(path: Path, name: str, content: str, kind: Any, labelled: bool = True, 
             '{"question": "q", "context": "a b", "answers": {"text": ["b"], "answer_start": [2]}}\n',
             "span",
             {},
-            [(("q", "a b"), (Answer(2, "b"),))],
+            [(("q", "a b"), (AnswerSpan(2, "b"),))],
         ),
     ],
 )  # fmt: skip
@@ -74,7 +74,7 @@ def test_squad(tmp_path: Path) -> None:
     paragraph = {"context": "It is in Rome.", "qas": [{"id": "7", "question": "Where?", "answers": answers}]}
     whole = json.dumps({"data": [{"paragraphs": [paragraph]}]})
     assert read(tmp_path, "q.json", whole, "span") == [
-        (("Where?", "It is in Rome."), (Answer(6, "in Rome"),))
+        (("Where?", "It is in Rome."), (AnswerSpan(6, "in Rome"),))
     ]
     answers[0]["answer_start"] = 5
     with pytest.raises(

@@ -11,7 +11,7 @@ from dragoman.checkpoint.huggingface.bart_layers import (
     read_shape,
     write_shape,
 )
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, modules, refuse_unless
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Weight, modules, refuse_unless
 from dragoman.errors import UserError, shown
 from dragoman.models.transformer import TransformerConfig
 
@@ -19,7 +19,7 @@ _UNUSED_POSITIONS = 2
 """Theirs counts positions from the third row of the table."""
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     for name, only in (("normalize_before", False), ("normalize_embedding", True)):
         if fields.get(name, only) != only:
             raise UserError(f"{name}: BART has {str(only).lower()}, found {shown(fields[name])}")

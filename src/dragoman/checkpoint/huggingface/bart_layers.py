@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint.huggingface.family import (
-    Fields,
+    ConfigFields,
     Weight,
     activation_name,
     modules,
@@ -25,6 +25,8 @@ SINUSOID_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_
 WIRING = {
     "norm": "post",
     "norm_kind": "layer",
+    "residual": True,
+    "causal": True,
     "norm_eps": 1e-5,
     "gated": False,
     "bias": True,
@@ -102,7 +104,7 @@ def sines_before_cosines(config: TransformerConfig, named: dict[str, Tensor]) ->
     return {name: reordered(name, tensor).contiguous() for name, tensor in named.items()}
 
 
-def read_shape(fields: Fields) -> dict[str, Any]:
+def read_shape(fields: ConfigFields) -> dict[str, Any]:
     """The fields of ours that all of them have."""
     refuse_unequal(fields, "encoder_attention_heads", "decoder_attention_heads")
     refuse_unequal(fields, "encoder_ffn_dim", "decoder_ffn_dim")

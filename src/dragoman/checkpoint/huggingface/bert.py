@@ -3,8 +3,8 @@
 from typing import Any
 
 from dragoman.checkpoint.huggingface.family import (
+    ConfigFields,
     Family,
-    Fields,
     Weight,
     activation_name,
     modules,
@@ -31,7 +31,7 @@ _MODULES = {
 }
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     only = {"position_embedding_type": "absolute", "type_vocab_size": 2}
     refuse_others("BERT", fields, only | {"is_decoder": False, "add_cross_attention": False})
     return {ours: fields[theirs] for ours, theirs in _SHAPE.items()} | {

@@ -6,6 +6,7 @@ from dragoman.checkpoint.huggingface.bart import BART
 from dragoman.checkpoint.huggingface.bert import BERT
 from dragoman.checkpoint.huggingface.family import Family
 from dragoman.checkpoint.huggingface.gpt import GPT, GPT2
+from dragoman.checkpoint.huggingface.m2m import M2M
 from dragoman.checkpoint.huggingface.marian import MARIAN
 from dragoman.checkpoint.huggingface.pegasus import PEGASUS
 from dragoman.checkpoint.huggingface.t5 import T5
@@ -15,7 +16,7 @@ from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 
 FAMILIES: dict[str, Family] = {
-    family.model_type: family for family in (MARIAN, PEGASUS, T5, BART, BERT, GPT, GPT2)
+    family.model_type: family for family in (MARIAN, PEGASUS, T5, BART, M2M, BERT, GPT, GPT2)
 }
 _BY_POSITIONS = {"sinusoidal": MARIAN, "learned": BART, "t5": T5}
 
@@ -28,13 +29,15 @@ def family_of(kind: str, config: Any) -> Family:
         return BERT
     if not isinstance(config, TransformerConfig):
         known = ", ".join(dict.fromkeys(family.kind for family in FAMILIES.values()))
-        raise UserError(f"model.kind: transformers has no counterpart of {kind}; only {known} have one")
+        elsewhere = "; --to onnx takes it" if kind == "rnn" else ""
+        raise UserError(f"model.kind: transformers has no model like {kind}, only like {known}{elsewhere}")
     if config.copy:
         raise UserError("model.copy: transformers has no encoder-decoder that copies from its source")
     if config.positions not in _BY_POSITIONS:
-        known = ", ".join(f"{name} ({family.architecture})" for name, family in _BY_POSITIONS.items())
         raise UserError(
-            f"model.positions: transformers has no encoder-decoder with {config.positions}; it has {known}"
+            f"model.positions: transformers has no such encoder-decoder with {config.positions} positions; "
+            "export this run with --to onnx, ctranslate2 or argos, or train one with "
+            "model.positions=sinusoidal, which --to huggingface takes"
         )
     if config.positions == "sinusoidal" and config.norm == "pre":
         return PEGASUS

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dragoman.errors import UserError, shown
 
-Fields = Mapping[str, Any]
+ConfigFields = Mapping[str, Any]
 Controls = Literal["decoder", "text", "pair", "none"]
 Side = Literal["src", "tgt"]
 ACTIVATIONS = {
@@ -73,7 +73,7 @@ class Family:
     architecture: str
     kind: str
     """Of ours, as in `model.kind`."""
-    read_config: Callable[[Fields], dict[str, Any]]
+    read_config: Callable[[ConfigFields], dict[str, Any]]
     """The fields of ours that config.json tells; what only the weights tell is added afterwards."""
     write_config: Callable[[Any], dict[str, Any]]
     weights: Callable[[Any, bool], dict[str, Weight]]
@@ -84,6 +84,10 @@ class Family:
     """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
     """How names end of what a file may hold and nobody needs: tables that are computed."""
+    computed_weights: Callable[[Any, int], dict[str, Tensor]] | None = None
+    """Our tensors that no file holds, of a model with these options and this id of padding."""
+    languages: bool = False
+    """Every text begins with the piece of its language."""
     own_projection: str | None = None
     """Their name of a projection that may differ from the embedding."""
     opening: bool = False
@@ -147,7 +151,7 @@ def read_activation(
     return known[name]
 
 
-def refuse_others(family: str, fields: Fields, only: Mapping[str, object]) -> None:
+def refuse_others(family: str, fields: ConfigFields, only: Mapping[str, object]) -> None:
     """Options of theirs that have one value here."""
     for name, value in only.items():
         if fields.get(name, value) != value:
@@ -166,7 +170,7 @@ def refuse_unless(family: str, config: object, expected: Mapping[str, object]) -
             )
 
 
-def refuse_unequal(fields: Fields, first: str, second: str) -> None:
+def refuse_unequal(fields: ConfigFields, first: str, second: str) -> None:
     if fields.get(first) != fields.get(second):
         raise UserError(
             f"{second}: encoder and decoder are alike here, and it is {shown(fields.get(second))} while "

@@ -11,8 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dragoman.checkpoint.listing import changes, read_listing, serialise
-from dragoman.checkpoint.tensors import load_tensors
+from dragoman.checkpoint.files import changes, load_tensors, read_listing, serialise
 from dragoman.errors import UserError, shown
 from dragoman.files import Written, hash_file, write_new
 from dragoman.plain import MOST_JSON_VALUES, read_json
@@ -29,6 +28,7 @@ _LARGE = (64 << 20, 8_000_000)
 """Bytes and values of a JSON file: of one with options, and of one with a vocabulary."""
 _TYPE_BY_FIELD = {"merges": "BPE", "max_input_chars_per_word": "WordPiece", "unk_id": "Unigram"}
 _MOST_SHARDS = 1000
+_EVALUATION = "evaluation"
 _DOCUMENTATION = ("README", "LICENSE", "NOTICE")
 
 
@@ -72,9 +72,10 @@ def refuse_changed(directory: Path) -> None:
 
 
 def _files_in(directory: Path) -> Iterator[str]:
-    """The names of all files but the manifest, hidden ones and documentation, which others may add."""
+    """The names of all files but the manifest, hidden ones, documentation, which others may add, and what
+    `dragoman evaluate` has kept."""
     for parent, folders, names in os.walk(directory):
-        folders[:] = [folder for folder in folders if not folder.startswith(".")]
+        folders[:] = [folder for folder in folders if not folder.startswith(".") and folder != _EVALUATION]
         for name in names:
             below = (Path(parent) / name).relative_to(directory).as_posix()
             documentation = name.startswith((".", *_DOCUMENTATION)) or name.endswith(".md")

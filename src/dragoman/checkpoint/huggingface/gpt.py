@@ -11,9 +11,9 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.family import (
     ACTIVATIONS,
+    ConfigFields,
     Controls,
     Family,
-    Fields,
     Weight,
     activation_name,
     modules,
@@ -36,7 +36,7 @@ _SHAPE = {
 }
 
 
-def _read_shape(fields: Fields) -> dict[str, Any]:
+def _read_shape(fields: ConfigFields) -> dict[str, Any]:
     width = fields["n_embd"]
     return {ours: fields[theirs] for ours, theirs in _SHAPE.items()} | {
         "ff_dim": fields.get("n_inner") or (4 * width if isinstance(width, int) else width),
@@ -61,7 +61,7 @@ def _write_shape(config: GptConfig) -> dict[str, Any]:
     }
 
 
-def _read_gpt(fields: Fields) -> dict[str, Any]:
+def _read_gpt(fields: ConfigFields) -> dict[str, Any]:
     activation = read_activation(fields.get("afn", "gelu"), "afn", _FIRST_ACTIVATIONS)
     return _read_shape(fields) | {"norm": "post", "activation": activation}
 
@@ -72,7 +72,7 @@ def _write_gpt(config: GptConfig) -> dict[str, Any]:
     return _write_shape(config) | {"afn": activation_name(config.activation, _FIRST_ACTIVATIONS)}
 
 
-def _read_gpt2(fields: Fields) -> dict[str, Any]:
+def _read_gpt2(fields: ConfigFields) -> dict[str, Any]:
     wiring = {"scale_attn_by_inverse_layer_idx": False, "scale_attn_weights": True}
     refuse_others("GPT-2", fields, wiring | {"add_cross_attention": False})
     activation = read_activation(fields.get("activation_function", "gelu_new"))
@@ -113,7 +113,7 @@ def _layer(number: int) -> dict[str, Weight]:
 def _family(
     model_type: str,
     architecture: str,
-    read_config: Callable[[Fields], dict[str, Any]],
+    read_config: Callable[[ConfigFields], dict[str, Any]],
     write_config: Callable[[GptConfig], dict[str, Any]],
     tokens: str,
     places: str,

@@ -15,14 +15,14 @@ from dragoman.checkpoint.huggingface.bart_layers import (
     sines_before_cosines,
     write_shape,
 )
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, refuse_unless
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Weight, refuse_unless
 from dragoman.errors import UserError
 from dragoman.models.transformer import TransformerConfig
 
 _SEPARATE = {"src": "model.encoder.embed_tokens.weight", "tgt": "model.decoder.embed_tokens.weight"}
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     for name, only in (("normalize_before", False), ("normalize_embedding", False)):
         if fields.get(name, only) != only:
             raise UserError(f"{name}: transformers' own Marian ignores it, and so its meaning is not known")

@@ -15,12 +15,12 @@ from dragoman.checkpoint.huggingface.bart_layers import (
     sines_before_cosines,
     write_shape,
 )
-from dragoman.checkpoint.huggingface.family import Family, Fields, Weight, modules, refuse_unless
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Weight, modules, refuse_unless
 from dragoman.errors import UserError
 from dragoman.models.transformer import TransformerConfig
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     return read_shape(fields) | {"positions": "sinusoidal", "position_layout": "halves", "norm": "pre"}
 
 

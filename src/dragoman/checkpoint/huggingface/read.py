@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from dragoman.checkpoint import refuse_other_names
+from dragoman.checkpoint.huggingface.archive import is_archive, read_archive
+from dragoman.checkpoint.huggingface.control_ids import ControlIds, read_control_ids
 from dragoman.checkpoint.huggingface.families import FAMILIES
-from dragoman.checkpoint.huggingface.family import Family, Fields, Side, Weight
+from dragoman.checkpoint.huggingface.family import ConfigFields, Family, Side, Weight
 from dragoman.checkpoint.huggingface.files import (
     CONFIG,
     GENERATION,
@@ -23,9 +25,8 @@ from dragoman.checkpoint.huggingface.files import (
     read_tensors,
     refuse_changed,
 )
-from dragoman.checkpoint.huggingface.numbers import Numbers, read_numbers
 from dragoman.checkpoint.huggingface.start import START, without_beginning
-from dragoman.checkpoint.huggingface.tokenizers import read_tokenizers
+from dragoman.checkpoint.huggingface.tokenizers import read_languages, read_tokenizers
 from dragoman.checkpoint.model import load_into, model_tensors, vocab_of
 from dragoman.config import from_dict
 from dragoman.errors import UserError, shown
@@ -55,8 +56,9 @@ class Imported:
     """The directory has a manifest, and all its files are as they were written."""
 
 
-def read_model(directory: Path, prefix: str = "") -> Imported:
-    """The model of a Hugging Face directory. `prefix` is put before every source text.
+def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = ("src", "tgt")) -> Imported:
+    """The model of a Hugging Face directory, or of an archive of Marian. `prefix` is put before every source
+    text. A model of several languages translates between two `languages`.
 
     Sizes come from config.json, and memory is taken for none of them before it is held to a limit and to the
     shapes of the weights that the directory really has.
@@ -64,14 +66,20 @@ def read_model(directory: Path, prefix: str = "") -> Imported:
     verified = has_manifest(directory)
     if verified:
         refuse_changed(directory)
-    fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
-    with _naming(directory / CONFIG):
+    if is_archive(directory):
+        (fields, read), generation = read_archive(directory), {}
         family = _family(fields)
-    read = read_tensors(directory, family.loader)
+    else:
+        fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
+        with _naming(directory / CONFIG):
+            family = _family(fields)
+        read = read_tensors(directory, family.loader)
     with _naming(directory / CONFIG):
         plain, shared = family.read_config(fields), _is_shared(fields)
         search = _search(generation, fields)
-    numbers = read_numbers(family, directory, (fields, generation))
+    numbers = read_control_ids(family, directory, (fields, generation))
+    if family.languages:
+        numbers = replace(numbers, languages=read_languages(directory, languages))
     own = fields.get(OWN)
     with _naming(directory):
         tensors = _with_full_names(family, read)
@@ -117,7 +125,7 @@ def _built(
     return model, new
 
 
-def _is_shared(fields: Fields) -> bool:
+def _is_shared(fields: ConfigFields) -> bool:
     name = "share_encoder_decoder_embeddings"
     found = fields.get(name, True)
     if not isinstance(found, bool):
@@ -125,7 +133,7 @@ def _is_shared(fields: Fields) -> bool:
     return found
 
 
-def _family(fields: Fields) -> Family:
+def _family(fields: ConfigFields) -> Family:
     found = fields.get("model_type")
     if not isinstance(found, str) or found not in FAMILIES:
         raise UserError(
@@ -151,7 +159,7 @@ def _with_full_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Te
     return tensors
 
 
-def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: Numbers) -> dict[str, Any]:
+def _seen_in_weights(family: Family, tensors: Mapping[str, Tensor], numbers: ControlIds) -> dict[str, Any]:
     """Options that a configuration does not tell reliably."""
     found: dict[str, Any] = {name: getattr(numbers, name) for name in family.silences}
     if family.output_bias is not None and family.output_bias in tensors:
@@ -174,7 +182,7 @@ def _our_tensors(
     family: Family,
     config: object,
     shared: bool,
-    numbers: Numbers,
+    numbers: ControlIds,
     tensors: dict[str, Tensor],
 ) -> dict[str, Tensor]:
     table = _without_missing_heads(family, family.weights(config, shared), tensors)
@@ -190,6 +198,8 @@ def _our_tensors(
         ours[name] = weight.read(tensors)
         if weight.rows is not None:
             ours[name] = _reordered(weight.theirs[0], ours[name], numbers, weight.rows)
+    if family.computed_weights is not None:
+        ours |= family.computed_weights(config, numbers.pad)
     if "projection.bias" in ours and numbers.silent_bos:
         ours["projection.bias"][BOS_ID] = SILENCE
     return ours
@@ -212,7 +222,7 @@ def _without_missing_heads(
     return {name: weight for name, weight in table.items() if not name.startswith(tuple(absent))}
 
 
-def _reordered(name: str, rows: Tensor, numbers: Numbers, side: Side) -> Tensor:
+def _reordered(name: str, rows: Tensor, numbers: ControlIds, side: Side) -> Tensor:
     size = numbers.src_size if side == "src" else numbers.tgt_size
     if len(rows) != size:
         raise UserError(f"'{name}' has {len(rows)} rows, and config.json says {size}")
@@ -239,7 +249,7 @@ def _without_copies(family: Family, needed: set[str], tensors: dict[str, Tensor]
     return kept
 
 
-def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: Tokenizer) -> None:
+def _refuse_other_sizes(directory: Path, numbers: ControlIds, src: Tokenizer, tgt: Tokenizer) -> None:
     sides: dict[Side, Tokenizer] = {"src": src, "tgt": tgt}
     for side, tokenizer in sides.items():
         rows = len(numbers.order(side))
@@ -249,7 +259,7 @@ def _refuse_other_sizes(directory: Path, numbers: Numbers, src: Tokenizer, tgt: 
             )
 
 
-def _search(generation: Fields, fields: Fields) -> dict[str, Any]:
+def _search(generation: ConfigFields, fields: ConfigFields) -> dict[str, Any]:
     """Beam and length normalisation: transformers divides by a power of the length, as ours does. It can
     favour short translations without a limit; that has no counterpart."""
     files = dict(generation), dict(fields)

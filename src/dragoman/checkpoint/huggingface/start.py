@@ -20,11 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.checkpoint.files import from_tensors
+from dragoman.checkpoint.files import from_tensors, load_tensors
 from dragoman.checkpoint.huggingface.bart_layers import BIAS, POSITIONS, SHARED, SINUSOID_TABLES
 from dragoman.checkpoint.huggingface.family import Family
 from dragoman.checkpoint.huggingface.files import OWN
-from dragoman.checkpoint.tensors import load_tensors
 from dragoman.errors import UserError
 from dragoman.files import write_new
 from dragoman.models.base import Vocab

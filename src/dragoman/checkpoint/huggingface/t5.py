@@ -9,8 +9,8 @@ from typing import Any
 
 from dragoman.checkpoint.huggingface.family import (
     ACTIVATIONS,
+    ConfigFields,
     Family,
-    Fields,
     Weight,
     activation_name,
     modules,
@@ -24,6 +24,8 @@ _SHARED, _HEAD = "shared.weight", "lm_head.weight"
 _WIRING = {
     "norm": "pre",
     "norm_kind": "rms",
+    "residual": True,
+    "causal": True,
     "bias": False,
     "decoder_self": "attention",
     "scale_attention": False,
@@ -33,7 +35,7 @@ _WIRING = {
 }
 
 
-def _read_config(fields: Fields) -> dict[str, Any]:
+def _read_config(fields: ConfigFields) -> dict[str, Any]:
     found = fields.get("feed_forward_proj", "relu")
     kind, _, activation = found.rpartition("-") if isinstance(found, str) else ("", "", "")
     if kind not in ("", "gated") or activation not in ACTIVATIONS:

@@ -3,23 +3,26 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from dragoman.data.alignment.model import Direction, make_blocks
+from dragoman.data.alignment.model import Direction, learn_together, make_blocks
 from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
 from dragoman.text.normalize import nfc
 from dragoman.text.word_boundaries import units
 
 MOST_CELLS = 1 << 20
 """Source words × target words of a pair; what is longer is no sentence, and gets no links."""
+STEM = 5
+"""Letters of a word that count. Rare forms learn from frequent ones."""
 ITERATIONS = 5
 """Of each of the two models."""
 
-Progress = Callable[[int], None]
+StepProgress = Callable[[int], None]
 """Told the number of each step when it is done."""
 
 
 class Words:
-    """The words of one side. What is counted are their parts, with punctuation on its own and without case:
-    «Haus.» and «haus» are the same word with and without a full stop."""
+    """The words of one side. What is counted are their parts, with punctuation on its own, without case and
+    cut after five letters: «Haus.» and «haus» are the same word with and without a full stop, and most forms
+    of a word are one."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[int, ...]] = {}
@@ -32,7 +35,7 @@ class Words:
 
     def _split(self, word: str) -> tuple[int, ...]:
         whole = nfc(word)
-        names = [whole[start:end].casefold() for start, end in units(whole)]
+        names = [whole[start:end].casefold()[:STEM] for start, end in units(whole)]
         self._parts[word] = tuple(self._ids.setdefault(name, len(self._ids)) for name in names)
         return self._parts[word]
 
@@ -58,13 +61,18 @@ class CorpusAligner:
         """p(target | source)."""
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
-    def learn(self, iterations: int = ITERATIONS, progress: Progress | None = None) -> None:
-        """So many steps with a liking for the diagonal, then as many with jumps from word to word."""
+    def learn(self, iterations: int = ITERATIONS, progress: StepProgress | None = None) -> None:
+        """So many steps with a liking for the diagonal, each direction by itself; then as many with jumps
+        from word to word, in which the directions have to agree."""
         for step in range(2 * iterations):
-            for direction in (self.forward, self.backward):
+            if step < iterations:
+                self.forward.learn()
+                self.backward.learn()
+            else:
                 if step == iterations:
-                    direction.follow_jumps()
-                direction.learn()
+                    self.forward.follow_jumps()
+                    self.backward.follow_jumps()
+                learn_together(self.forward, self.backward)
             if progress is not None:
                 progress(step + 1)
 

@@ -49,7 +49,7 @@ def add_jumps(counts: np.ndarray, seen: np.ndarray, first: np.ndarray) -> None:
 
 
 @dataclass(frozen=True)
-class Passes:
+class Expectations:
     posterior: np.ndarray
     """B m n."""
     none: np.ndarray
@@ -60,7 +60,7 @@ class Passes:
     """n: expected first places."""
 
 
-def forward_backward(emission: np.ndarray, none: np.ndarray, jumps: Jumps, null: float) -> Passes:
+def forward_backward(emission: np.ndarray, none: np.ndarray, jumps: Jumps, null: float) -> Expectations:
     """`emission` is θ of every generated and given word, B m n; `none` that of words from none, B m."""
     batch, m, n = emission.shape
     chances, first = jumps.matrix(n)
@@ -89,4 +89,6 @@ def forward_backward(emission: np.ndarray, none: np.ndarray, jumps: Jumps, null:
             seen += (real[j - 1] + empty[j - 1]).T @ reached
             after = reached @ chances.T + from_none[:, j, None] * after / scale[j]
     whole = np.maximum(posterior.sum(axis=2) + of_none, _TINY)
-    return Passes(posterior / whole[:, :, None], of_none / whole, seen * chances, posterior[:, 0].sum(axis=0))
+    return Expectations(
+        posterior / whole[:, :, None], of_none / whole, seen * chances, posterior[:, 0].sum(axis=0)
+    )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.alignment.jumps import Jumps, Passes, add_jumps, forward_backward
+from dragoman.data.alignment.jumps import Expectations, Jumps, add_jumps, forward_backward
 
 NULL_PROBABILITY = 0.08
 CONCENTRATION = 0.01
@@ -116,10 +116,7 @@ class Direction:
         self.jumps = Jumps.first()
 
     def learn(self) -> None:
-        """One step of EM."""
-        if self.jumps is not None:
-            self._learn_jumps(self.jumps)
-            return
+        """One step of EM with the diagonal."""
         counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
         linked: dict[tuple[int, int], np.ndarray] = {}
         distance = 0.0
@@ -131,34 +128,24 @@ class Direction:
             together = posterior.sum(axis=0)  # m n
             linked[shape] = linked.get(shape, 0.0) + together.sum(axis=1)
             distance += float((together * distances(*shape)).sum())
-        self._translate_as(counts, none_counts)
+        self.translate_as(counts, none_counts)
         self.tension = best_tension(self.tension, distance, linked)
 
-    def _learn_jumps(self, jumps: Jumps) -> None:
-        counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
-        widths = np.zeros_like(jumps.counts)
-        for block in self.blocks:
-            passes = self._passes(block, jumps)
-            np.add.at(counts, block.entries.ravel(), passes.posterior.ravel())
-            np.add.at(none_counts, block.generated.ravel(), passes.none.ravel())
-            add_jumps(widths, passes.jumps, passes.first)
-        self._translate_as(counts, none_counts)
-        self.jumps = Jumps(widths)
-
-    def _translate_as(self, counts: np.ndarray, none_counts: np.ndarray) -> None:
+    def translate_as(self, counts: np.ndarray, none_counts: np.ndarray) -> None:
         """θ from how often words were found to come from one another."""
         totals = np.bincount(self.table.given, weights=counts + CONCENTRATION)
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
 
-    def _passes(self, block: Block, jumps: Jumps) -> Passes:
+    def passes(self, block: Block, jumps: Jumps) -> Expectations:
+        """Where each word comes from, by the hidden Markov model."""
         emission, none = self.translation[block.entries], self.from_none[block.generated]
         return forward_backward(emission, none, jumps, NULL_PROBABILITY)
 
     def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """B m n: how probably each generated word comes from each given one; and B m: from none."""
         if self.jumps is not None:
-            passes = self._passes(block, self.jumps)
+            passes = self.passes(block, self.jumps)
             return passes.posterior, passes.none
         _, m, n = block.entries.shape
         near = (1 - NULL_PROBABILITY) * diagonal(m, n, self.tension)
@@ -173,6 +160,30 @@ class Direction:
             posterior, none = self.posteriors(block)
             chosen = np.where(posterior.max(axis=2) > none, posterior.argmax(axis=2), -1)
             yield from zip(block.numbers.tolist(), chosen, strict=True)
+
+
+def learn_together(forward: Direction, backward: Direction) -> None:
+    """One step of EM with jumps, in which both directions have to agree (Liang, Taskar and Klein 2006): a
+    link counts as the product of what each of them believes of it. Links that one direction invents to
+    explain a rare word die out, and precision rises."""
+    assert forward.jumps is not None and backward.jumps is not None
+    counts = np.zeros_like(forward.translation)
+    sides = [
+        (direction, jumps, np.zeros_like(direction.from_none), np.zeros_like(jumps.counts))
+        for direction, jumps in ((forward, forward.jumps), (backward, backward.jumps))
+    ]
+    for blocks in zip(forward.blocks, backward.blocks, strict=True):
+        found = []
+        for block, (direction, jumps, none_counts, widths) in zip(blocks, sides, strict=True):
+            passes = direction.passes(block, jumps)
+            np.add.at(none_counts, block.generated.ravel(), passes.none.ravel())
+            add_jumps(widths, passes.jumps, passes.first)
+            found.append(passes.posterior)
+        agreed = found[0] * found[1].transpose(0, 2, 1)
+        np.add.at(counts, blocks[0].entries.ravel(), agreed.ravel())
+    for direction, _, none_counts, widths in sides:
+        direction.translate_as(counts, none_counts)
+        direction.jumps = Jumps(widths)
 
 
 def distances(m: int, n: int) -> np.ndarray:

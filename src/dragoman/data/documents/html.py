@@ -35,18 +35,18 @@ _MARKS = re.compile(r"""[<>]|=[ \t\r\n\f]*["']""")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _NOT_TRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*["'][^"']*\bnotranslate\b""", re.I)
 
-Kind = Literal["text", "open", "close", "alone", "block"]
+TokenKind = Literal["text", "open", "close", "alone", "block"]
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    kind: Kind
+class HtmlToken:
+    kind: TokenKind
     start: int
     end: int
     name: str = ""
 
 
-def tokens(text: str, check: Check) -> Iterator[Token]:
+def tokens(text: str, check: Check) -> Iterator[HtmlToken]:
     """The whole text, without gaps."""
     scanner = _Scanner(text, check)
     at = begun = 0
@@ -56,11 +56,11 @@ def tokens(text: str, check: Check) -> Iterator[Token]:
             at += 1
             continue
         if begun < at:
-            yield Token("text", begun, at)
+            yield HtmlToken("text", begun, at)
         yield token
         at = begun = token.end
     if begun < len(text):
-        yield Token("text", begun, len(text))
+        yield HtmlToken("text", begun, len(text))
 
 
 class _Scanner:
@@ -69,15 +69,15 @@ class _Scanner:
         self._missing: set[str] = set()  # what does not come any more
         self._in_vain: set[int] = set()  # marks inside of tags from which no end was found
 
-    def markup(self, at: int) -> Token | None:
+    def markup(self, at: int) -> HtmlToken | None:
         """The tag, comment or kept element that begins here; None where `<` is only a character."""
         text = self._text
         if text.startswith("<!--", at):
             end = self._find("-->", at + 4)
-            return None if end < 0 else Token("alone", at, end + 3)
+            return None if end < 0 else HtmlToken("alone", at, end + 3)
         if text.startswith(("<!", "<?"), at):
             end = self._find(">", at)
-            return None if end < 0 else Token("block", at, end + 1)
+            return None if end < 0 else HtmlToken("block", at, end + 1)
         named = _NAME.match(text, at)
         end = None if named is None else self._tag_end(named.end())
         if named is None or end is None:
@@ -85,16 +85,16 @@ class _Scanner:
         name = named[1].lower()
         inline = name in _INLINE
         if text[at + 1] == "/":
-            return Token("close" if inline else "block", at, end, name)
+            return HtmlToken("close" if inline else "block", at, end, name)
         tag = text[at:end]
         if name in VOID or tag.endswith("/>"):
-            return Token("alone" if inline else "block", at, end, name)
+            return HtmlToken("alone" if inline else "block", at, end, name)
         if name in _KEPT or _NOT_TRANSLATED.search(tag):
             starts, ends = self._closings.get(name, ([], []))
             number = bisect_left(starts, end)
             if number < len(ends):
-                return Token("alone" if inline else "block", at, ends[number], name)
-        return Token("open" if inline else "block", at, end, name)
+                return HtmlToken("alone" if inline else "block", at, ends[number], name)
+        return HtmlToken("open" if inline else "block", at, end, name)
 
     def _find(self, mark: str, at: int) -> int:
         found = -1 if mark in self._missing else self._text.find(mark, at)
@@ -136,7 +136,7 @@ class HtmlDocument:
         self._lines = Lines(text)
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
-        run: list[Token] = []
+        run: list[HtmlToken] = []
         for token in tokens(text, check):
             check(1)
             if token.kind == "block":
@@ -146,7 +146,7 @@ class HtmlDocument:
                 run.append(token)
         self._add(run)
 
-    def _add(self, run: list[Token]) -> None:
+    def _add(self, run: list[HtmlToken]) -> None:
         """What lies between two blocks, without the white space around it."""
         if not any(t.kind == "text" and not self._text[t.start : t.end].isspace() for t in run):
             return

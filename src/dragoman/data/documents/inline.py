@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.data.documents.unit import Check, State, Unit, unchecked
+from dragoman.data.documents.unit import Check, Unit, UnitState, unchecked
 from dragoman.text.protect import carried, protect
 from dragoman.text.spans import DEFAULT_KINDS
 
@@ -69,7 +69,7 @@ class Inline:
     def plain(self) -> str:
         return "".join([*(part.raw for part in self._parts if part.kind == "text"), *self._text])
 
-    def unit(self, id: str, line: int, escape: Escape, state: State = "new") -> Unit:
+    def unit(self, id: str, line: int, escape: Escape, state: UnitState = "new") -> Unit:
         self._end_text()
         before, parts, after = _trimmed(_paired(self._parts), escape)
         texts = (part.raw for part in parts if part.kind == "text")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.data.documents.inline import Inline, filled
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree
-from dragoman.data.documents.unit import Check, Edit, State, Unit, unchecked
+from dragoman.data.documents.unit import Check, Edit, Unit, UnitState, unchecked
 from dragoman.data.formats.bitext import UNKNOWN, best_match, normal
 from dragoman.data.formats.xml import check_root
 from dragoman.errors import UserError
@@ -37,7 +37,7 @@ class TmxDocument:
             return
         inline = Inline(self._check)
         collect(self._text, segment, inline, _AROUND)
-        state: State = "done" if target is not None and target.children else "new"
+        state: UnitState = "done" if target is not None and target.children else "new"
         name = node.attributes.get("tuid", "")
         self.units.append(inline.unit(name, node.line, escape_xml, state))
         self._places.append((node, variants[src], target))

@@ -8,13 +8,13 @@ from dragoman.data.documents.unit import Check, Unit, unchecked
 from dragoman.data.formats.language_codes import TWO_LETTERS
 from dragoman.text.sentences import split_sentences
 
-Translate = Callable[[list[str]], Sequence[str]]
+TranslateTexts = Callable[[list[str]], Sequence[str]]
 """The translations of texts, in their order. Tags and placeholders are to come out as they went in."""
-Progress = Callable[[int, int], None]
+UnitProgress = Callable[[int, int], None]
 
 
 @dataclass
-class Outcome:
+class TranslatedUnits:
     texts: dict[int, str] = field(default_factory=dict)
     """Translations by the number of the unit."""
     left: list[tuple[Unit, str]] = field(default_factory=list)
@@ -25,18 +25,18 @@ class Outcome:
 
 def translate_units(
     units: Sequence[Unit],
-    translate: Translate,
-    progress: Progress | None = None,
+    translate: TranslateTexts,
+    progress: UnitProgress | None = None,
     batch: int = 1024,
     longest: int | None = None,
     check: Check = unchecked,
     language: str = "en",
-) -> Outcome:
+) -> TranslatedUnits:
     """Every unit sentence by sentence; the same sentence is translated once. A unit with a sentence of more
     than `longest` characters is left as it is. `check` is called for each unit, and may raise. `language` is
     that of the source, by which it is split into sentences."""
     language = TWO_LETTERS.get(language, language)
-    outcome = Outcome(kept=sum(unit.state == "done" for unit in units))
+    outcome = TranslatedUnits(kept=sum(unit.state == "done" for unit in units))
     pieces: dict[int, list[str]] = {}
     for number, unit in enumerate(units):
         check(0)

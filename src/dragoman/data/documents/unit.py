@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 Check = Callable[[int], None]
 """Told how many parts (lines, tags, pieces of text) have been read since the last time. It may raise, and so
 end the reading of a document that is too large, or not wanted any more."""
-State = Literal["new", "done"]
+UnitState = Literal["new", "done"]
 """`new`: there is no translation yet; `done`: there is one, and it is left alone."""
 
 
@@ -44,7 +44,7 @@ class Unit:
     before: str = ""
     """What stands before the source in the file and comes out as it is: white space, codes."""
     after: str = ""
-    state: State = "new"
+    state: UnitState = "new"
 
 
 class Document(Protocol):

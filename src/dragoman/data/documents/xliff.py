@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dragoman.data.documents.inline import Inline, filled
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree, with_attributes
-from dragoman.data.documents.unit import Check, Edit, State, Unit, apply, unchecked
+from dragoman.data.documents.unit import Check, Edit, Unit, UnitState, apply, unchecked
 from dragoman.data.formats.xml import check_root
 from dragoman.errors import UserError
 
@@ -92,7 +92,7 @@ class XliffDocument:
     def _unit(self, node: Node, source: Node, name: str, done: bool, place: _Target) -> None:
         inline = Inline(self._check)
         collect(self._text, source, inline, _AROUND_2 if self._two else _AROUND, self._prefix)
-        state: State = "done" if done else "new"
+        state: UnitState = "done" if done else "new"
         self._targets[len(self.units)] = place
         self.units.append(inline.unit(name, node.line, escape_xml, state))
 

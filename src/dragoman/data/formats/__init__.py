@@ -16,7 +16,7 @@ from dragoman.data.formats.detect import (
 )
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
-from dragoman.data.formats.table import choose_columns, named_languages, row_pairs
+from dragoman.data.formats.table import choose_columns, named_languages, read_rows, row_pairs
 from dragoman.errors import UserError
 
 __all__ = [
@@ -97,8 +97,11 @@ def describe_columns(source: SourceConfig, src_lang: str, tgt_lang: str) -> str 
     return str(columns) if columns.width > 2 else None
 
 
-def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    """Stream the pairs of one corpus. Sides never shift against each other: an error ends the stream."""
+def read_pairs(
+    source: SourceConfig, src_lang: str, tgt_lang: str, skipped: list[str] | None = None
+) -> Iterator[Pair]:
+    """Stream the pairs of one corpus. Sides never shift against each other: an error ends the stream. Rows of
+    a table that have too many or too few cells are left out where there is a list to tell them in."""
     format = detect_format(source.files) if source.format == "auto" else source.format
     if format == "plain":
         if len(source.files) != 2:
@@ -106,4 +109,7 @@ def read_pairs(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[P
         return plain.read(*source.files)
     if len(source.files) != 1:
         raise UserError(f"{', '.join(source.files)}: a corpus in the format {format} is one file")
+    if skipped is not None and format in ("csv", "tsv"):
+        rows = csv.rows(source.files[0]) if format == "csv" else tsv.rows(source.files[0])
+        return read_rows(rows, source, src_lang, tgt_lang, skipped)
     return _READERS[format](source, src_lang, tgt_lang)

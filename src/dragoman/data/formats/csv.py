@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
-from dragoman.data.formats.table import Row, header_languages, read_rows
+from dragoman.data.formats.table import TableRow, header_languages, read_rows
 from dragoman.errors import UserError
 
 
@@ -19,7 +19,7 @@ def languages_of(path: str) -> tuple[str, str] | None:
     return header_languages(rows(path))
 
 
-def rows(path: str) -> Iterator[Row]:
+def rows(path: str) -> Iterator[TableRow]:
     lines = read_lines(path)
     first = next(lines)
     # The csv module is given lines that already end at \n only, so it never looks for other line ends.

@@ -11,14 +11,14 @@ from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
 
-Keys = tuple[str, ...]
+FieldNames = tuple[str, ...]
 """The way to a value: ("translation", "en")."""
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     """Pairs of the file; which fields are the sides is settled by the first object, then demanded of all."""
     path = source.files[0]
-    fields: tuple[Keys, Keys] | None = None
+    fields: tuple[FieldNames, FieldNames] | None = None
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             yield Pair("", "", number)
@@ -54,7 +54,7 @@ def parse(line: str, where: str) -> dict[str, Any]:
 
 def _choose(
     record: Mapping[str, Any], source: SourceConfig, src_lang: str, tgt_lang: str, where: str
-) -> tuple[Keys, Keys]:
+) -> tuple[FieldNames, FieldNames]:
     if source.src is not None or source.tgt is not None:
         if source.src is None or source.tgt is None:
             raise UserError(f"{where}: name both fields, src and tgt, or neither")
@@ -71,12 +71,12 @@ def _choose(
     return (*parent, names[src]), (*parent, names[tgt])
 
 
-def _keys(record: Mapping[str, Any], name: str) -> Keys:
+def _keys(record: Mapping[str, Any], name: str) -> FieldNames:
     """A name as it stands if there is such a field, else as a dotted way: translation.en."""
     return (name,) if name in record else tuple(name.split("."))
 
 
-def _value(record: Mapping[str, Any], keys: Keys, where: str) -> str:
+def _value(record: Mapping[str, Any], keys: FieldNames, where: str) -> str:
     value: object = record
     for key in keys:
         if not isinstance(value, dict) or key not in value:

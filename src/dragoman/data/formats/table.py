@@ -18,7 +18,7 @@ from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
 
-Row = tuple[int, list[str]]
+TableRow = tuple[int, list[str]]
 """The line at which the row begins, and its cells; no cells for a blank line."""
 _LOOKED_AT = 100
 """Rows of a table without a header that tell which columns are text."""
@@ -39,8 +39,15 @@ class Columns:
         return f"{self.header[self.src]} → {self.header[self.tgt]} of {', '.join(self.header)}"
 
 
-def read_rows(rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
-    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost."""
+def read_rows(
+    rows: Iterable[TableRow],
+    source: SourceConfig,
+    src_lang: str,
+    tgt_lang: str,
+    skipped: list[str] | None = None,
+) -> Iterator[Pair]:
+    """Pairs of a table. A blank line is an empty pair, so that it is counted and not lost. A row with more or
+    fewer cells than the first one is an error; with a list for `skipped`, it is left out and told there."""
     path = source.files[0]
     columns, first_line, rows = choose_columns(rows, source, src_lang, tgt_lang)
     told = None if source.src_lang is None else language_cells(columns.header or ())
@@ -51,9 +58,11 @@ def read_rows(rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang
             yield Pair("", "", line)
             continue
         if len(cells) != columns.width:
-            raise UserError(
-                f"{path}:{line}: expected {columns.width} columns as in line {first_line}, found {len(cells)}"
-            )
+            fault = f"expected {columns.width} columns as in line {first_line}, found {len(cells)}"
+            if skipped is None:
+                raise UserError(f"{path}:{line}: {fault}")
+            skipped.append(f"{path}:{line}: {fault}")
+            continue
         if columns.header is not None and line == first_line:
             continue
         src, tgt = cells[columns.src], cells[columns.tgt]
@@ -83,7 +92,7 @@ def row_languages(
     return src, tgt
 
 
-def row_pairs(rows: Iterable[Row], path: str) -> list[tuple[str, str]] | None:
+def row_pairs(rows: Iterable[TableRow], path: str) -> list[tuple[str, str]] | None:
     """The pairs of languages in a table that names them in every row; None where it has no such columns."""
     rows = iter(rows)
     header = next((cells for _, cells in rows if cells), [])
@@ -94,13 +103,13 @@ def row_pairs(rows: Iterable[Row], path: str) -> list[tuple[str, str]] | None:
     return list(dict.fromkeys(row_languages(cells, told, header, f"{path}:{line}") for line, cells in full))
 
 
-def named_languages(rows: Iterable[Row]) -> dict[str, str]:
+def named_languages(rows: Iterable[TableRow]) -> dict[str, str]:
     """The languages that columns of a table are named after, each with the name of its column."""
     header = next((cells for _, cells in rows if cells), [])
     return {code: header[place].strip() for place, code in language_columns(header).items()}
 
 
-def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
+def header_languages(rows: Iterable[TableRow]) -> tuple[str, str] | None:
     """The languages of the two sides, where the first row names them."""
     header = next((cells for _, cells in rows if cells), [])
     sides = find_sides(header, *UNKNOWN)
@@ -109,11 +118,11 @@ def header_languages(rows: Iterable[Row]) -> tuple[str, str] | None:
 
 
 def choose_columns(
-    rows: Iterable[Row], source: SourceConfig, src_lang: str, tgt_lang: str
-) -> tuple[Columns, int, Iterable[Row]]:
+    rows: Iterable[TableRow], source: SourceConfig, src_lang: str, tgt_lang: str
+) -> tuple[Columns, int, Iterable[TableRow]]:
     """The columns of the two sides, the first line that is not blank, and all rows again."""
     rows = iter(rows)
-    begun: list[Row] = []
+    begun: list[TableRow] = []
     for row in rows:
         begun.append(row)
         if row[1]:

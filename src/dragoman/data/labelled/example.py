@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerSpan:
     start: int
     """In characters of the context."""
     text: str
@@ -14,7 +14,7 @@ class Answer:
         return self.start + len(self.text)
 
 
-Target = str | float | int | tuple[str, ...] | tuple[Answer, ...]
+Target = str | float | int | tuple[str, ...] | tuple[AnswerSpan, ...]
 """classify, pair: a label; similarity: a score; choice: a number from 0; tag: a label for every word; span:
 the answers that count as right."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.data.labelled.example import Answer, Example
+from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.words import Piece, encode_words, locate_pieces
 from dragoman.text.tokenizer import Tokenizer
 
@@ -26,7 +26,7 @@ NOWHERE = 0
 
 
 @dataclass(frozen=True)
-class Row:
+class TokenRow:
     """One sequence."""
 
     ids: np.ndarray
@@ -38,7 +38,7 @@ class Item:
     """What is drawn and read together: an example, or a part of one."""
 
     example: int
-    rows: tuple[Row, ...]
+    rows: tuple[TokenRow, ...]
     target: np.ndarray
     """classify, pair, choice: one number; similarity: a share from 0 to 1; tag: the number of each word's
     label; span: the places of the first and the last piece. Empty where it is not known."""
@@ -75,7 +75,7 @@ class Layout:
             found.append(Item(number, self._rows(texts), self._target(example)))
         return found
 
-    def _rows(self, texts: Sequence[Sequence[int]]) -> tuple[Row, ...]:
+    def _rows(self, texts: Sequence[Sequence[int]]) -> tuple[TokenRow, ...]:
         if self.task.kind == "choice":
             rows = [[texts[0], choice] for choice in texts[1:]]
         else:
@@ -84,7 +84,7 @@ class Layout:
             self.cut += 1
         return tuple(self._row(row) for row in rows)
 
-    def _row(self, texts: Sequence[Sequence[int]]) -> Row:
+    def _row(self, texts: Sequence[Sequence[int]]) -> TokenRow:
         """The longer text gives way until all of them fit."""
         lengths = [len(text) for text in texts]
         while sum(lengths) + 1 + len(texts) > self.task.max_length:
@@ -93,7 +93,7 @@ class Layout:
         for number, (text, length) in enumerate(zip(texts, lengths, strict=True)):
             ids += [*text[:length], self.tokenizer.eos_id]
             segments += [min(number, 1)] * (length + 1)
-        return Row(np.array(ids, dtype=np.int64), np.array(segments, dtype=np.int64))
+        return TokenRow(np.array(ids, dtype=np.int64), np.array(segments, dtype=np.int64))
 
     def _target(self, example: Example) -> np.ndarray:
         target, task = example.target, self.task
@@ -155,7 +155,7 @@ class Layout:
 
 def _places(part: Sequence[Piece], answers: Sequence[object], ahead: int) -> tuple[int, int]:
     """Of the pieces that the first answer is in, if the part has all of it."""
-    answer = next((answer for answer in answers if isinstance(answer, Answer)), None)
+    answer = next((answer for answer in answers if isinstance(answer, AnswerSpan)), None)
     if answer is None or not part:
         return NOWHERE, NOWHERE
     inside = [

@@ -18,10 +18,10 @@ from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.fingerprint import check_unchanged, stamp_files
 from dragoman.data.hashed import DamagedStore, OutputFiles, StoreFiles
 from dragoman.data.labelled.config import TaskConfig
-from dragoman.data.labelled.example import Answer, Example, Target
+from dragoman.data.labelled.example import AnswerSpan, Example, Target
 from dragoman.data.labelled.read import check_targets, read_examples
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.scan import Progress
+from dragoman.data.scan import StageProgress
 from dragoman.data.seal import (
     JOINT_TOKENIZER,
     META,
@@ -116,7 +116,7 @@ def prepare_task(
     *,
     seed: int,
     cache: Path,
-    progress: Progress,
+    progress: StageProgress,
     given: Sequence[Tokenizer] = (),
 ) -> PreparedTask:
     """As `data.corpus.prepare`, for labelled examples. The tokenizer that is `given` is used; without one, it
@@ -211,7 +211,7 @@ def _hold_out(
 def _line(example: Example) -> str:
     target: Any = example.target
     if isinstance(target, tuple):
-        target = [[t.start, t.text] if isinstance(t, Answer) else t for t in target]
+        target = [[t.start, t.text] if isinstance(t, AnswerSpan) else t for t in target]
     plain = {"texts": example.texts, "target": target, "origin": example.origin}
     return json.dumps(plain, ensure_ascii=False) + "\n"
 
@@ -228,4 +228,4 @@ def _plain_target(target: Any) -> Target | None:
     if not isinstance(target, list):
         return target
     answers: Iterable[Any] = target
-    return tuple(Answer(*entry) if isinstance(entry, list) else entry for entry in answers)
+    return tuple(AnswerSpan(*entry) if isinstance(entry, list) else entry for entry in answers)

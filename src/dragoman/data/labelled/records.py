@@ -10,9 +10,9 @@ from typing import Any
 
 from dragoman.data.formats import csv, jsonl, tsv
 from dragoman.data.formats.lines import read_lines
-from dragoman.data.formats.table import Row
+from dragoman.data.formats.table import TableRow
 from dragoman.data.labelled.config import Column, TaskConfig
-from dragoman.data.labelled.example import Answer, Example, Target
+from dragoman.data.labelled.example import AnswerSpan, Example, Target
 from dragoman.errors import UserError
 
 Record = Mapping[str, Any]
@@ -60,7 +60,7 @@ def read_records(
 
 
 def _records(
-    rows: Iterable[Row], path: str, task: TaskConfig, labelled: bool
+    rows: Iterable[TableRow], path: str, task: TaskConfig, labelled: bool
 ) -> Iterator[tuple[int, dict[str, str]]]:
     names: list[str] = []
     for line, cells in rows:
@@ -219,7 +219,7 @@ def _choice(said: str, field: str, where: str) -> int:
     )
 
 
-def _answers(value: object, record: Record, field: str, where: str) -> list[Answer]:
+def _answers(value: object, record: Record, field: str, where: str) -> list[AnswerSpan]:
     """{"text": [...], "answer_start": [...]}, a list of {"text", "answer_start"}, or a text beside a field
     `start`."""
     if isinstance(value, dict) and isinstance(value.get("text"), list):
@@ -244,11 +244,11 @@ def _answers(value: object, record: Record, field: str, where: str) -> list[Answ
             raise UserError(
                 f"{where}: '{field}': an answer needs text and answer_start, found {answer!r:.60}"
             )
-        found.append(Answer(start, text))
+        found.append(AnswerSpan(start, text))
     return found
 
 
-def check_answers(answers: Sequence[Answer], context: str, where: str) -> tuple[Answer, ...]:
+def check_answers(answers: Sequence[AnswerSpan], context: str, where: str) -> tuple[AnswerSpan, ...]:
     for answer in answers:
         there = context[max(0, answer.start) : answer.end]
         if not answer.text.strip() or there != answer.text:

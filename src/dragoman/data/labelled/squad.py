@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.data.formats.lines import read_chunks
-from dragoman.data.labelled.example import Answer, Example
+from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.records import check_answers
 from dragoman.errors import UserError
 
@@ -29,7 +29,7 @@ def read_squad(path: str) -> Iterator[Example]:
 def _example(question: dict[str, Any], context: str, path: str) -> Example:
     where = f"{path}: question {question.get('id', question['question'])!r:.60}"
     answers = [
-        Answer(int(answer["answer_start"]), str(answer["text"])) for answer in question.get("answers", ())
+        AnswerSpan(int(answer["answer_start"]), str(answer["text"])) for answer in question.get("answers", ())
     ]
     for field, text in (("question", question["question"]), ("context", context)):
         if not isinstance(text, str) or not text.strip():

@@ -58,11 +58,11 @@ def links_of(weights: np.ndarray) -> Links:
     return sorted(found)
 
 
-Split = Callable[[str], list[Place]]
+WordSplitter = Callable[[str], list[Place]]
 
 
 @dataclass(frozen=True)
-class Task:
+class AlignmentTask:
     """A pair of token id sequences to align, and the positions of the words in their texts."""
 
     src_ids: Sequence[int]
@@ -86,12 +86,14 @@ class Aligner(ABC):
         """The index of each pair, in any order, and the attention of its target tokens (rows) to its source
         tokens; None if the model has no cross-attention."""
 
-    def task(self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: Split = words) -> Task:
+    def task(
+        self, src_ids: Sequence[int], tgt_ids: Sequence[int], split: WordSplitter = words
+    ) -> AlignmentTask:
         """A task for the words of both texts, as found by `split`."""
         src, tgt = self.src_tokenizer.decode(src_ids), self.tgt_tokenizer.decode(tgt_ids)
-        return Task(src_ids, tgt_ids, split(src), split(tgt))
+        return AlignmentTask(src_ids, tgt_ids, split(src), split(tgt))
 
-    def weights(self, tasks: Sequence[Task], batch_tokens: int) -> list[np.ndarray] | None:
+    def weights(self, tasks: Sequence[AlignmentTask], batch_tokens: int) -> list[np.ndarray] | None:
         """For each task one row per target word and one column per source word; None if the model has no
         cross-attention."""
         found = self.attention([(task.src_ids, task.tgt_ids) for task in tasks], batch_tokens)
@@ -107,7 +109,7 @@ class Aligner(ABC):
             )
         return results
 
-    def links(self, tasks: Sequence[Task], batch_tokens: int) -> list[Links]:
+    def links(self, tasks: Sequence[AlignmentTask], batch_tokens: int) -> list[Links]:
         """The word alignment of each task."""
         weights = self.weights(tasks, batch_tokens)
         if weights is None:

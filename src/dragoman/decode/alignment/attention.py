@@ -28,15 +28,15 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import Device, IdSequence, collate
-from dragoman.data.by_length import by_length
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
+from dragoman.decode.search.job import by_length
 from dragoman.models.alignment_guide import AlignmentGuide
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.tap import open_tap
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer
 
-IdPair = tuple[IdSequence, IdSequence]
+SequencePair = tuple[IdSequence, IdSequence]
 
 
 @dataclass(frozen=True, order=True)
@@ -60,7 +60,7 @@ def guided_look(model: EncoderDecoder, guide: AlignmentGuide) -> Look:
 
 
 def source_attention(
-    model: EncoderDecoder, pairs: Sequence[IdPair], device: Device = None, head: int | None = None
+    model: EncoderDecoder, pairs: Sequence[SequencePair], device: Device = None, head: int | None = None
 ) -> dict[str, list[np.ndarray]]:
     """The weights of every cross-attention for each pair: one row for `<s>` and each target token as the
     decoder reads them, one column for each source token and `</s>`. Of one head (attentions with fewer heads
@@ -100,7 +100,7 @@ def source_attention(
 
 def attention_in_batches(
     model: EncoderDecoder,
-    pairs: Sequence[IdPair],
+    pairs: Sequence[SequencePair],
     device: Device,
     batch_tokens: int,
     head: int | None = None,
@@ -114,7 +114,7 @@ def attention_in_batches(
 
 
 def choose(
-    model: EncoderDecoder, examples: Sequence[IdPair], device: Device = None, batch_tokens: int = 2048
+    model: EncoderDecoder, examples: Sequence[SequencePair], device: Device = None, batch_tokens: int = 2048
 ) -> Look | None:
     """The attention that aligns best on example pairs of ids; None if there is no cross-attention.
 
@@ -157,7 +157,7 @@ class ModelAligner(Aligner):
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         device: torch.device,
-        examples: Callable[[], Sequence[IdPair]] = tuple,
+        examples: Callable[[], Sequence[SequencePair]] = tuple,
     ) -> None:
         super().__init__(src_tokenizer, tgt_tokenizer)
         self.model, self.device, self.examples = model, device, examples

@@ -15,7 +15,7 @@ from functools import partial
 
 import torch
 
-from dragoman.decode.gpu.continuous_beam import Pool, is_plain
+from dragoman.decode.gpu.continuous_beam import BeamPool, is_plain
 from dragoman.decode.gpu.graph_replay import Replayed, Signal
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import BeamSearch
@@ -49,7 +49,7 @@ class Continuous:
         self.device = weight.device
         self.slots = TransformerSlots(model, shape.sentences, config.beam, shape.capacity, shape.memory)
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
-        self.pool = Pool(model.vocab, config, shape.sentences, shape.capacity, exact, self.device)
+        self.pool = BeamPool(model.vocab, config, shape.sentences, shape.capacity, exact, self.device)
         self.steps: dict[int, Replayed] = {}
         self.done = Signal(self.pool.done)
         whole = {"dtype": torch.long, "device": self.device}

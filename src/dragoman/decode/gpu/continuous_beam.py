@@ -36,7 +36,7 @@ def is_plain(config: BeamSearch) -> bool:
     )
 
 
-class Pool:
+class BeamPool:
     """The searches of several sentences, each at its own position.
 
     For every position the chosen tokens are kept, with the beam that each extends and its log-probability. An

@@ -28,7 +28,7 @@ from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.coverage import covered
 from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason
 from dragoman.decode.search.scorer import Scorer
-from dragoman.decode.search.trace import Recorder
+from dragoman.decode.search.trace import TraceRecorder
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Float, Int, Tensor
 
@@ -60,7 +60,7 @@ class Beam:
     batch: SearchBatch
     config: BeamSearch
     allocation: Allocation = best_extensions
-    recorder: Recorder | None = None
+    recorder: TraceRecorder | None = None
     ended: dict[int, list[Ended]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -202,7 +202,7 @@ class Beam:
         self.token_scores[:, :, self.length - 1] = going_on.own
         self.last = going_on.token.flatten()
 
-    def _record(self, recorder: Recorder, listed: Extensions, places: Int[Tensor, "A K"]) -> None:
+    def _record(self, recorder: TraceRecorder, listed: Extensions, places: Int[Tensor, "A K"]) -> None:
         for row, sentence in enumerate(self.sentences.tolist()):
             extensions = zip(*(x[row].tolist() for x in listed[:4]), strict=True)
             recorder.extend(sentence, extensions, places[row].tolist(), sentence in self.done)

@@ -1,6 +1,6 @@
 """Search settings: the fields of `search:` in a configuration, all values checked. Plain Python.
 
-Each method has a class with the fields that it uses. Those that all methods share are in `limits.py`:
+Each method has a class with the fields that it uses. `SearchLimits` in `job.py` has those of all methods:
 
     SearchConfig ─┬─ BeamSearch          method: beam (greedy search is a beam of 1)
                   ├─ ExhaustiveSearch    method: exhaustive
@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeVar, get_args
 
 from dragoman.config import check_counts, check_not_negative
-from dragoman.decode.search.limits import MOST, MOST_HYPOTHESES, Method, SearchLimits
+from dragoman.decode.search.job import MOST, MOST_HYPOTHESES, SearchLimits, SearchMethod
 from dragoman.errors import UserError, shown
 
 StopRule = Literal["complete", "bound", "limit"]
@@ -66,7 +66,7 @@ class SearchConfig(SearchLimits):
         values: dict[str, Any] = {name: getattr(self, name) for name in both} | changes
         return kind(**values)
 
-    def with_method(self, method: Method) -> "SearchConfig":
+    def with_method(self, method: SearchMethod) -> "SearchConfig":
         """The same with another method. Fields that only that method has take their defaults."""
         if method == self.method:
             return self
@@ -250,7 +250,7 @@ VARIANTS: dict[tuple[str, str], type[SearchConfig]] = {
 
 def _variant(given: Mapping[str, object]) -> type[SearchConfig]:
     method, candidates = given.get("method", "beam"), given.get("candidates", "samples")
-    for name, value, allowed in (("method", method, Method), ("candidates", candidates, Candidates)):
+    for name, value, allowed in (("method", method, SearchMethod), ("candidates", candidates, Candidates)):
         if value not in get_args(allowed):
             choices = ", ".join(get_args(allowed))
             raise UserError(f"{name}: expected one of {choices}, found {shown(value)}")

@@ -23,6 +23,7 @@ from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.search.job import Ended
 from dragoman.decode.search.one_path import Pick, walk
 from dragoman.decode.search.scorer import Scorer
+from dragoman.nn.loss import widest
 from dragoman.shapes import Float, Int, Tensor
 
 _SCORES_AT_ONCE = 1 << 26
@@ -54,10 +55,12 @@ def _pick(draws: Float[Tensor, "N T"], config: SampleSearch) -> Pick:
 
 
 def truncated(scores: Float[Tensor, "N V"], config: SampleSearch) -> Float[Tensor, "N V"]:
-    """The distribution to draw from, in float64; 0 for truncated tokens."""
+    """The distribution to draw from, in float64 where the device has it; 0 for truncated tokens."""
     if config.temperature == 0:  # the limit for temperature → 0
-        return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, scores.argmax(1, keepdim=True), 1.0)
-    left = scores.double() / config.temperature
+        return torch.zeros_like(scores, dtype=widest(scores.device)).scatter_(
+            1, scores.argmax(1, keepdim=True), 1.0
+        )
+    left = scores.to(widest(scores.device)) / config.temperature
     if 0 < config.top_k < left.size(1):
         best = left.topk(config.top_k, dim=1)
         left = torch.full_like(left, -torch.inf).scatter_(1, best.indices, best.values)

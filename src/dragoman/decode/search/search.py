@@ -16,7 +16,7 @@ from dragoman.decode.search.loops import without_loops
 from dragoman.decode.search.one_path import most_probable, walk
 from dragoman.decode.search.sample import sample
 from dragoman.decode.search.scorer import ListedScorer, Scorer
-from dragoman.decode.search.trace import Recorder
+from dragoman.decode.search.trace import TraceRecorder
 from dragoman.errors import UserError
 
 _WIDEST_RAISE = 24
@@ -61,7 +61,7 @@ def _by_beam(scorer: Scorer, batch: SearchBatch, config: BeamSearch) -> list[lis
     allocation = best_extensions if batch.required is None else Banks(batch.required, scorer.vocab.eos_id)
     if not config.record:
         return Beam(scorer, batch, config, allocation).run()
-    recorder = Recorder(len(batch.jobs), config.beam, scorer.vocab.eos_id)
+    recorder = TraceRecorder(len(batch.jobs), config.beam, scorer.vocab.eos_id)
     stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first `</s>`
     found = Beam(scorer, batch, replace(config, stop=stop), allocation, recorder).run()
     recorded = zip(found, recorder.traces, strict=True)

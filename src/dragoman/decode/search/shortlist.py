@@ -28,7 +28,7 @@ _FORMAT = "dragoman shortlist 1"
 _CHUNK = 1 << 20
 
 
-class Pairs(Protocol):
+class IdPairStore(Protocol):
     """A store of pairs of raw ids."""
 
     @property
@@ -93,7 +93,7 @@ class Shortlist:
 
 
 def learn_shortlist(
-    pairs: Pairs,
+    pairs: IdPairStore,
     sizes: tuple[int, int],
     *,
     joint: bool,
@@ -116,7 +116,7 @@ def learn_shortlist(
     return Shortlist(always, found)
 
 
-def _chosen(pairs: Pairs, max_links: int) -> Sequence[int]:
+def _chosen(pairs: IdPairStore, max_links: int) -> Sequence[int]:
     """Pairs at even distances that have about `max_links` links together."""
     links = 0
     for start in range(0, len(pairs), _CHUNK):
@@ -126,7 +126,7 @@ def _chosen(pairs: Pairs, max_links: int) -> Sequence[int]:
     return range(0, len(pairs), stride)
 
 
-def _model_1(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
+def _model_1(pairs: IdPairStore, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Sorted keys s · V + t of all pieces that occur together, and p(t|s) of each."""
     links, places = _links(pairs, chosen, tgt_size)
     keys, link_keys = np.unique(links, return_inverse=True)
@@ -141,7 +141,7 @@ def _model_1(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.nda
     return keys, probabilities
 
 
-def _links(pairs: Pairs, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
+def _links(pairs: IdPairStore, chosen: Sequence[int], tgt_size: int) -> tuple[np.ndarray, np.ndarray]:
     """The key of each link between a source and a target place, and the number of the target place."""
     keys: list[np.ndarray] = []
     places: list[np.ndarray] = []

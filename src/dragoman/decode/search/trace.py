@@ -58,7 +58,7 @@ class Trace:
 
 
 @dataclass
-class Recorder:
+class TraceRecorder:
     """Builds the traces of a batch while a beam search runs."""
 
     count: int

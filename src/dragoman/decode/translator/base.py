@@ -3,6 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Self, TypeVar
 
@@ -17,7 +18,7 @@ from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
+SentenceProgress = Callable[[int, int], None]
 """Called with the number of finished sentences and the total."""
 
 
@@ -90,7 +91,7 @@ class BaseTranslator(ABC):
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         cancelled: Sequence[Cancelled] | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
@@ -130,9 +131,18 @@ class BaseTranslator(ABC):
         """The job of each text. Its source is empty if the model need not run."""
         sources = self.src_tokenizer.encode_batch(texts)
         return [
-            Job((*ids, EOS_ID) if text.strip() or self._asks_about_blank(own) else (), own, left)
+            Job((*ids, EOS_ID), self._in_its_language(own), left)
+            if text.strip() or self._asks_about_blank(own)
+            else Job((), own, left)
             for text, ids, own, left in zip(texts, sources, constraints, cancelled, strict=True)
         ]
+
+    def _in_its_language(self, constraints: Constraints) -> Constraints:
+        """With the pieces that every translation begins with; a prefix has them already."""
+        tokenizer = self.tgt_tokenizer
+        if not tokenizer.forced or constraints.head:
+            return constraints
+        return replace(constraints, head=tokenizer.forced, spelling=tokenizer.spelling)
 
     def _asks_about_blank(self, constraints: Constraints) -> bool:
         """Whether the model runs for a blank text, because constraints require output."""
@@ -144,7 +154,7 @@ class BaseTranslator(ABC):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of the model, without protection and alignment; at least one per job, cancelled or

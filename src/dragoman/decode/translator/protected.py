@@ -12,13 +12,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from dragoman.decode.alignment.aligner import Aligner, Task
+from dragoman.decode.alignment.aligner import Aligner, AlignmentTask
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.text.protect import Protected, carried, protect, restore, words_without_spans
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.word_boundaries import units, words
 
-Translate = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
+TranslateNumbered = Callable[[Sequence[int], Sequence[str]], list[list[Hypothesis]]]
 """Translates the texts with these indices again, in their new form."""
 
 
@@ -26,7 +26,7 @@ def keep_spans(
     results: list[list[Hypothesis]],
     texts: Sequence[str],
     kinds: Collection[SpanKind],
-    translate: Translate,
+    translate: TranslateNumbered,
     aligner: Aligner,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
@@ -84,7 +84,9 @@ def aligned(
     return [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
 
 
-def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner) -> Task:
+def task_of(
+    source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner
+) -> AlignmentTask:
     """The alignment task of a hypothesis: the words of its text, by the tokens that the model read and wrote.
 
     If spans were inserted into the text, the words are aligned without them, and spans that are words of
@@ -101,7 +103,7 @@ def task_of(source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], al
         return aligner.task(src_ids, aligner.tgt_tokenizer.encode(hypothesis.text))
     known = tuple(_same_spans(source, hypothesis.text, kinds))
     src_ids = aligner.src_tokenizer.encode(protected.text)
-    return Task(src_ids, hypothesis.tokens, src_words, tgt_words, known)
+    return AlignmentTask(src_ids, hypothesis.tokens, src_words, tgt_words, known)
 
 
 def _same_spans(source: str, target: str, kinds: Collection[SpanKind]) -> Iterator[tuple[int, int]]:

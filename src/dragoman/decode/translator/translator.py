@@ -14,14 +14,13 @@ from typing import TypeVar
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.data.by_length import by_length
-from dragoman.decode.alignment.attention import IdPair, ModelAligner
+from dragoman.decode.alignment.attention import ModelAligner, SequencePair
 from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.config import BeamSearch, MbrOfBeam, MbrOfSamples, SearchConfig
-from dragoman.decode.search.job import Ended, Job, never
+from dragoman.decode.search.job import Ended, Job, by_length, never
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.search.search import search
-from dragoman.decode.translator.base import BaseTranslator, Progress
+from dragoman.decode.translator.base import BaseTranslator, SentenceProgress
 from dragoman.decode.translator.hypothesis import EMPTY, Hypothesis, Partial, hypothesis_of, partials
 from dragoman.decode.translator.mbr import by_expected_utility
 from dragoman.decode.translator.stream import stream_tokens
@@ -59,7 +58,7 @@ class Translator(BaseTranslator):
         super().__init__(src_tokenizer, tgt_tokenizer, search or BeamSearch())
         if self.device.type == "cuda":
             self.default_batch_tokens = _ON_A_GPU
-        self.alignment_examples: Callable[[], Sequence[IdPair]] = tuple
+        self.alignment_examples: Callable[[], Sequence[SequencePair]] = tuple
         """Pairs of ids for choosing the attention that aligns best. Called once, when needed."""
 
     @cached_property
@@ -83,7 +82,7 @@ class Translator(BaseTranslator):
         jobs: Sequence[Job],
         config: SearchConfig,
         batch_tokens: int | None = None,
-        progress: Progress | None = None,
+        progress: SentenceProgress | None = None,
         scored: bool = True,  # noqa: ARG002  the scores cost nothing here
     ) -> list[list[Hypothesis]]:
         asked = [number for number, job in enumerate(jobs) if job.source and not job.cancelled()]

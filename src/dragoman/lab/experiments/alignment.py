@@ -6,7 +6,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
 from dragoman.lab.experiments import bottleneck
-from dragoman.lab.looks import Pair, attention_on
+from dragoman.lab.looks import TaskPair, attention_on
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.runs.directory import Run
 
@@ -18,7 +18,7 @@ def settings(size: Size) -> dict[str, Setting]:
     return {"attention": bottleneck.settings(size)["attention"]}
 
 
-def aligned(run: Run, pairs: list[Pair]) -> dict[str, float]:
+def aligned(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
     """The word at place i of the reversed target is the word at place n − 1 − i of the source."""
     chosen = [pair for pair in pairs if len(pair[0].split()) > 1][:SHOWN]
     found, chance = [], []
@@ -51,8 +51,7 @@ EXPERIMENT = Experiment(
     also=(3, 4),
     claim="Attention learns alignment by itself: nobody tells the network which words belong together.",
     how="In the runs of the bottleneck that have attention, the greatest weight of each target word is "
-    "looked up; "
-    "the right source word is known, since the target is the source reversed.",
+    "looked up; the right source word is known, since the target is the source reversed.",
     literature="Bahdanau et al. 2015, figure 3; Jain & Wallace 2019 warn that weights need not be "
     "explanations.",
     settings=settings,

@@ -50,7 +50,7 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=2000, tests=100, longest=6),
-    full=Size(updates=2000, seeds=5, pairs=20_000, tests=100, longest=18, width=128),
+    full=Size(updates=600, seeds=5, pairs=10_000, tests=200, longest=12),
     cell="validation loss by update",
     remark="One rate for all: it was not tuned for any of them.",
 )

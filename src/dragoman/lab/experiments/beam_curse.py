@@ -9,7 +9,7 @@ from dragoman.lab.experiments import search_errors
 from dragoman.lab.looks import symbols_right, translate
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 
-BEAMS = (1, 4, 16, 64)
+BEAMS = (1, 4, 10, 30, 100)
 PLAIN, NORMALISED = "by log p", "by log p / length"
 
 
@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
     lecture=1,
     claim="Very wide beams make translations worse, because short ones score higher; length normalisation "
     "helps.",
-    how="The runs of search-errors translate with beams of up to 64, ranked by log p and by log p / length.",
+    how="The runs of search-errors translate with beams of up to 100, ranked by log p and by log p / length.",
     literature="Koehn & Knowles 2017, section 3.6: quality falls with wide beams, less so with "
     "normalisation.",
     settings=search_errors.settings,

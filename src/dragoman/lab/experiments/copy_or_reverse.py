@@ -48,6 +48,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=200, seeds=3, pairs=4000, tests=200, longest=8),
-    full=Size(updates=1500, seeds=5, pairs=20_000, tests=500, longest=16, width=128),
+    full=Size(updates=500, seeds=5, pairs=10_000, tests=300, longest=10),
     cell="percent of words at their place, by the length of the source",
 )

@@ -39,8 +39,8 @@ EXPERIMENT = Experiment(
     name="dot-variance",
     lecture=1,
     also=(2,),
-    claim="Dot products of vectors with d independent numbers of variance 1 have variance d; 1/√d brings "
-    "it to 1.",
+    claim="Dot products of vectors with d independent numbers of variance 1 have variance d; 1/√d brings it "
+    "to 1.",
     how="Pairs of normal vectors of each width are multiplied, with five seeds.",
     literature="Vaswani et al. 2017, footnote 4: mean 0 and variance d_k.",
     measure=measure,

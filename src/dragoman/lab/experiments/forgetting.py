@@ -59,6 +59,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=150, seeds=3, pairs=4000, tests=300, longest=30),
-    full=Size(updates=1500, seeds=5, pairs=20_000, tests=500, longest=100, width=128),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=500, longest=60),
     cell="percent right, by the distance of the symbol",
 )

@@ -3,7 +3,7 @@
 from dragoman.lab.bench import Bench, rnn
 from dragoman.lab.draw import lines
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds, holds_for
-from dragoman.lab.looks import Pair, gradient_by_distance
+from dragoman.lab.looks import TaskPair, gradient_by_distance
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task
 from dragoman.runs.directory import Run
@@ -25,7 +25,7 @@ def settings(size: Size) -> dict[str, Setting]:
 def measure(bench: Bench) -> Numbers:
     step = max(1, bench.size.longest // 6)
 
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found = gradient_by_distance(run, pairs)
         return {str(distance): share for distance, share in found.items() if distance % step == 0}
 
@@ -60,8 +60,8 @@ EXPERIMENT = Experiment(
     also=(2, 3),
     claim="Attention shortens the way of the gradient, which vanishes over distance in recurrent networks.",
     how="Networks with their first weights (one update at a rate of 10⁻⁹) read a source; the norm of the "
-    "gradient "
-    "of the first target word's log-probability is taken by each source word, beside that of the last.",
+    "gradient of the first target word's log-probability is taken by each source word, beside that of the "
+    "last.",
     literature="Bengio et al. 1994; Vaswani et al. 2017, table 1: paths of O(n) and O(1).",
     settings=settings,
     measure=measure,

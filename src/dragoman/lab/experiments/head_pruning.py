@@ -4,7 +4,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
 from dragoman.lab.experiments import heads
-from dragoman.lab.looks import Pair, right, translator_of
+from dragoman.lab.looks import TaskPair, right, translator_of
 from dragoman.lab.statistics import Numbers, mean
 from dragoman.probe.heads import head_counts, mask_heads
 from dragoman.runs.directory import Run
@@ -18,7 +18,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         model = translator_of(run, bench.device).model
         whole = right(run, pairs, bench.device)
         found = {WHOLE: whole}

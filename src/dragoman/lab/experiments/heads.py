@@ -47,6 +47,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=2000, tests=100, longest=6, points=(1, 4, 16)),
-    full=Size(updates=2000, seeds=5, pairs=20_000, tests=100, longest=18, width=128, points=(1, 2, 4, 8, 16)),
+    full=Size(updates=600, seeds=5, pairs=10_000, tests=200, longest=12, points=(1, 2, 4, 8, 16)),
     cell="validation loss in nats a word, by the number of heads",
 )

@@ -43,16 +43,14 @@ EXPERIMENT = Experiment(
     also=(2,),
     claim="Sinusoidal positions let a Transformer go on to sequences longer than those of its training.",
     how="Transformers with four kinds of positions learn to copy strings, and are tested on strings up to "
-    "twice as "
-    "long.",
+    "twice as long.",
     literature="Vaswani et al. 2017, section 3.5: «may allow the model to extrapolate»; Press et al. 2022, "
-    "figure 1: "
-    "it hardly does.",
+    "figure 1: it hardly does.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=250, seeds=3, pairs=4000, tests=200, longest=8),
-    full=Size(updates=3000, seeds=5, pairs=20_000, tests=500, longest=16, width=128),
+    full=Size(updates=800, seeds=5, pairs=10_000, tests=500, longest=12),
     cell="percent of words at their place, by the length of the source",
 )

@@ -66,6 +66,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     rule=rule,
     figure=figure,
-    remark="Training without the mask, to see a model cheat, needs a switch that the configuration does "
-    "not have.",
+    remark="Training without the mask, to see a model cheat, needs a switch that the configuration does not "
+    "have.",
 )

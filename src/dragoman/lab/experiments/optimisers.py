@@ -46,14 +46,13 @@ EXPERIMENT = Experiment(
     lecture=2,
     claim="Adam beats SGD on Transformers.",
     how="A Transformer of 1 + 1 layers learns a made-up language with Adam and with SGD (momentum 0.9), "
-    "each at two "
-    "rates, with the same warm-up and the same fall of the rate.",
+    "each at two rates, with the same warm-up and the same fall of the rate.",
     literature="Zhang et al. 2020, figure 1; Kunstner et al. 2023.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=2000, tests=100, longest=6),
-    full=Size(updates=2000, seeds=5, pairs=20_000, tests=100, longest=18, width=128),
+    full=Size(updates=600, seeds=5, pairs=10_000, tests=100, longest=12),
     cell="validation loss by update",
 )

@@ -46,8 +46,7 @@ EXPERIMENT = Experiment(
     claim="Near places are more alike than far ones, for positions that are given and for those that are "
     "learnt.",
     how="The encoders of longer-than-training: products of places (T5: the mean bias) by distance, between "
-    "the "
-    "least and the greatest.",
+    "the least and the greatest.",
     literature="Wang & Chen 2020, figure 1: so for BERT and sinusoids, less clearly for GPT-2.",
     settings=longer_than_training.settings,
     measure=measure,

@@ -62,9 +62,7 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     remark="A printed table of this example can be checked: sin² + cos² = 1 for each pair, so every place "
-    "has a "
-    "product of d / 2 = 2 with itself. Tables for which that fails, and there are such ones on slides, "
-    "have been "
-    "computed with another angle. Place 0 is less like place 3 (0.0096) than like place 4 (0.3456): products "
-    "do not fall for ever, since the first sine comes round.",
+    "has a product of d / 2 = 2 with itself. Tables for which that fails, and there are such ones on "
+    "slides, have been computed with another angle. Place 0 is less like place 3 (0.0096) than like place 4 "
+    "(0.3456): products do not fall for ever, since the first sine comes round.",
 )

@@ -57,8 +57,8 @@ EXPERIMENT = Experiment(
     claim="The products of sinusoidal positions depend on their distance alone, and near places are more "
     "alike.",
     how=f"{PLACES} places of width {WIDTH}; products are averaged by distance.",
-    literature="Vaswani et al. 2017, section 3.5: PE(pos + k) is a linear function of PE(pos) for any "
-    "fixed k.",
+    literature="Vaswani et al. 2017, section 3.5: PE(pos + k) is a linear function of PE(pos) for any fixed "
+    "k.",
     measure=measure,
     rule=rule,
     figure=figure,

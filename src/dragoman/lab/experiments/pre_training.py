@@ -58,16 +58,14 @@ EXPERIMENT = Experiment(
     also=(2,),
     claim="Pre-training on text alone pays, most of all where labels are few.",
     how="A small BERT learns to fill gaps in a made-up language, then to say whether all adjectives of a "
-    "sentence "
-    "agree with their nouns; another one learns the second alone. Guessing gives 50%.",
+    "sentence agree with their nouns; another one learns the second alone. Guessing gives 50%.",
     literature="Howard & Ruder 2018, figure 3: 100 labels with ULMFiT do what takes 10 to 20 times as many "
-    "from "
-    "scratch.",
+    "from scratch.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=240, seeds=3, pairs=4000, tests=200, points=(50, 200, 800)),
-    full=Size(updates=3000, seeds=5, pairs=40_000, tests=500, points=(50, 200, 800, 3200), width=128),
+    full=Size(updates=900, seeds=5, pairs=10_000, tests=500, points=(50, 200, 800, 3200)),
     cell="accuracy in percent, by the number of labels",
 )

@@ -64,8 +64,7 @@ EXPERIMENT = Experiment(
     claim="Two words are one layer apart in self-attention, O(n) in convolutions, and O(log n) in dilated "
     "ones.",
     how="In encoders with random weights the middle one of 65 words is exchanged, and the vectors that "
-    "change are "
-    "counted.",
+    "change are counted.",
     literature="Vaswani et al. 2017, table 1; Kalchbrenner et al. 2016 for dilated convolutions.",
     measure=measure,
     rule=rule,

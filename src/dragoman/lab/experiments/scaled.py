@@ -54,8 +54,8 @@ EXPERIMENT = Experiment(
     also=(2, 4),
     claim="Without the division by √d_k a Transformer learns worse.",
     how="One head of the whole width. All begin with the weights of one run that has not learnt yet, and a "
-    "third "
-    "one with query weights that are 1/√d_k of the usual at first, so that its first scores are the same.",
+    "third one with query weights that are 1/√d_k of the usual at first, so that its first scores are the "
+    "same.",
     literature="Vaswani et al. 2017, section 3.2.1, after Britz et al. 2017; T5 leaves the division out and "
     "scales its first weights.",
     settings=settings,
@@ -63,6 +63,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=200, seeds=3, pairs=4000, tests=50, longest=8),
-    full=Size(updates=1500, seeds=5, pairs=20_000, tests=50, longest=16, width=256),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=50, longest=12, width=128),
     cell="validation loss by update",
 )

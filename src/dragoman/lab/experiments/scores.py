@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=120, seeds=3, pairs=3000, tests=150, longest=8),
-    full=Size(updates=1000, seeds=5, pairs=20_000, tests=500, longest=20, width=128),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=300, longest=12),
     cell="percent of words at their place",
     remark="To reverse a string is a matter of places, which is kind to location.",
 )

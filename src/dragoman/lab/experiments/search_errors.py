@@ -5,7 +5,7 @@ from dragoman.evaluate.search_errors import search_errors
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import lines
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
-from dragoman.lab.looks import Pair, translator_of
+from dragoman.lab.looks import TaskPair, translator_of
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task
 from dragoman.runs.directory import Run
@@ -19,7 +19,7 @@ def settings(size: Size) -> dict[str, Setting]:
 
 
 def measure(bench: Bench) -> Numbers:
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         sources, references = zip(*pairs, strict=True)
         search = BeamSearch(alpha=0.0, n_best=1)
         translator = translator_of(run, bench.device)
@@ -53,6 +53,6 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=200, seeds=3, pairs=2000, tests=30, longest=6, points=(1, 2, 4, 8)),
-    full=Size(updates=400, seeds=5, pairs=20_000, tests=100, longest=18, points=(1, 2, 4, 8, 16)),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=60, longest=12, points=(1, 2, 4, 8, 16)),
     cell="percent of sentences whose most probable translation is missed, by beam",
 )

@@ -56,7 +56,7 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=2000, tests=100, longest=6, points=(8, 16, 32, 64)),
-    full=Size(updates=3000, seeds=3, pairs=50_000, tests=200, longest=18, points=(8, 16, 32, 64, 128, 256)),
+    full=Size(updates=900, seeds=3, pairs=20_000, tests=200, longest=12, points=(8, 16, 32, 64, 128, 256)),
     cell="validation loss in nats a word, by the number of parameters",
     remark="The updates are equally many, so a small model may have converged and a large one not.",
 )

@@ -56,15 +56,14 @@ EXPERIMENT = Experiment(
     also=(2, 4),
     claim="Recurrent networks cannot be parallelised over positions, so Transformers train faster.",
     how="Equally wide networks copy strings of one length; each batch has as many tokens. Time is what the "
-    "runs "
-    "themselves have written down of their last updates.",
+    "runs themselves have written down of their last updates.",
     literature="Vaswani et al. 2017, table 1: O(n) sequential operations against O(1).",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=6, seeds=3, pairs=400, points=(16, 64, 256)),
-    full=Size(updates=20, seeds=5, pairs=2000, points=(16, 32, 64, 128, 256, 512), width=256),
+    full=Size(updates=12, seeds=3, pairs=1000, points=(16, 32, 64, 128, 256, 512), width=128),
     cell="microseconds a token",
     remark="Time depends on the machine and on what else it does: compare within one page.",
 )

@@ -5,7 +5,7 @@ from statistics import fmean
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import bars
 from dragoman.lab.experiment import Experiment, Pictures, Setting, Size, Verdict, fails, holds
-from dragoman.lab.looks import Pair, translate
+from dragoman.lab.looks import TaskPair, translate
 from dragoman.lab.statistics import Numbers, mean, surely_greater
 from dragoman.lab.tasks import Task, make
 from dragoman.runs.directory import Run
@@ -23,7 +23,7 @@ def measure(bench: Bench) -> Numbers:
     task = bench.settings[WORDS].task
     known = {word for _, target in make(task)["train"] for word in target.split()}
 
-    def look(run: Run, pairs: list[Pair]) -> dict[str, float]:
+    def look(run: Run, pairs: list[TaskPair]) -> dict[str, float]:
         found: dict[str, list[bool]] = {"seen in training": [], "never seen": []}
         for output, (_, reference) in zip(translate(run, pairs, bench.device), pairs, strict=True):
             said = set(output.split())
@@ -51,14 +51,13 @@ EXPERIMENT = Experiment(
     lecture=1,
     claim="Pieces of words let a model write words that it never saw; a vocabulary of words does not.",
     how="Transformers learn a made-up language that joins two nouns into one word; many such words are not "
-    "in the "
-    "training data.",
+    "in the training data.",
     literature="Sennrich et al. 2016, table 4: rare and unseen words gain most.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=300, seeds=3, pairs=1500, tests=150, longest=6),
-    full=Size(updates=3000, seeds=5, pairs=3000, tests=500, longest=12, width=128),
+    full=Size(updates=900, seeds=5, pairs=3000, tests=500, longest=12),
     cell="percent of the reference's words that the output has",
 )

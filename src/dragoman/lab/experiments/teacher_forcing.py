@@ -50,14 +50,13 @@ EXPERIMENT = Experiment(
     also=(1,),
     claim="Teacher forcing converges faster than training on the model's own words.",
     how="LSTMs with attention learn to reverse strings. The decoder is fed the right words, half of them, "
-    "or its "
-    "own alone. All are judged by the loss when it reads its own words.",
+    "or its own alone. All are judged by the loss when it reads its own words.",
     literature="Williams & Zipser 1989; Bengio et al. 2015 on scheduled sampling.",
     settings=settings,
     measure=measure,
     rule=rule,
     figure=figure,
     quick=Size(updates=120, seeds=3, pairs=3000, tests=50, longest=8),
-    full=Size(updates=1500, seeds=5, pairs=20_000, tests=100, longest=16, width=128),
+    full=Size(updates=400, seeds=5, pairs=10_000, tests=100, longest=12),
     cell="validation loss by update, with the model's own words as input",
 )

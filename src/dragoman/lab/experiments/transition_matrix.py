@@ -61,8 +61,7 @@ EXPERIMENT = Experiment(
     lecture=3,
     claim="A first-order model is a matrix whose rows are the shares of what followed each word.",
     how="The pairs of neighbours in plain text are counted: the example «show me my …», or the file "
-    "text.txt of the "
-    "folder that --data names.",
+    "text.txt of the folder that --data names.",
     literature="Rohrer 2021, Transformers from Scratch: .2, .3 and .5 after «my».",
     measure=measure,
     rule=rule,

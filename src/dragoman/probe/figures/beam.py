@@ -84,7 +84,7 @@ def _box(axes: "Axes", step: int, index: int, found: Candidate, colour: str, cho
     axes.text(
         step,
         index + 0.24,
-        f"{found.sum + 0.0:.2f}".replace("-0.00", "0.00"),
+        f"{found.sum + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−"),
         ha="center",
         va="center",
         fontsize=5.5,

@@ -42,11 +42,52 @@ def draw_curves(
         return save(figure, endings)
 
 
-Line = tuple[str, list[int], list[float]]
+_OVERLAID = (
+    ("training loss", "train", LOSS["train"]),
+    ("validation loss", "valid", LOSS["valid"]),
+    ("validation loss, own output as input", "valid", "free_loss"),
+    ("BLEU on the validation set", "valid", "bleu"),
+    ("accuracy on the validation set", "valid", "accuracy"),
+    ("learning rate", "train", "rate"),
+)
+"""Title, kind of the records and their field."""
 
 
-def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[Line]:
-    found: list[Line] = []
+def overlaid(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "list[tuple[str, list[CurveLine]]]":
+    """The panels for the records of several runs by label: a line for each run that has written the field."""
+    panels = []
+    for title, kind, field in _OVERLAID:
+        found = [_lines(records, [(kind, field, label)]) for label, records in runs.items()]
+        if lines := [line for own in found for line in own]:
+            panels.append((title, lines))
+    if not panels:
+        raise UserError("curves: none of the runs has written down numbers yet; train them first")
+    return panels
+
+
+def draw_overlaid(panels: "Sequence[tuple[str, list[CurveLine]]]") -> dict[str, bytes]:
+    """A panel for each number, and in it a line for each run. A run has the same colour in all panels."""
+    labels = list(dict.fromkeys(label for _, lines in panels for label, _, _ in lines))
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    with canvas() as figure_of:
+        size = (0.6 + 3.7 * columns, 0.5 + 3.1 * rows)
+        figure = figure_of(figsize=size, dpi=200, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, (title, lines) in zip(grid, panels, strict=False):
+            _draw(axes, lines, [labels.index(label) for label, _, _ in lines])
+            axes.set_title(title, fontsize=9, loc="left")
+            axes.set_xlabel("update")
+        for axes in list(grid)[len(panels) :]:
+            axes.set_visible(False)
+        return save(figure)
+
+
+CurveLine = tuple[str, list[int], list[float]]
+
+
+def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str, str]]) -> list[CurveLine]:
+    found: list[CurveLine] = []
     for kind, field, label in asked:
         own = [record for record in records if record.get("kind") == kind]
         points = [(record["update"], record[field]) for record in own if record.get(field) is not None]
@@ -55,13 +96,14 @@ def _lines(records: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, str,
     return found
 
 
-def _draw(axes: "Axes", lines: Sequence[Line]) -> None:
-    for number, (label, updates, values) in enumerate(lines):
+def _draw(axes: "Axes", lines: Sequence[CurveLine], looks: Sequence[int] = range(9)) -> None:
+    """`looks` are the numbers of the colours and dashes of the lines."""
+    for number, (label, updates, values) in zip(looks, lines, strict=False):
         axes.plot(
             updates,
             values,
-            color=COLOURS[number],
-            linestyle=DASHES[number],
+            color=COLOURS[number % len(COLOURS)],
+            linestyle=DASHES[number % len(DASHES)],
             linewidth=1.4,
             marker="o" if len(updates) <= 30 else None,
             markersize=3.5,

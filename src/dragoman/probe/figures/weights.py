@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.evaluate.plot import canvas, save
+from dragoman.evaluate.plot import canvas, save, signed_colours
 from dragoman.probe.words import View
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def draw_heatmap(
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, aspect=25)
-        _caption(figure, view.title, note)
-        return save(figure, endings)
+        axes.set_title(view.title, fontsize=9, loc="left", pad=10)
+        _note(figure, note)
+        return save(figure, endings, cropped=True)
 
 
 def draw_heads(
@@ -80,14 +81,15 @@ def draw_heads(
                     axes.set_xticks([])
                 axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=7)
         figure.colorbar(images[0], ax=list(grid.flat), shrink=0.6, pad=0.02, aspect=25)
-        _caption(figure, first.title.split(",")[0] + ", all heads", note)
+        figure.suptitle(first.title.split(",")[0] + ", all heads", fontsize=9, x=0.01, ha="left")
+        _note(figure, note)
         return save(figure, endings)
 
 
 def _draw(axes: "Axes", view: View, signed: bool, most: float) -> "AxesImage":
     from matplotlib import colormaps
 
-    colours = colormaps["PuOr" if signed else "Blues"].with_extremes(bad=HIDDEN)
+    colours = (signed_colours() if signed else colormaps["Blues"]).with_extremes(bad=HIDDEN)
     shown = np.ma.masked_array(view.weights, view.hidden)
     return axes.imshow(shown, cmap=colours, vmin=-most if signed else 0.0, vmax=most, aspect="equal")
 
@@ -105,6 +107,11 @@ def _label(axes: "Axes", view: View, size: float) -> None:
     # A $ in a text is a $.
     axes.set_xticks(range(len(view.columns)), view.columns, fontsize=size, rotation=90, parse_math=False)
     axes.set_yticks(range(len(view.rows)), view.rows, fontsize=size, parse_math=False)
+    if max(view.weights.shape) <= _LABELLED:  # white lines between the cells
+        axes.set_xticks(np.arange(0.5, len(view.columns) - 1), minor=True)
+        axes.set_yticks(np.arange(0.5, len(view.rows) - 1), minor=True)
+        axes.grid(which="minor", color="white", linewidth=0.6)
+        axes.tick_params(which="minor", length=0)
 
 
 def _number(axes: "Axes", view: View, most: float) -> None:
@@ -118,8 +125,7 @@ def _number(axes: "Axes", view: View, most: float) -> None:
         axes.text(column, row, text, ha="center", va="center", fontsize=6, color="white" if dark else "0.2")
 
 
-def _caption(figure: "Figure", title: str, note: str) -> None:
+def _note(figure: "Figure", note: str) -> None:
     figure.set_layout_engine("constrained", h_pad=0.1)  # words below the title do not touch it
-    figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     if note:
         figure.supxlabel(note, fontsize=8, color="0.35")

@@ -105,7 +105,7 @@ function apply() {
 
 function wordsOf(value) {
   const places = [], found = /\S+/gu;
-  const characters = (end) => [...value.slice(0, end)].length;
+  const characters = (end) => Array.from(value.slice(0, end)).length; // code points
   for (const word of value.matchAll(found)) {
     places.push([characters(word.index), characters(word.index + word[0].length)]);
   }

@@ -7,7 +7,7 @@ import { composed, savePng, saveSvg } from "./export.js";
 import { kept, keep } from "./kept.js";
 import { drawLesson } from "./lesson.js";
 import { begin, link, listen, read, set, state } from "./state.js";
-import { know, runOf, VIEWS, viewsOf } from "./views.js";
+import { know, runOf, titleOf, viewsOf } from "./views.js";
 
 const KEYS = [["1 – 9", "the views, from left to right"], ["/", "the sentence"], ["d", "light or dark"], ["z", "large type"], ["s, p, l", "save SVG, save PNG, copy link"], ["← → ↑ ↓", "move inside a drawing that has the focus"], ["?", "this list"]];
 const at = (id) => document.getElementById(id);
@@ -43,28 +43,36 @@ function grow() {
 
 /* The tabs of what can be looked into in this run. */
 function drawTabs(own) {
-  const names = viewsOf(own), key = names.join();
+  const names = viewsOf(own), key = names.map((name) => titleOf(name, own)).join();
   if (at("views").dataset.key !== key) {
     at("views").dataset.key = key;
-    at("views").replaceChildren(...names.map((name) => h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", "data-view": name, onclick: () => choose(name) }, VIEWS[name])));
+    at("views").replaceChildren(...names.map((name) => h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", "data-view": name, onclick: () => choose(name) }, titleOf(name, own))));
   }
   for (const tab of at("views").children) {
     const chosen = tab.dataset.view === state.view;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
-    if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
+  reveal();
+}
+
+/* The chosen tab is seen, also when a scroll bar has made the window narrower. */
+function reveal() {
+  at("views").querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   cue();
 }
 
 /* Whether there are tabs beyond the right edge. */
 function cue() {
   const { scrollLeft, clientWidth, scrollWidth } = at("views");
-  at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 4);
+  at("views").toggleAttribute("data-more", scrollLeft + clientWidth < scrollWidth - 10);
 }
 
+/* The code of a language, where it is known. */
+const language = (run, side, name) => (["", "src", "tgt"].includes(run.languages[side]) ? name : run.languages[side]);
+
 function drawFrame() {
-  const own = runOf(state.run);
+  const own = runOf(state.view === "compare" ? (state.left ?? state.run).split("@")[0] : state.run);
   if (at("text").value !== state.text) at("text").value = state.text;
   grow();
   at("run").value = state.run;
@@ -72,12 +80,14 @@ function drawFrame() {
   drawLesson(at("lesson"), lessons, runs);
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
-  at("sentence").hidden = state.view === "train";
-  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : own.languages[0] || "Source";
-  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : own.languages[1] || "Target";
-  at("about").textContent = state.view === "compare" ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
-  at("title").textContent = `${VIEWS[state.view]}: ${own.name}`;
-  document.title = `${VIEWS[state.view]} · dragoman studio`;
+  at("sentence").hidden = ["train", "data"].includes(state.view);
+  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : language(own, 0, "Source");
+  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
+  at("written").hidden = at("written-label").hidden = own.reads;
+  at("exports").hidden = state.view === "train";
+  at("about").textContent = own.none ? "No run is open." : ["compare", "train"].includes(state.view) ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
+  at("title").textContent = `${titleOf(state.view, own)}: ${own.name}`;
+  document.title = `${titleOf(state.view, own)} · dragoman studio`;
 }
 
 /* What the model wrote, as soon as it is known. */
@@ -187,6 +197,7 @@ function prepareViews() {
     at("views").querySelector('[aria-selected="true"]').focus();
   });
   at("views").addEventListener("scroll", cue);
+  new ResizeObserver(reveal).observe(at("views"));
   at("run").append(...runs.map((run) => h("option", { value: run.name }, run.name)));
   const example = (name) => runOf(name).text;
   at("run").addEventListener("change", () => set({ run: at("run").value, ...settingsOf(at("run").value),
@@ -254,12 +265,13 @@ prepareLook();
 try {
   const found = await send("runs", null);
   ({ runs, lessons } = found);
-  know(runs, found.trains);
+  know(found);
   begin({ run: runOf("").name, text: runOf("").text }, settingsOf);
   keepToken();
   prepare();
   listen(show);
   await show();
+  if (state.lesson && state.page === undefined) at("lesson-here")?.click(); // it begins with a run that suits its first page
 } catch (error) {
   problem(error.message);
 }

@@ -12,7 +12,10 @@ import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js"
 import { all, entropy, matrixOf } from "./weights.js";
 
 const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
-const TITLES = { encoder: ["looked at", "looks"], decoder: ["looked at", "read › written"], cross: ["source", "read › written"], joint: ["source and target", "read › written"], copy: ["source", "read › written"] };
+const LOOKED_AT = { encoder: "looked at", decoder: "looked at", cross: "source", joint: "source and target", copy: "source" };
+
+/* What columns and rows are, as their labels are written. */
+const titlesOf = (kind, { words, rows }) => [LOOKED_AT[kind], kind === "encoder" ? "looks" : !words ? "read › written" : rows === "read" ? "read ›" : "› written"];
 
 export function create(root) {
   const controls = h("div", {}), headRow = h("div", { class: "bar" }), readout = spoken();
@@ -108,13 +111,13 @@ export function create(root) {
     if (mode === "map") {
       const most = peak(mean);
       largest.textContent = String(most);
-      stage.replaceChildren(heatmap(mean, { room, most, label: about, titles: [TITLES[entry.kind][1], TITLES[entry.kind][0]], hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
+      stage.replaceChildren(heatmap(mean, { room, most, label: about, titles: titlesOf(entry.kind, options).reverse(), hover: (r, c) => (r === null ? idle() : readout.replaceChildren(
         h("b", {}, mean.rows[r]), " looks at ", h("b", {}, mean.columns[c]),
         mean.hidden[r * mean.columns.length + c] ? ": hidden, it lies ahead" : ` ${mean.values[r * mean.columns.length + c].toFixed(3)}`)) }));
       return;
     }
     const matrices = own.length ? own.map((head) => ({ head, matrix: matrixOf(data, entry, [head], options) })) : [{ head: null, matrix: mean }];
-    stage.replaceChildren(bipartite(matrices, { room, threshold: state.threshold, label: about, titles: TITLES[entry.kind], hover: (side, number, found) => {
+    stage.replaceChildren(bipartite(matrices, { room, threshold: state.threshold, label: about, titles: titlesOf(entry.kind, options), hover: (side, number, found) => {
       if (side === null) { idle(); return; }
       const [own, other] = side === "rows" ? [mean.rows, mean.columns] : [mean.columns, mean.rows];
       readout.replaceChildren(h("b", {}, own[number]), side === "rows" ? " looks at " : " is looked at by ",

@@ -1,4 +1,4 @@
-/* Data: the validation set with the model's translations, sorted and cut into slices; and where it may have them from. */
+/* Data: the validation set or a test set with the model's translations, sorted and cut into slices; and where it may have them from. */
 
 import { ask } from "./api.js";
 import { card, choice, field, select } from "./controls.js";
@@ -6,23 +6,25 @@ import { fixed, h } from "./dom.js";
 import { compared } from "./pieces.js";
 import { palette } from "./scale.js";
 import { set, state } from "./state.js";
+import { testSets } from "./views.js";
 
 const SLICES = [[0, "all lengths"], [5, "up to 5 words"], [10, "6 to 10 words"], [20, "11 to 20 words"], [Infinity, "over 20 words"]];
 const SORTS = { worst: "worst first", best: "best first", sure: "surest first", unsure: "least sure first", longest: "longest first", set: "as in the set", better: "better than the other", worse: "worse than the other" };
 const COUNTS = ["20", "50", "100", "200"];
 
 export function create(root, runs) {
-  const controls = h("div", { class: "bar" }), summary = h("div", { class: "scrolls" }), rows = h("tbody", {}), heading = h("tr", {});
+  const controls = h("div", { class: "bar" }), whole = h("p", { role: "status" }), summary = h("div", { class: "scrolls" }), rows = h("tbody", {}), heading = h("tr", {});
   const about = h("div", {}), aboutCard = card("Where does it have that from?", about);
-  root.append(card("Validation set", controls, summary), h("div", { class: "columns wide-left" }, card("Sentences", h("div", { class: "scrolls" }, h("table", {}, h("thead", {}, heading), rows))), aboutCard));
+  root.append(card("Test", controls, whole, summary), h("div", { class: "columns wide-left" }, card("Sentences", h("div", { class: "scrolls" }, h("table", {}, h("thead", {}, heading), rows))), aboutCard));
   let latest = 0;
 
-  const asked = (run) => ({ run: run.name, text: "", count: Number(state.count ?? 50), beam: run.name === state.run ? state.beam : run.beam, alpha: run.name === state.run ? state.alpha : run.alpha });
+  const asked = (run) => ({ run: run.name, text: "", test: state.test ?? "", count: Number(state.count ?? 50), beam: run.name === state.run ? state.beam : run.beam, alpha: run.name === state.run ? state.alpha : run.alpha });
   const same = (own) => runs.filter((run) => !run.reads && !run.fills && !run.generates && run.name !== own.name && String(run.languages) === String(own.languages));
 
   function drawControls(own, other) {
     const others = same(own);
     controls.replaceChildren(...[
+      testSets().length > 0 && field("Set", select([["", "validation set"], ...testSets().map((name) => [name, name])], state.test ?? "", (test) => set({ test: test || undefined, chosen: undefined }))),
       field("Sentences", select(COUNTS.map((count) => [count, count]), String(state.count ?? 50), (count) => set({ count, chosen: undefined }))),
       field("Order", select(Object.entries(SORTS).filter(([key]) => other || !["better", "worse"].includes(key)), state.sort ?? "worst", (sort) => set({ sort }))),
       field("Slice", select(SLICES.map(([, name], at) => [String(at), name]), String(state.slice ?? 0), (slice) => set({ slice, chosen: undefined }))),
@@ -79,7 +81,7 @@ export function create(root, runs) {
     drawSummary([[own.name, data], ...(second ? [[other.name, second]] : [])]);
     drawRows(sorted(all.filter((row) => inSlice(row, Number(state.slice ?? 0)))), other);
     await drawAbout(all.find((row) => String(row.number) === state.chosen));
-    return `chrF ${fixed(data.chrf, 1)} on ${data.rows.length} of ${data.all} sentences of the validation set`;
+    whole.textContent = `chrF ${fixed(data.chrf, 1)} on ${data.rows.length} of ${data.all} sentences of ${state.test || "the validation set"}.`;
   }
 
   return { update, picture: () => [] };

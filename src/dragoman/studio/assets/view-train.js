@@ -15,13 +15,13 @@ export function create(root) {
   const said = h("pre", { class: "said", tabindex: 0, role: "log", "aria-label": "What dragoman says" }), status = h("p", { role: "status" });
   const filter = h("input", { type: "text", "aria-label": "Show files whose name contains", placeholder: "filter", oninput: () => drawFiles() });
   const button = (id, text, act) => h("button", { type: "button", id, onclick: () => run(act) }, text);
-  const stop = button("stop", "Stop and save", () => post("stop")), runsBar = h("div", { class: "bar" });
+  const stop = button("stop", "Stop", () => post("stop")), made = h("div", {});
   root.append(
     card("1  Files", where, filter, files, h("p", {}, button("report", "What is in them?", async () => tell(await post("report", { files: [...chosen] }))))),
     card("2  Plan and training", h("div", { class: "bar" }, field("Run", name), field("Minutes", minutes),
       button("plan", "Show the plan", async () => tell(await post("plan", asked()))), button("start", "Start", () => post("start", asked())), stop), status, said),
-    card("3  Runs", runsBar));
-  let found = [], timer = 0;
+    card("3  Runs", h("p", { class: "soft" }, "«Test» uses the chosen files. «Export» writes a CTranslate2 directory with 8-bit weights into the run. «Serve» opens a page for translators, for this machine alone, until «Stop»."), made));
+  let found = [], base = "", timer = 0;
 
   const post = (path, body = {}) => send(`workshop/${path}`, body, undefined, { "X-Studio-Token": sessionStorage.getItem("dragoman-token") ?? "" });
   const asked = () => ({ files: [...chosen], name: name.value.trim(), minutes: Number(minutes.value) || 10 });
@@ -42,21 +42,31 @@ export function create(root) {
   function drawFiles() {
     files.replaceChildren(...found.filter((file) => file.path.includes(filter.value)).slice(0, 100).map((file) => {
       const box = h("input", { type: "checkbox", checked: chosen.has(file.path), onchange: () => (box.checked ? chosen.add(file.path) : chosen.delete(file.path)) });
-      return h("label", { class: "field" }, box, h("span", {}, file.path), h("span", { class: "soft" }, size(file.bytes)));
+      return h("label", { class: "field" }, box, h("span", {}, file.path.startsWith(base) ? file.path.slice(base.length) : file.path), h("span", { class: "soft" }, size(file.bytes)));
     }));
   }
 
   function drawRuns({ runs, running }) {
-    if (runsBar.dataset.key === `${runs} ${running}`) return;
-    runsBar.dataset.key = `${runs} ${running}`;
-    runsBar.replaceChildren(...(runs.length ? runs.flatMap((each) => [h("b", {}, each),
-      h("button", { type: "button", disabled: running, "aria-label": `resume ${each}`, onclick: () => run(() => post("resume", { name: each })) }, "resume"),
-      h("button", { type: "button", disabled: running, "aria-label": `evaluate ${each} on the chosen files`, onclick: () => run(() => post("evaluate", { name: each, files: [...chosen] })) }, "evaluate on the chosen files"),
-      h("button", { type: "button", "data-open": each, "aria-label": `look into ${each}`, onclick: () => run(async () => {
-        const opened = await post("open", { name: each });
-        location.hash = `#?run=${encodeURIComponent(opened.name)}`;
-        location.reload(); // the frame asks for the runs anew
-      }) }, "look into it")]) : [h("span", { class: "soft" }, "None yet.")]));
+    if (made.dataset.key === `${runs} ${running}`) return;
+    made.dataset.key = `${runs} ${running}`;
+    const files = () => ({ files: [...chosen] });
+    made.replaceChildren(...runs.map((name) => {
+      const does = (text, why, act, off = running) => h("button", { type: "button", disabled: off, "data-act": text, "aria-label": `${text}: ${name}`, title: why, onclick: () => run(act) }, text);
+      return h("div", { class: "bar", role: "group", "aria-label": name }, h("b", {}, name),
+        does("Resume", "Continue the training", () => post("resume", { name })),
+        does("Test", "BLEU, chrF and TER on the chosen files", () => post("evaluate", { name, ...files() })),
+        does("Sentences", "The chosen files, sentence by sentence", async () => visit("data", name, (await post("test", files())).name), false),
+        does("Export", "For a CPU, without PyTorch", () => post("export", { name })),
+        does("Serve", "A page for translators", () => post("serve", { name })),
+        does("Look inside", "Translations, attention, training", () => visit("", name), false));
+    }), runs.length ? "" : h("span", { class: "soft" }, "None yet."));
+  }
+
+  /* A view of a run; the frame asks for the runs anew. */
+  async function visit(view, name, test = "") {
+    const opened = await post("open", { name });
+    location.hash = `#${view}?${new URLSearchParams({ run: opened.name, ...(test ? { test } : {}) })}`;
+    location.reload();
   }
 
   async function look() {
@@ -67,7 +77,8 @@ export function create(root) {
       const end = said.scrollTop + said.clientHeight >= said.scrollHeight - 8;
       if (state.running || state.text) said.textContent = state.text;
       if (end) said.scrollTop = said.scrollHeight;
-      status.textContent = `dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`}`;
+      status.replaceChildren(`dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`} `,
+        state.address ? h("a", { href: state.address, target: "_blank", rel: "noopener", id: "service" }, state.address) : "");
     }
     drawRuns(state);
     if (state.running) timer = setTimeout(() => look().catch(() => {}), EVERY);
@@ -76,6 +87,7 @@ export function create(root) {
   async function update() {
     const told = await post("files");
     found = told.files;
+    base = told.roots.length === 1 ? `${told.roots[0]}/` : ""; // the files of one directory are called as in it
     where.textContent = `Files below ${told.roots.join(", ")}${told.more ? "; there are more, give a smaller directory with --data" : ""}. Choose source and target, or a table of pairs.`;
     drawFiles();
     await look();

@@ -10,9 +10,11 @@ import { set, state } from "./state.js";
 import { all, matrixOf } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
-const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Accuracy", ["accuracy"]],
+const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy", ["accuracy"]],
   ["Loss after right words and after its own", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
 const NAMES = { forced_loss: "forced: after the reference", free_loss: "free: after its own words", train: "training", valid: "validation" };
+
+const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
 export function create(root, runs) {
   const status = h("p", { class: "soft" }), charts = h("div", { class: "charts" });
@@ -36,7 +38,7 @@ export function create(root, runs) {
     checkpoints = found.checkpoints;
     const last = points.reduce((most, point) => Math.max(most, point.update), 0);
     status.textContent = points.length
-      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}. Updated every ${EVERY / 1000} s.`
+      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}${found.speed ? `; ${Math.round(found.speed).toLocaleString("en")} tokens per second` : ""}${found.left ? `; about ${clock(found.left)} left` : ""}. Updated every ${EVERY / 1000} s.`
       : "Nothing has been written down yet.";
     return fresh;
   }

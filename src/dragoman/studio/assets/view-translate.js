@@ -4,7 +4,7 @@ import { options, pieceButtons } from "./alternatives.js";
 import { ask } from "./api.js";
 import { card, checkbox, choice, readout as spoken, slider } from "./controls.js";
 import { fixed, h } from "./dom.js";
-import { heatmap, ramp } from "./heatmap.js";
+import { heatmap, peak, ramp } from "./heatmap.js";
 import { chips, compared } from "./pieces.js";
 import { about, attention, translation, withWeights } from "./questions.js";
 import { list, set, state, told } from "./state.js";
@@ -18,7 +18,7 @@ export function create(root, runs, wrote) {
   const rows = h("tbody", {});
   const map = h("div", { class: "drawing" });
   const readout = spoken();
-  const mapCard = card(goes ? "Attention" : "Alignment", readout, map, h("p", { class: "soft" }, "0 ", ramp(), " 1"));
+  const largest = h("span", {}), mapCard = card(goes ? "Attention" : "Alignment", readout, map, h("p", { class: "soft" }, "0 ", ramp(), " ", largest));
   const input = h("input", { type: "text", dir: "auto", "aria-label": "Begin with", maxlength: 200 });
   const begin = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); beginWith(input.value); } }, h("span", { class: "soft" }, "Begin with"), input, h("button", { type: "submit" }, "Go on from it"));
   begin.hidden = goes; // a prompt is what it begins with
@@ -87,7 +87,9 @@ export function create(root, runs, wrote) {
       ? [own.kind === "cross" ? "What each word looked at in the source." : `${own.kind} attention, layer ${own.layer}.`]
       : [h("b", {}, matrix.rows[r]), " looked at ", h("b", {}, matrix.columns[c]), ` ${matrix.values[r * matrix.columns.length + c].toFixed(2)}`]));
     tell(null, null);
-    map.replaceChildren(heatmap(matrix, { room: map.clientWidth || 360, label: "alignment", hover: tell, titles: [data.start.when_read ? "read ›" : "› written", "looked at"] }));
+    const most = peak(matrix);
+    largest.textContent = String(most);
+    map.replaceChildren(heatmap(matrix, { most, room: map.clientWidth || 360, label: "alignment", hover: tell, titles: [data.start.when_read ? "read ›" : "› written", "looked at"] }));
   }
 
   async function update() {

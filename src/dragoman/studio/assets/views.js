@@ -1,13 +1,19 @@
 /* The views, and which of them a run has. */
 
-export const VIEWS = { translate: "Translate", read: "Read", attention: "Attention", beam: "Beam", head: "Inside one head", model: "Whole model", compare: "Compare", data: "Data", training: "Training", train: "Train" };
+const VIEWS = { translate: "Translate", read: "Read", attention: "Attention", beam: "Beam", head: "Inside one head", model: "Whole model", compare: "Compare", data: "Data", training: "Training", train: "Train" };
 
-let runs = [], trains = false;
+/* What a view is called: a language model does not translate. */
+export const titleOf = (view, run) => (view === "translate" && run.generates ? "Continue" : VIEWS[view]);
+
+let runs = [], trains = false, tests = [];
 const NONE = { name: "", reads: true, none: true, attentions: 0, languages: ["", ""], text: "", model: "no run is open", checkpoint: "", checkpoints: [] };
 
-export function know(found, train) {
-  [runs, trains] = [found, train];
+export function know(found) {
+  ({ runs, trains, tests } = found);
 }
+
+/* Names of the test sets that were opened. */
+export const testSets = () => tests;
 
 export const runOf = (name) => runs.find((run) => run.name === name) ?? runs[0] ?? NONE;
 

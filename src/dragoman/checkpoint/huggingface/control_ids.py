@@ -31,7 +31,7 @@ from dragoman.text.tokenizer_json_checks import check_library
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ControlIds:
     """The published model's ids of `<pad>`, `<s>` and `</s>`, and the sizes of its vocabularies."""
 
     pad: int
@@ -45,8 +45,14 @@ class Numbers:
     """The same for `<pad>`."""
     opening: tuple[int, ...] = ()
     """The published ids that every text begins with."""
+    languages: tuple[int, int] | None = None
+    """The published ids of the languages, which the texts of each side begin with instead."""
     apart: bool = False
     """The three ids are copies of another piece, which keeps its own row too."""
+
+    def before(self, side: Side) -> tuple[int, ...]:
+        """The published ids that texts of a side begin with."""
+        return self.opening if self.languages is None else (self.languages[side == "tgt"],)
 
     def order(self, side: Side) -> list[int]:
         """The published id for each of our ids, the three control pieces first. An id occurs twice if the
@@ -56,7 +62,7 @@ class Numbers:
         return first + [number for number in range(size) if self.apart or number not in first]
 
 
-def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
+def read_control_ids(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> ControlIds:
     """From config.json, generation_config.json and, where they are silent, the tokenizer."""
     if family.controls in ("pair", "none") and not is_there(directory / LIBRARY):
         raise no_tokenizer(directory, LIBRARY)
@@ -71,7 +77,7 @@ def read_numbers(family: Family, directory: Path, files: Sequence[dict[str, Any]
         raise UserError(f"{directory / told}: {error}") from None
 
 
-def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> Numbers:
+def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> ControlIds:
     config = files[0]
     own = config.get(OWN)
     size, told = config["vocab_size"], one_of(files, "decoder_vocab_size")
@@ -92,7 +98,7 @@ def _read(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> N
     if pad == eos and controls in ("decoder", "pair"):
         raise UserError(f"pad_token_id: it is {pad}, as eos_token_id is; they have to be two pieces")
     said = own if isinstance(own, Mapping) else {}
-    return Numbers(
+    return ControlIds(
         pad,
         start,
         eos,

@@ -1,0 +1,303 @@
+"""Do outside tools give the same translations as dragoman? Each in an environment of its own, on 70 lines.
+
+    python benchmarks/tools_table.py                       all tools; trains three small models, a minute each
+    python benchmarks/tools_table.py optimum argos         some, and the table keeps the others
+    python benchmarks/tools_table.py --scratch DIR         keep models and environments there
+
+The models: one trained with no option but the time (`default`, which has rotary positions), an LSTM, and one
+with the positions that transformers' Marian has. The lines are 60 that were held out and 10 odd ones. They
+are compared with `dragoman translate` with the same beam: of the run or, for int8, of the same export. The
+table is benchmarks/results/tools.md.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import tool_programs as programs
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "tools.md"
+TORCH = ("torch",)
+HEAD = ("tool", "version", "model", "search", "lines equal of 70")
+SUBJECTS = {
+    **{"the dog": "der Hund", "the cat": "die Katze", "my friend": "mein Freund", "the child": "das Kind"},
+    **{"our neighbour": "unser Nachbar", "the old woman": "die alte Frau", "nobody": "niemand"},
+    **{"the bird": "der Vogel", "the small horse": "das kleine Pferd", "the teacher": "die Lehrerin"},
+}
+VERBS = {
+    **{"sleeps": "schläft", "eats": "isst", "sings": "singt", "works": "arbeitet"},
+    **{"waits": "wartet", "laughs": "lacht", "reads": "liest", "plays": "spielt"},
+}
+PLACES = {
+    **{"in the garden": "im Garten", "on the roof": "auf dem Dach", "under the table": "unter dem Tisch"},
+    **{
+        "behind the house": "hinter dem Haus",
+        "at the station": "am Bahnhof",
+        "in the kitchen": "in der Küche",
+    },
+}
+TIMES = {
+    **{"today": "heute", "every day": "jeden Tag", "in the evening": "am Abend", "now": "jetzt"},
+    **{"at 7 o'clock": "um 7 Uhr", "at 12 o'clock": "um 12 Uhr"},
+}
+ODD = (
+    *("The dog sleeps", "THE CAT EATS.", "The cat, the dog and the bird.", "A zebra sings in Zürich."),
+    *("the  bird   sings  now.", "“Nobody laughs!”", "The child reads 3,141.59 books.", "日本語のテキスト"),
+    *("The teacher (at 7 o'clock) waits…", "Naïve café, déjà vu."),
+)
+RUNS = {
+    "default": (),
+    "lstm": ("model.preset=lstm", "model.model_dim=128"),
+    "sinusoidal": ("model.positions=sinusoidal",),
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One way to translate. `export` are the arguments of `dragoman export`; None where a server is asked."""
+
+    name: str
+    program: str
+    packages: tuple[str, ...]
+    models: tuple[tuple[str, tuple[str, ...] | None], ...]
+    """Runs with their exports."""
+    beam: int = 1
+    alpha: float | None = None
+    """Of the length penalty, where the tool has its own."""
+
+
+INT8 = ("--quantize", "int8")
+ONNX, HF, CT2 = ("--to", "onnx"), ("--to", "huggingface"), ("--to", "ctranslate2")
+OPTIMUM = ("optimum[onnxruntime]", "transformers<5", *TORCH, "ctranslate2", "sentencepiece")
+TOOLS = (
+    Tool("transformers", programs.TRANSFORMERS, ("transformers>=5", *TORCH), (("sinusoidal", HF),), 5),
+    Tool("transformers 4", programs.TRANSFORMERS, OPTIMUM, (("sinusoidal", HF),), 5),
+    Tool("transformers 4, pipeline", programs.PIPELINE, OPTIMUM, (("sinusoidal", HF),), 5),
+    Tool("ct2-transformers-converter", programs.CONVERTER, OPTIMUM, (("sinusoidal", HF),)),
+    Tool(
+        "CTranslate2 and tokenizers",
+        programs.CTRANSLATE2,
+        ("ctranslate2", "tokenizers"),
+        (("default", CT2), ("default", (*CT2, *INT8))),
+    ),
+    Tool(
+        "optimum, ONNX Runtime",
+        programs.OPTIMUM,
+        OPTIMUM,
+        (("default", ONNX), ("default", (*ONNX, *INT8)), ("lstm", ONNX)),
+        5,
+    ),
+    Tool(
+        "transformers.js",
+        programs.TRANSFORMERS_JS,
+        ("npm:@huggingface/transformers",),
+        (("default", ONNX), ("default", (*ONNX, *INT8)), ("lstm", ONNX)),
+    ),
+    Tool(
+        "argostranslate",
+        programs.ARGOS,
+        ("argostranslate", *TORCH),
+        (("default", ("--to", "argos")), ("default", ("--to", "argos", *INT8))),
+        beam=4,
+        alpha=0.2,
+    ),
+    Tool(
+        "libretranslatepy",
+        programs.LIBRETRANSLATE,
+        ("libretranslatepy",),
+        (("default", None), ("lstm", None)),
+        5,
+    ),
+    Tool("deepl", programs.DEEPL, ("deepl",), (("default", None), ("lstm", None)), 5),
+)
+
+
+def pairs(count: int) -> list[tuple[str, str]]:
+    chosen, draw = {}, random.Random(1)
+    while len(chosen) < count:
+        (src, tgt), verb, place, when = (
+            draw.choice(list(part.items())) for part in (SUBJECTS, VERBS, PLACES, TIMES)
+        )
+        src, tgt = f"{src} {verb[0]} {place[0]} {when[0]}", f"{tgt} {verb[1]} {when[1]} {place[1]}"
+        if draw.random() < 0.3:
+            other, acts = draw.choice(list(SUBJECTS.items())), draw.choice(list(VERBS.items()))
+            src, tgt = f"{src}, and {other[0]} {acts[0]}", f"{tgt}, und {other[1]} {acts[1]}"
+        chosen[f"{src[0].upper()}{src[1:]}."] = f"{tgt[0].upper()}{tgt[1:]}."
+    return list(chosen.items())
+
+
+class Bench:
+    def __init__(self, scratch: Path, minutes: float) -> None:
+        self.scratch, self.minutes = scratch, minutes
+        known = pairs(2560)
+        self.lines = [src for src, _ in known[-60:]] + list(ODD)
+        self.data = scratch / "train.tsv"
+        self.data.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in known[:-60]), "utf-8")
+
+    def run(self, name: str) -> Path:
+        out = self.scratch / name
+        if not (out / "checkpoints").exists():
+            options = ["data.src_lang=en", "data.tgt_lang=de", *RUNS[name], "--minutes", str(self.minutes)]
+            self.dragoman("train", self.data, *options, "--out", out)
+        return out
+
+    def exported(self, run: Path, arguments: tuple[str, ...]) -> Path:
+        name = "-".join(part.strip("-") for part in (run.name, *arguments))
+        out = self.scratch / (f"{name}.argosmodel" if "argos" in arguments else name)
+        if not out.exists():
+            self.dragoman("export", run, *arguments, "--out", out)
+        return out
+
+    def expected(self, model: Path, tool: Tool) -> list[str]:
+        search = ["--beam", str(tool.beam)] + ([] if tool.alpha is None else ["--alpha", str(tool.alpha)])
+        out = self.dragoman("translate", model, *search, text="".join(f"{line}\n" for line in self.lines))
+        return out.splitlines()
+
+    def dragoman(self, *arguments: object, text: str | None = None) -> str:
+        command = [sys.executable, "-m", "dragoman", *map(str, arguments)]
+        return subprocess.run(command, check=True, text=True, input=text, stdout=subprocess.PIPE).stdout
+
+    def environment(self, packages: tuple[str, ...]) -> Path:
+        """The program that runs a tool, with its packages installed."""
+        name = re.sub(r"[^a-z0-9]+", "-", "-".join(packages)).strip("-")
+        folder = self.scratch / f"env-{name}"
+        if packages[0].startswith("npm:"):
+            if not folder.exists():
+                folder.mkdir()
+                names = [package.removeprefix("npm:") for package in packages]
+                # Its scripts download what a CPU does not need.
+                subprocess.run(["npm", "install", "--ignore-scripts", *names], cwd=folder, check=True)
+            return Path("node")
+        if not folder.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            constraints = ROOT / "constraints.txt"
+            install = [folder / "bin" / "pip", "install", "--quiet", "--constraint", constraints, *packages]
+            subprocess.run(install, check=True)
+        return folder / "bin" / "python"
+
+    def translated(self, tool: Tool, model: str) -> tuple[str, list[str]]:
+        python = self.environment(tool.packages)
+        script = self.scratch / ("program.py" if python.name != "node" else "program.mjs")
+        if python.name == "node":
+            name = re.sub(r"[^a-z0-9]+", "-", "-".join(tool.packages)).strip("-")
+            script = self.scratch / f"env-{name}" / script.name
+        script.write_text(tool.program, "utf-8")
+        done = subprocess.run(
+            [python, script, model, str(tool.beam)],
+            input=json.dumps(self.lines),
+            text=True,
+            stdout=subprocess.PIPE,
+            check=True,
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+        )
+        found = json.loads(done.stdout.splitlines()[-1])
+        return found["version"], [line.strip() for line in found["lines"]]
+
+    def rows(self, tool: Tool) -> Iterator[tuple[str, ...]]:
+        for name, export in tool.models:
+            run = self.run(name)
+            int8 = export is not None and "int8" in export
+            title = f"{name}, int8" if int8 else name
+            if export is None:
+                with served(run) as address:
+                    version, found = self.translated(tool, address)
+                expected = self.expected(run, tool)
+            else:
+                model = self.exported(run, export)
+                version, found = self.translated(tool, str(model))
+                # A package of Argos holds what an export for CTranslate2 holds.
+                same = self.exported(run, (*CT2, *INT8)) if "argos" in export else model
+                expected = self.expected(same if int8 else run, tool)
+            equal = sum(mine == theirs.strip() for mine, theirs in zip(found, expected, strict=True))
+            search = "greedy" if tool.beam == 1 else f"beam {tool.beam}"
+            for mine, theirs in zip(found, expected, strict=True):
+                if mine != theirs.strip():
+                    print(f"  {tool.name} ({title}): {mine!r}, dragoman: {theirs!r}")
+            yield tool.name, version, title, search, str(equal)
+
+
+@contextmanager
+def served(run: Path) -> Iterator[str]:
+    """The address of `dragoman serve`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "-m", "dragoman", "serve", run, "--port", str(port)])
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{address}/languages", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def read_table() -> dict[str, list[tuple[str, ...]]]:
+    """Rows by tool."""
+    kept: dict[str, list[tuple[str, ...]]] = {}
+    if RESULTS.exists():
+        for line in RESULTS.read_text("utf-8").splitlines():
+            cells = tuple(cell.strip() for cell in line.strip("|").split("|"))
+            if line.startswith("|") and len(cells) == len(HEAD) and cells != HEAD and "---" not in line:
+                kept.setdefault(cells[0], []).append(cells)
+    return kept
+
+
+def write_results(table: dict[str, list[tuple[str, ...]]]) -> None:
+    rows = [row for tool in TOOLS for row in table.get(tool.name, [])]
+    lines = [
+        "# The same translations in other tools",
+        "",
+        "Written by `benchmarks/tools_table.py`, which says what is compared. `default` is a run that was",
+        "trained with no option but the time. It has rotary positions, which no such class of transformers",
+        "has; transformers is shown with a run of `model.positions=sinusoidal`. Of these tools those on ONNX",
+        "Runtime and the clients of `dragoman serve` run an LSTM.",
+        "",
+        f"| {' | '.join(HEAD)} |",
+        "|---|---|---|---|---:|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    RESULTS.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("tools", nargs="*", help="Parts of names of tools; by default all.")
+    parser.add_argument("--scratch", type=Path, help="Folder for models and environments.")
+    parser.add_argument("--minutes", type=float, default=1.5, help="For the training of each model.")
+    given = parser.parse_args()
+    chosen = [tool for tool in TOOLS if not given.tools or any(part in tool.name for part in given.tools)]
+    scratch = given.scratch or Path(tempfile.mkdtemp())
+    scratch.mkdir(exist_ok=True, parents=True)
+    bench, table = Bench(scratch, given.minutes), read_table()
+    for tool in chosen:
+        try:
+            table[tool.name] = list(bench.rows(tool))
+        except (subprocess.CalledProcessError, OSError, ValueError) as error:
+            print(f"{tool.name}: {error}", file=sys.stderr)
+            continue
+        for row in table[tool.name]:
+            print(" | ".join(row), flush=True)
+        write_results(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -138,9 +138,17 @@ def _dataclass_of(hint: Any) -> type | None:
     return None
 
 
+LEFT_OUT = {"left_out": True}
+"""Metadata of a field that is not written while it has its default: what was written before the field was
+there stays the same, byte for byte."""
+
+
 def to_dict(config: object) -> dict[str, Any]:
     """The plain data of a dataclass: what `from_dict` takes and YAML and JSON can hold."""
-    return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config) if f.init}  # type: ignore[arg-type]
+    fields = [f for f in dataclasses.fields(config) if f.init]  # type: ignore[arg-type]
+    values = {f.name: getattr(config, f.name) for f in fields}
+    absent = {f.name for f in fields if f.metadata.get("left_out") and values[f.name] == f.default}
+    return {name: _plain(value) for name, value in values.items() if name not in absent}
 
 
 def dump_yaml(data: Mapping[str, Any]) -> str:

@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Checkpoint, Device, FirstWord, Output, RunOrExport
+from dragoman.cli.options import (
+    Checkpoint,
+    Device,
+    FirstWord,
+    FromLanguage,
+    Output,
+    RunOrExport,
+    ToLanguage,
+    ZeroShot,
+)
 
 
 def align(
@@ -18,6 +27,9 @@ def align(
         Path | None, typer.Option(help="Hand-made links (0-0 1p2); prints the alignment error rate.")
     ] = None,
     gold_first: FirstWord = 0,
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 2048,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -34,7 +46,7 @@ def align(
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.alignment import read_gold, score_alignments
 
-    opened = open_translator(run, (), checkpoint, device)
+    opened = open_translator(run, (), checkpoint, device, "float32", to, source, zero_shot)
     pairs = read_pairs(SourceConfig(tuple(files)), *opened.languages)
     right = None if gold is None else read_gold(gold, gold_first)
     aligner = opened.translator.aligner

@@ -129,7 +129,7 @@ def corpus(
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))
 
     profiler = Profiler()
-    with _progress() as progress:
+    with progress_of_stages() as progress:
         report = analyse(
             sources,
             test=corpora(test) if test else (),
@@ -220,7 +220,7 @@ def _as_json(report: "CorpusReport", profile: "Profile") -> str:
     return json.dumps(plain, ensure_ascii=False, indent=1)
 
 
-def _progress() -> Any:
+def progress_of_stages() -> Any:
     """A bar on a terminal; nothing in a pipe."""
     from contextlib import contextmanager
 

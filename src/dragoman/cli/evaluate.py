@@ -2,7 +2,7 @@
 or the perplexity of a language model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +18,12 @@ from dragoman.cli.options import (
     Precision,
     RunOrExport,
     SearchFields,
+    ZeroShot,
 )
 
 if TYPE_CHECKING:
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import Directions
     from dragoman.evaluate.testset import Evaluation
     from dragoman.runs.directory import Run
 
@@ -34,6 +37,11 @@ def evaluate(
     test: Annotated[
         list[str] | None, typer.Option(metavar="FILES", help="The same as FILES, as in other commands.")
     ] = None,
+    directions: Annotated[
+        str | None,
+        typer.Option(metavar="en-de,de-en", help="Directions of a run of several languages.  [default: all]"),
+    ] = None,
+    zero_shot: ZeroShot = False,
     also: FurtherRuns = None,
     method: Annotated[str | None, typer.Option(help="beam, sample or mbr.")] = None,
     beam: Beam = None,
@@ -59,9 +67,11 @@ def evaluate(
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_undirected
     from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
+    from dragoman.data.formats.detect import stem_of
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
@@ -71,20 +81,27 @@ def evaluate(
     if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
         _print_text(own, files, checkpoint, device)
         return
-    opened = open_translator(run, also or [], checkpoint, device, precision)
-    translator = opened.translator
+    opened = open_undirected(run, also or [], checkpoint, device, precision)
+    translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
-    named = [] if opened.run is None else opened.run.config.data.test
-    tests = [SourceConfig(tuple(files))] if files else list(named)
+    named = [] if opened.run is None else list(opened.run.config.data.test)
+    if directions_of_run is not None:
+        tests = _tests_by_direction(directions_of_run, named, files, directions, zero_shot)
+    elif directions is not None:
+        raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
+    else:
+        tests = [SourceConfig(tuple(files))] if files else named
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
+    results: dict[str, dict[str, Any]] = {}
     for source in tests:
-        pairs = list(read_pairs(source, *opened.languages))
+        languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
+        pairs = list(read_pairs(source, *languages))
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
-                translator,
+                opened.directed(languages).translator,
                 sources,
                 references,
                 search=search,
@@ -95,10 +112,54 @@ def evaluate(
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
+        if directions_of_run is not None:
+            test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
+            title = f"{test_set}.{direction}"
+            results.setdefault(test_set, {})[direction] = found
         directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
         if opened.run is not None:
             warn_of_overlap(opened.run, sources, references)
+    for test_set, by_direction in results.items():
+        _print_directions(test_set, by_direction)
+
+
+def _tests_by_direction(
+    known: "Directions",
+    named: "list[SourceConfig]",
+    files: list[str],
+    directions: str | None,
+    zero_shot: bool,
+) -> "list[SourceConfig]":
+    """The test sets of the chosen directions; of all that were trained, and with `zero_shot` of all."""
+    from dragoman.data.directions import parse_directions
+    from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
+
+    tests = named
+    if files:
+        given: list[str] = []
+        for file in files:
+            given += parts_of(Path(file))["test"] if Path(file).is_dir() else [file]
+        tests = corpora_by_direction(given)
+    if directions is not None:
+        chosen = parse_directions(directions, map(languages_told, tests))
+        for languages in chosen:
+            known.check(languages, zero_shot)
+    else:
+        chosen = (*known.trained, *(known.zero_shot if zero_shot else ()))
+    return [source for source in tests if languages_told(source) in chosen]
+
+
+def _print_directions(title: str, found: "dict[str, Evaluation]") -> None:
+    """A row for each direction, and the mean."""
+    rows = {name: {one.name: one.value for one in own.metrics} for name, own in found.items()}
+    names = list(next(iter(rows.values())))
+    rows["mean"] = {name: sum(row[name] for row in rows.values()) / len(rows) for name in names}
+    width = max(map(len, rows))
+    typer.echo(f"{title}, by direction")
+    typer.echo(f"  {'':{width}}  {'  '.join(f'{name:>6}' for name in names)}")
+    for label, row in rows.items():
+        typer.echo(f"  {label:{width}}  {'  '.join(f'{row[name]:6.2f}' for name in names)}")
 
 
 def _print_text(run: "Run", files: list[str], checkpoint: str, device: str) -> None:

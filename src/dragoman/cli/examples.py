@@ -6,6 +6,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "dragoman train pairs.tsv",
         "dragoman train train.en train.de --valid dev.en dev.de -o runs/en-de",
         "dragoman train memory.tmx model.preset=transformer-base --dry-run",
+        "dragoman train data/ --directions en-de,de-en,en-fr",
     ),
     "resume": ("dragoman resume runs/en-de", "dragoman resume runs/en-de train.max_updates=20000"),
     "pretrain": ("dragoman pretrain text.txt --model bert-tiny -o runs/bert",),
@@ -26,6 +27,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'dragoman translate runs/en-de "Good morning."',
         "dragoman translate runs/en-de -i news.en -o news.de",
         "dragoman translate runs/en-de guide.po -o guide.de.po",
+        'dragoman translate runs/de-en-fr "Good morning." --to fr',
     ),
     "generate": (
         'dragoman generate runs/gpt "Once upon a time"',
@@ -64,6 +66,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "import": ("dragoman import opus-mt-en-de -o runs/en-de --src-lang en --tgt-lang de",),
     "verify": ("dragoman verify runs/en-de",),
     "corpus": ("dragoman corpus train.en train.de --test test.en test.de",),
+    "filter": (
+        "dragoman filter train.en train.de -o clean",
+        "dragoman filter train.en train.de -o clean --run runs/en-de --keep 0.8",
+    ),
     "align-corpus": ("dragoman align-corpus train.en train.de -o links.txt",),
     "doctor": ("dragoman doctor",),
 }

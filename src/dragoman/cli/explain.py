@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Alpha, Beam, Checkpoint, Device, RunDirectory
+from dragoman.cli.options import (
+    Alpha,
+    Beam,
+    Checkpoint,
+    Device,
+    FromLanguage,
+    RunDirectory,
+    ToLanguage,
+    ZeroShot,
+)
 from dragoman.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
@@ -73,6 +82,9 @@ def explain(
     ] = None,
     head: Annotated[int | None, typer.Option(min=1, help="From 1; by default the mean of all heads.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Merge pieces into words.")] = False,
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     beam: Beam = None,
     n_best: Annotated[int | None, typer.Option(help="Translations that the page lists.")] = None,
     alpha: Alpha = None,
@@ -104,7 +116,10 @@ def explain(
         _explain_text(opened, wanted, out, html, checkpoint, device)
         return
     needs_model = figure is not Picture.curves or sentence is not None
-    translator = opened.translator(checkpoint, device) if needs_model else None
+    translator = None
+    if needs_model:
+        languages = opened.config.data.chosen_languages(to, source, zero_shot)
+        translator = opened.translator(checkpoint, device, languages=languages)
     explained: Explained | None = None
     if translator is not None and sentence is not None:
         numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}

@@ -1,13 +1,15 @@
 """`dragoman export`: a trained model for another engine."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import Checkpoint, RunDirectory
 from dragoman.errors import UserError
 
+if TYPE_CHECKING:
+    from dragoman.runs.directory import Run
 _CHECKED = 20
 """Validation pairs that an export for ONNX Runtime is compared with the model on."""
 
@@ -56,6 +58,7 @@ def export(
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.export import Quantization, export_ctranslate2
     from dragoman.engines.runtime import computed_as_stored
+    from dragoman.evaluate.confidence import CONFIDENCE, read_calibration
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
@@ -71,6 +74,8 @@ def export(
         positions=positions,
         shortlist=opened.shortlist() if shortlist else None,
         examples=opened.validation_examples(),
+        directions=opened.config.data.directions,
+        calibration=read_calibration(opened.directory / CONFIDENCE, loaded.name),
     )
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
@@ -78,6 +83,14 @@ def export(
         typer.echo(
             f"--quantize: CTranslate2 does not compute in {quantize} on this CPU; here it will convert the "
             "weights when it loads them"
+        )
+
+
+def _refuse_several_languages(run: "Run", to: str) -> None:
+    if run.config.data.directions is not None:
+        raise UserError(
+            f"--to: {to} has no place for the pieces that tell a model of several languages its direction; "
+            "export to ctranslate2"
         )
 
 
@@ -91,6 +104,7 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     from dragoman.runs.model_card import model_card
 
     opened = Run.open(run)
+    _refuse_several_languages(opened, "huggingface")
     loaded = load_network(opened.directory, which=which)
     search = opened.config.search.converted(BeamSearch, n_best=1)
     card = model_card(opened, loaded.name)
@@ -114,6 +128,7 @@ def _to_onnx(run: Path, out: Path | None, which: str, quantize: str, positions: 
     from dragoman.runs.model_card import model_card
 
     opened = Run.open(run)
+    _refuse_several_languages(opened, "onnx")
     loaded = load_model(opened.directory, which=which)
     written = export_onnx(
         loaded,
@@ -150,6 +165,7 @@ def _to_argos(
     from dragoman.text.sentencepiece_model import SentencePieceRules
 
     opened = Run.open(run)
+    _refuse_several_languages(opened, "argos")
     loaded = load_model(opened.directory, which=which)
     data = opened.config.data
     languages = data.src_lang, data.tgt_lang

@@ -19,7 +19,7 @@ GROUPS = {
     "Evaluate": ("evaluate", "compare", "search-report"),
     "Look inside": ("explain", "studio", "lab", "tokenize"),
     "Serve and exchange": ("serve", "export", "import", "verify"),
-    "Data": ("corpus", "align-corpus"),
+    "Data": ("corpus", "filter", "align-corpus"),
     "This installation": ("doctor",),
 }
 """Which commands `dragoman --help` lists together, in which order."""

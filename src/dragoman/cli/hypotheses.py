@@ -1,11 +1,18 @@
 """Hypotheses as JSON lines."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 
-def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] | None = None) -> str:
+def as_json(
+    source: str,
+    hypotheses: list[Any],
+    glossary: list[dict[str, Any]] | None = None,
+    confidences: Sequence[float] | None = None,
+) -> str:
     """One line; `glossary` are the terms of the source, with what the best translation calls them."""
+    sure = [None] * len(hypotheses) if confidences is None else confidences
     translations = [
         {
             "text": hypothesis.text,
@@ -14,11 +21,12 @@ def as_json(source: str, hypotheses: list[Any], glossary: list[dict[str, Any]] |
             "finish_reason": hypothesis.finish_reason,
             "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
             "token_scores": list(hypothesis.token_scores),
+            **({} if confidence is None else {"confidence": confidence}),
             **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
             **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
             **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
         }
-        for hypothesis in hypotheses
+        for hypothesis, confidence in zip(hypotheses, sure, strict=True)
     ]
     entry: dict[str, Any] = {"source": source, "translations": translations}
     if glossary is not None:

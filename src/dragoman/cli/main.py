@@ -28,6 +28,7 @@ from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.fill import fill
+from dragoman.cli.filter import filter_corpus
 from dragoman.cli.finetune import finetune
 from dragoman.cli.generate import generate
 from dragoman.cli.help import Command, Commands
@@ -69,6 +70,7 @@ for command in (
 ):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_model)
+app.command("filter", cls=Command)(filter_corpus)
 
 
 @app.command("help", hidden=True)

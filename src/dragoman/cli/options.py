@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.")]
 RunOrExport = Annotated[Path, typer.Argument(help="Run directory, or a directory written by `export`.")]
-Checkpoint = Annotated[str, typer.Option(help="Checkpoint to use: best, last, or its name.")]
+Checkpoint = Annotated[str, typer.Option(help="Checkpoint: best, last or a name.")]
 Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Number format: float32, bfloat16 or int8 (CPU).")]
 FurtherRuns = Annotated[
@@ -20,7 +20,7 @@ FurtherRuns = Annotated[
 Beam = Annotated[int | None, typer.Option(help="Beam size; 1 is greedy search.")]
 Alpha = Annotated[float | None, typer.Option(help="Length penalty: rank by log p / length^alpha.")]
 SearchFields = Annotated[
-    list[str] | None, typer.Option("--set", help="Set another search field, such as search.top_p=0.9.")
+    list[str] | None, typer.Option("--set", help="Set a search field, such as search.top_p=0.9.")
 ]
 Beams = Annotated[str, typer.Option(help="Beam sizes to try.")]
 BatchTokens = Annotated[int, typer.Option(help="Source tokens in a batch.")]
@@ -36,6 +36,18 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan with all 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the reasons for every choice.")]
 FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
+
+
+ToLanguage = Annotated[
+    str | None, typer.Option("--to", metavar="LANGUAGE", help="Target language, in a run of several.")
+]
+FromLanguage = Annotated[
+    str | None, typer.Option("--from", metavar="LANGUAGE", help="Source language, in a run of several.")
+]
+ZeroShot = Annotated[
+    bool,
+    typer.Option("--zero-shot", help="Allow directions without training pairs."),
+]
 
 
 class ScoreName(StrEnum):

@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Checkpoint, Device, FurtherRuns, Output, RunOrExport
+from dragoman.cli.options import (
+    Checkpoint,
+    Device,
+    FromLanguage,
+    FurtherRuns,
+    Output,
+    RunOrExport,
+    ToLanguage,
+    ZeroShot,
+)
 
 
 def score(
@@ -12,6 +21,9 @@ def score(
     files: Annotated[
         list[str], typer.Argument(help="Two parallel files, or one TSV, CSV, JSONL or Parquet file.")
     ],
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     also: FurtherRuns = None,
     output: Output = None,
     alpha: Annotated[float | None, typer.Option(help="Length penalty of the score.")] = None,
@@ -32,7 +44,7 @@ def score(
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
 
-    opened = open_translator(run, also or [], checkpoint, device)
+    opened = open_translator(run, also or [], checkpoint, device, "float32", to, source, zero_shot)
     pairs, translator = read_pairs(SourceConfig(tuple(files)), *opened.languages), opened.translator
     size = batch_tokens or translator.default_batch_tokens
     with open_output(output) as write:

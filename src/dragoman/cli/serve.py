@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman import __version__
-from dragoman.cli.options import Checkpoint, Device, Port
+from dragoman.cli.options import Checkpoint, Device, Port, ZeroShot
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ def serve(
     probe_compat: Annotated[
         bool, typer.Option("--probe-compat", help="Answer Weblate's trial request (en to de) with any pair.")
     ] = False,
+    zero_shot: ZeroShot = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
     """Serve translations over HTTP: a web page and APIs like DeepL's and LibreTranslate's."""
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_directions
     from dragoman.serve.app import Options
     from dragoman.serve.corrections import Corrections
     from dragoman.serve.keys import Keys, exposed
@@ -69,23 +70,29 @@ def serve(
     if key_file is not None and (warning := exposed(key_file)) is not None:
         typer.echo(f"dragoman: {warning}", err=True)
 
-    def open_run(run: Path) -> Served:
-        opened = open_translator(run, [], checkpoint, device)
-        workers = opened.translator.engine.runtime.workers if opened.fast else 1
-        explains = None if opened.run is None else _explainer(opened.translator, limits)
-        return Served(opened.languages, opened.translator, not opened.fast, str(run), workers, explains)
+    def open_run(run: Path) -> list[Served]:
+        found = []
+        for opened in open_directions(run, checkpoint, device, zero_shot):
+            workers = opened.translator.engine.runtime.workers if opened.fast else 1
+            explains = None if opened.run is None else _explainer(opened.translator, limits)
+            how = (not opened.fast, str(run), workers, explains)
+            calibration = opened.calibration(checkpoint)
+            found.append(Served(opened.languages, opened.translator, *how, calibration, opened.zero_shot))
+        return found
 
     def warn(told: str) -> None:
         typer.echo(f"dragoman: {told}", err=True)
 
     learns_at = None if adapt_at is None else parse_time(adapt_at)
-    served = list(map(open_run, runs))
+    served = [one for run in runs for one in open_run(run)]
     memories = open_memories(memory or [], [one.languages for one in served], warn)
     learnt = None if corrections is None else Corrections(limits, corrections)
     service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
     nightly = None
     if learns_at is not None:
-        nightly = nightly_of(service, learns_at, open_run)
+        if len(served) > len(runs):
+            raise UserError("--adapt-at: a run of several languages cannot learn from corrections")
+        nightly = nightly_of(service, learns_at, lambda run: open_run(run)[0])
 
     def tell(address: str) -> None:
         pairs = ", ".join("→".join(pair) for pair in service.routes)

@@ -1,11 +1,16 @@
 """`dragoman train`: from parallel text to a run directory."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import DryRun, Quiet, Verbose
+from dragoman.errors import UserError
+
+if TYPE_CHECKING:
+    from dragoman.training.draft import Source
 
 
 def train(
@@ -14,7 +19,7 @@ def train(
         typer.Argument(
             metavar="FILES... [field=value]...",
             help="Source and target file, a table of pairs (tsv, csv, jsonl, parquet), a translation file "
-            "(tmx, xliff, po, mo, OPUS zip), or a YAML recipe; "
+            "(tmx, xliff, po, mo, OPUS zip), a directory with files of several languages, or a YAML recipe; "
             "and fields to set, such as model.num_layers=4.",
         ),
     ],
@@ -25,6 +30,10 @@ def train(
     columns: Annotated[
         str | None,
         typer.Option(metavar="SRC,TGT", help="The columns of a table, by name or number: en,de."),
+    ] = None,
+    directions: Annotated[
+        str | None,
+        typer.Option(metavar="en-de,de-en", help="Directions of files in several languages, or all."),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
@@ -48,14 +57,21 @@ def train(
 
     clock = Clock.of_command()
     from dragoman.training.api import plan_and_train
-    from dragoman.training.draft import split_arguments, with_columns
+    from dragoman.training.draft import split_arguments, with_columns, with_directions
 
     files, overrides = split_arguments(arguments)
+    if columns is not None and directions is not None:
+        raise UserError("--columns: the directions name the columns by their languages; leave it out")
+    sources: "Sequence[Source]" = files
+    if columns is not None:
+        sources, valid = [with_columns(files, valid or [], columns)], []
+    elif directions is not None:
+        sources, valid = [with_directions(files, valid or [], directions)], []
     run = plan_and_train(
-        [with_columns(files, valid or [], columns)] if columns is not None else files,
+        sources,
         out=out,
         overrides=overrides,
-        valid=[] if columns is not None else valid or [],
+        valid=valid or [],
         quiet=quiet,
         dry_run=dry_run,
         verbose=verbose,

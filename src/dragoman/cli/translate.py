@@ -14,18 +14,25 @@ from dragoman.cli.options import (
     Beam,
     Checkpoint,
     Device,
+    FromLanguage,
     FurtherRuns,
     OutputOrOut,
     Precision,
     RunOrExport,
     SearchFields,
+    ToLanguage,
+    ZeroShot,
 )
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
+    from dragoman.cli.confidence import Trust
     from dragoman.decode.search.config import SearchConfig
     from dragoman.text.glossary import Glossary
+
+
+_TAB_CHECK = "\tcheck"
 
 
 def translate(
@@ -38,6 +45,9 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="File with one sentence a line.")
     ] = None,
     output: OutputOrOut = None,
+    to: ToLanguage = None,
+    source: FromLanguage = None,
+    zero_shot: ZeroShot = False,
     also: FurtherRuns = None,
     method: Annotated[
         str | None, typer.Option(help="Search method: beam, exhaustive, sample or mbr.")
@@ -46,14 +56,12 @@ def translate(
     n_best: Annotated[int | None, typer.Option(help="Translations of each sentence.")] = None,
     alpha: Alpha = None,
     prefix: Annotated[
-        str | None, typer.Option(help="How the translation begins: text, or @FILE (a line each).")
+        str | None, typer.Option(help="How translations begin: text, or @FILE (lines).")
     ] = None,
     prefix_open: Annotated[
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
-    glossary: Annotated[
-        Path | None, typer.Option(help="TSV or CSV: source term, target term (variants by |).")
-    ] = None,
+    glossary: Annotated[Path | None, typer.Option(help="TSV or CSV: source term, target term (a|b).")] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="Phrase to avoid, or @FILE (repeatable).")] = None,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
@@ -66,9 +74,15 @@ def translate(
     ] = True,
     protect_numbers: Annotated[
         bool,
-        typer.Option("--protect-numbers", help="Keep numbers with separators, signs or many digits too."),
+        typer.Option("--protect-numbers", help="Keep numbers with signs or many digits too."),
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Confidence after each: TAB 0.93.")
+    ] = False,
+    flag_below: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Mark the less confident ones: TAB check.")
+    ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")
     ] = False,
@@ -78,6 +92,7 @@ def translate(
     precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file with one sentence a line, or whole documents."""
+    from dragoman.cli.confidence import Trust, calibration
     from dragoman.cli.documents import translate_files
     from dragoman.cli.file_names import check_input, documents_among
     from dragoman.cli.searching import with_changes
@@ -92,11 +107,18 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision)
+    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
+    if opened.zero_shot:
+        typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
     flags = {"record": record or None, "shortlist": shortlist or None}
     settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
+    trust = None
+    if confidence or flag_below is not None:
+        if also:
+            raise UserError("--confidence: it is calibrated for one run; leave out --with")
+        trust = Trust(calibration(run, opened, checkpoint, device), flag_below)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if opened.fast and glossary:
         raise UserError("--glossary: CTranslate2 cannot insist on terms; translate with the run itself")
@@ -111,21 +133,30 @@ def translate(
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        translate_files(documents, opened.languages, _best_texts(protected), refused)
+        translate_files(documents, opened.languages, _best_texts(protected, trust), refused)
+        if trust is not None:
+            trust.tell(listed=True)
         return
     if stream:
         whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
-        whole_only |= {"--glossary": glossary, "--forbid": forbid, "--n-best": settings.n_best > 1}
+        whole_only |= {
+            "--confidence": trust,
+            "--glossary": glossary,
+            "--forbid": forbid,
+            "--n-best": settings.n_best > 1,
+        }
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return
-    if opened.fast and not (json_lines or align or prefix or forbid or settings.n_best > 1):
+    if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output)
         return
     whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, constraints, settings, json_lines)
+    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, trust)
+    if trust is not None:
+        trust.tell()
 
 
 class GivenConstraints:
@@ -203,6 +234,7 @@ def _write_hypotheses(
     constraints: GivenConstraints,
     search: "SearchConfig",
     json_lines: bool,
+    trust: "Trust | None" = None,
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
     from dragoman.cli.hypotheses import as_json
@@ -216,13 +248,18 @@ def _write_hypotheses(
             for source, hypotheses in zip(chunk, rows, strict=True):
                 number += 1
                 unproven += hypotheses[0].exact is False
+                sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
+                told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
                 if json_lines:
-                    write(as_json(source, hypotheses, constraints.applied(source, hypotheses[0].text)))
+                    sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
+                    terms = constraints.applied(source, hypotheses[0].text)
+                    write(as_json(source, hypotheses, terms, sures))
                 elif search.n_best == 1:
-                    write(_with_alignment(hypotheses[0]))
+                    write(f"{_with_alignment(hypotheses[0])}{told}")
                 else:
                     for hypothesis in hypotheses:
-                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}")
+                        sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
+                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}{sure}")
         constraints.finish()
     if unproven:
         _warn_of_unproven(unproven, number, search)
@@ -249,8 +286,17 @@ def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> Non
     )
 
 
-def _best_texts(found: Callable[[list[str]], list[list[Any]]]) -> Callable[[list[str]], list[str]]:
-    return lambda texts: [best.text for best, *_ in found(texts)]
+def _best_texts(
+    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None"
+) -> Callable[[list[str]], list[str]]:
+    def best(texts: list[str]) -> list[str]:
+        rows = [best for best, *_ in found(texts)]
+        for text, one in zip(texts, rows, strict=True):
+            if trust is not None:
+                trust.note(text, one)
+        return [one.text for one in rows]
+
+    return best
 
 
 def _refuse_with_stream(options: list[str]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
+    from dragoman.data.directions import Directions
+    from dragoman.decode.confidence import Calibration
     from dragoman.runs.directory import Run
 
 _ARGOS = ".argosmodel"
@@ -19,12 +21,65 @@ class Opened(NamedTuple):
     """The first run; an export has none."""
     fast: bool = False
     """CTranslate2 searches, with rules of its own."""
+    directions: "Directions | None" = None
+    """Of a model of several languages."""
+    zero_shot: bool = False
+    """Whether the direction was trained without pairs of its own."""
+
+    def calibration(self, checkpoint: str) -> "Calibration | None":
+        """That of its confidences, if there is one: `translate --confidence` makes it."""
+        if self.run is None:
+            export = getattr(self.translator, "export", None)
+            return None if export is None else export.calibration
+        from dragoman.evaluate.confidence import stored_calibration
+
+        return stored_calibration(self.run, checkpoint)
+
+    def directed(self, languages: tuple[str, str]) -> "Opened":
+        """The same for one direction of a model of several languages."""
+        if self.directions is None:
+            return self
+        opening = self.translator.src_tokenizer.control_ids(self.directions.opening(languages))
+        return self._replace(
+            translator=self.translator.with_opening(opening),
+            languages=languages,
+            zero_shot=languages in self.directions.zero_shot,
+        )
 
 
 def open_translator(
+    directory: Path,
+    also: Sequence[Path],
+    checkpoint: str,
+    device: str,
+    precision: str = "float32",
+    to: str | None = None,
+    source: str | None = None,
+    zero_shot: bool = False,
+) -> Opened:
+    """An export for CTranslate2 needs no torch. Exports translate alone; runs can be asked together. `to` and
+    `source` choose a direction of a model of several languages."""
+    opened = open_undirected(directory, also, checkpoint, device, precision)
+    if opened.directions is None and to is None and source is None:
+        return opened
+    from dragoman.data.directions import chosen_languages
+
+    return opened.directed(chosen_languages(opened.directions, opened.languages, to, source, zero_shot))
+
+
+def open_directions(directory: Path, checkpoint: str, device: str, zero_shot: bool) -> list[Opened]:
+    """Translators of all directions of a run or an export, which share the model."""
+    opened = open_undirected(directory, [], checkpoint, device)
+    if opened.directions is None:
+        return [opened]
+    pairs = [*opened.directions.trained, *(opened.directions.zero_shot if zero_shot else ())]
+    return [opened.directed(languages) for languages in pairs]
+
+
+def open_undirected(
     directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str = "float32"
 ) -> Opened:
-    """An export for CTranslate2 needs no torch. Exports translate alone; runs can be asked together."""
+    """The same before a direction is chosen, where there are several."""
     from dragoman.engines.manifest import is_export
 
     for path in (directory, *also):
@@ -42,7 +97,8 @@ def open_translator(
         from dragoman.engines.opening import open_export
 
         translator = open_export(directory, checkpoint, device)
-        return Opened(translator, translator.languages, fast=translator.export.engine == CTRANSLATE2)
+        fast, directions = translator.export.engine == CTRANSLATE2, translator.export.directions
+        return Opened(translator, translator.languages, fast=fast, directions=directions)
     if is_published(directory):
         from dragoman.runs.opening import open_published
 
@@ -56,8 +112,8 @@ def open_translator(
 
     runs = [Run.open(path) for path in (directory, *also)]
     data = runs[0].config.data
-    translator = open_translator(runs, checkpoint, device, precision)
-    return Opened(translator, (data.src_lang, data.tgt_lang), runs[0])
+    translator = open_translator(runs, checkpoint, device, precision, undirected=True)
+    return Opened(translator, (data.src_lang, data.tgt_lang), runs[0], directions=data.directions)
 
 
 def is_published(directory: Path) -> bool:

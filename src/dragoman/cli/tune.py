@@ -39,12 +39,14 @@ def tune(
     from dragoman.cli.progress import progress_bar
     from dragoman.decode.search.config import BeamSearch
     from dragoman.evaluate.tune import tune as tune_on
+    from dragoman.evaluate.tune import validation_openings
     from dragoman.runs.directory import Run
 
     widths, penalties = parse_beams(beams), parse_alphas(alphas)
     opened = Run.open(run)
     sources, references = _validation(opened, files or [], sentences)
-    translator = opened.translator(checkpoint, device)
+    translator = opened.translator(checkpoint, device, undirected=not files)
+    openings = None if files else validation_openings(opened.prepared(), sentences)
     with progress_bar(len(sources) * len(widths)) as progress:
         found = tune_on(
             translator,
@@ -55,6 +57,7 @@ def tune(
             metric=metric.value,
             batch_tokens=batch_tokens,
             progress=progress,
+            openings=openings,
         )
     print_tuned(found, metric.value, len(sources))
     chosen, now = found.chosen, opened.config.search

@@ -3,7 +3,14 @@
 import math
 from dataclasses import dataclass, field
 
-from dragoman.config import check_not_negative
+from dragoman.config import LEFT_OUT, check_not_negative
+from dragoman.data.directions import (
+    Directions,
+    LanguagePieces,
+    Languages,
+    chosen_languages,
+    direction_name,
+)
 from dragoman.errors import UserError
 
 FORMATS = (
@@ -17,6 +24,8 @@ SUSPECTS = (
     *("digits", "address", "length", "near_duplicate"),
 )
 """Kinds of pairs that look wrong. They are reported, and left out where `drop_suspects` names them."""
+_NAMED = 6
+"""Languages that the name of a run lists."""
 _LONGEST_LINE = (1 << 31) - 1
 
 
@@ -34,8 +43,15 @@ class SourceConfig:
     tgt: str | None = None
     alignment: str | None = None
     """A file with a line `0-0 1-2` for each pair: which words belong together. For guided alignment."""
+    src_lang: str | None = field(default=None, metadata=LEFT_OUT)
+    """The languages of this corpus, in a run of several languages; there every corpus names both."""
+    tgt_lang: str | None = field(default=None, metadata=LEFT_OUT)
 
     def __post_init__(self) -> None:
+        if (self.src_lang is None) != (self.tgt_lang is None):
+            raise UserError("src_lang: name both languages of a corpus, src_lang and tgt_lang, or neither")
+        if self.src_lang is not None and self.src_lang == self.tgt_lang:
+            raise UserError(f"tgt_lang: source and target are in the same language, '{self.tgt_lang}'")
         if not self.files:
             raise UserError("files: expected one or two file names, found none")
         if self.format not in FORMATS:
@@ -108,6 +124,8 @@ class DataConfig:
     shards: ShardConfig = field(default_factory=ShardConfig)
     imported: str | None = None
     """The directory that a model was imported from. Such a run has no corpora, and is not trained itself."""
+    language_pieces: LanguagePieces = field(default="target", metadata=LEFT_OUT)
+    """In a run of several languages: what the model is told before a source, the target language or both."""
 
     def __post_init__(self) -> None:
         if not self.train and self.imported is None:
@@ -123,6 +141,7 @@ class DataConfig:
                     )
         if self.valid_size < 0:
             raise UserError(f"valid_size: expected 0 or more, found {self.valid_size}")
+        self._check_languages()
         for name in ("train", "valid", "test"):
             for number, source in enumerate(getattr(self, name)):
                 if (source.format == "text") != self.text:
@@ -130,6 +149,41 @@ class DataConfig:
                         f"{name}[{number}].format: text and pairs do not go together, found "
                         f"'{source.format}' beside '{self.train[0].format}'; make two runs"
                     )
+
+    def _check_languages(self) -> None:
+        directions = self.directions
+        for name in ("train", "valid", "test"):
+            for number, source in enumerate(getattr(self, name)):
+                where = f"{name}[{number}].src_lang"
+                if (source.src_lang is None) != (directions is None):
+                    raise UserError(f"{where}: either all corpora name their languages, or none does")
+                if directions is None or source.src_lang is None:
+                    continue
+                own = self.languages_of(source)
+                if own not in directions.trained and own not in directions.zero_shot:
+                    raise UserError(f"{where}: {direction_name(own)} is not learnt; there is {directions}")
+
+    @property
+    def directions(self) -> Directions | None:
+        """Of a run of several languages; None where it has one direction."""
+        own = [self.languages_of(source) for source in self.train if source.src_lang is not None]
+        return Directions(tuple(dict.fromkeys(own)), self.language_pieces) if own else None
+
+    @property
+    def languages_name(self) -> str:
+        """What a run of these languages is called."""
+        if self.directions is None:
+            return f"{self.src_lang}-{self.tgt_lang}"
+        languages = self.directions.languages
+        return "-".join(languages) if len(languages) <= _NAMED else f"{len(languages)}-languages"
+
+    def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
+        """The direction that a person means by `--to` and `--from`; the only one where there is one."""
+        return chosen_languages(self.directions, (self.src_lang, self.tgt_lang), to, source, zero_shot)
+
+    def languages_of(self, source: SourceConfig) -> Languages:
+        """The languages of a corpus: its own, else those of the run."""
+        return source.src_lang or self.src_lang, source.tgt_lang or self.tgt_lang
 
     @property
     def text(self) -> bool:

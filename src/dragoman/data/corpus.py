@@ -13,6 +13,8 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +26,27 @@ from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
 from dragoman.data.encode import Encoders, Sink, encode_corpus
 from dragoman.data.fingerprint import Stamp, check_unchanged, fingerprint
-from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.formats import read_pairs
 from dragoman.data.hashed import OutputFiles
 from dragoman.data.hashes import write_sorted_set
 from dragoman.data.judged import mark_suspects
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.scan import Scan, StageProgress, Watch, each_code, sample, scan, sides, text_code
+from dragoman.data.scan import (
+    Scan,
+    Sides,
+    StageProgress,
+    Watch,
+    balanced_texts,
+    each_code,
+    sample,
+    scan,
+    sides,
+    text_code,
+)
 from dragoman.data.seal import JOINT_TOKENIZER, write_seal
 from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
-from dragoman.data.split import count_kept, hold_out, hold_out_end
+from dragoman.data.split import count_kept, hold_out, hold_out_directions, hold_out_end
 from dragoman.data.store import PairStore
 from dragoman.data.store_meta import StoreMeta
 from dragoman.data.store_writer import StoreWriter
@@ -162,6 +175,11 @@ class _Preparation:
             mark_suspects(self.data, scanned, self.scratch, self.report)
         if not self.data.valid and self.data.text:
             hold_out_end(scanned.codes, self.data.valid_size)
+        elif not self.data.valid and self.data.directions is not None:
+            ends = list(accumulate(scanned.per_corpus))
+            corpora = list(zip([0, *ends[:-1]], ends, scanned.directions, strict=True))
+            sides = scanned.src_hashes, scanned.tgt_hashes
+            hold_out_directions(*sides, scanned.codes, corpora, self.data.valid_size, self.seed)
         elif not self.data.valid:
             hold_out(scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed)
         if not count_kept(scanned.codes):
@@ -187,13 +205,14 @@ class _Preparation:
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
         """One tokenizer, or one a side."""
 
-        def pairs() -> Iterator[Pair]:
-            return sample(scanned, self.report)
-
-        if config.joint:
-            texts = [(text for pair in pairs() for text in (pair.src, pair.tgt))]
+        tokenized: tuple[Sides, ...] = (("src", "tgt"),) if config.joint else (("src",), ("tgt",))
+        if self.data.directions is not None:
+            texts = [balanced_texts(self.data, scanned, self.report, own) for own in tokenized]
         else:
-            texts = [(pair.src for pair in pairs()), (pair.tgt for pair in pairs())]
+            texts = [
+                (getattr(pair, side) for pair in sample(scanned, self.report) for side in own)
+                for own in tokenized
+            ]
         return [Tokenizer.train(side, config) for side in texts]
 
     def _encode_train(
@@ -211,7 +230,8 @@ class _Preparation:
         codes = each_code(scanned.codes)
         done = 0
         for number, source in enumerate(data.train):
-            read = with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
+            encoders = self._directed(encoders, source)
+            read = with_links(read_pairs(source, *data.languages_of(source)), source)
             # Not strict: the codes go on with those of the next corpus.
             coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
             for final in encode_corpus(number, coded, encoders, sink):
@@ -233,7 +253,8 @@ class _Preparation:
         valid = self._writer("valid", encoders)
         sink = Sink(valid, None, self.output.create(self.result / "valid.dropped"), lenient)
         for number, source in enumerate(data.valid):
-            read = read_pairs(source, data.src_lang, data.tgt_lang)
+            encoders = self._directed(encoders, source)
+            read = read_pairs(source, *data.languages_of(source))
             coded = ((text_code(*sides(pair, data), lenient), pair) for pair in read)
             for _ in encode_corpus(number, coded, encoders, sink):
                 self.report("encode valid", int(sink.totals.sum()), None)
@@ -241,6 +262,14 @@ class _Preparation:
             raise UserError(f"valid: {_nothing_left(sink.totals)}")
         meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
         return meta, _by_reason(sink.totals)
+
+    def _directed(self, encoders: Encoders, source: SourceConfig) -> Encoders:
+        """With the control pieces of the corpus's direction, where there are several."""
+        directions = self.data.directions
+        if directions is None:
+            return encoders
+        opening = directions.opening(self.data.languages_of(source))
+        return replace(encoders, opening=encoders.src.control_ids(opening))
 
     def _writer(
         self, name: str, encoders: Encoders, linked: bool = False, shard_pairs: int | None = None

@@ -35,6 +35,8 @@ class Encoders:
     tgt_characters: int
     max_length: int
     workers: Workers | None = None
+    opening: tuple[int, ...] = ()
+    """Control pieces before every source."""
 
     @classmethod
     def of(
@@ -55,7 +57,8 @@ class Encoders:
         wanted = [code in (KEPT, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
-        return self._sides(src, tgt)
+        src_side, tgt_side = self._sides(src, tgt)
+        return _opened(src_side, self.opening), tgt_side
 
     def _sides(self, src: list[str], tgt: list[str]) -> tuple[EncodedSide, EncodedSide]:
         if self.workers is not None:
@@ -77,6 +80,17 @@ class Encoders:
 
         src_least, tgt_least = map(at_least, texts, limits)
         return np.maximum(src_counts, src_least), np.maximum(tgt_counts, tgt_least)
+
+
+def _opened(side: EncodedSide, opening: Sequence[int]) -> EncodedSide:
+    """With these pieces before every sentence that has any."""
+    if not opening:
+        return side
+    ids, counts = side
+    rows = counts > 0
+    begins = (np.cumsum(counts) - counts)[rows]
+    opened = np.insert(ids, np.repeat(begins, len(opening)), np.tile(opening, len(begins)))
+    return opened, counts + len(opening) * rows
 
 
 class Sink:

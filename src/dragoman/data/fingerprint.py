@@ -71,7 +71,8 @@ def fingerprint(
         made_from["given"] = list(given)
     del made_from["imported"]  # that is about models
     del made_from["shards"]  # a pair is the same wherever it lies
-    del made_from["temperature"]  # it is about the order in which the same prepared pairs are drawn
+    if data.directions is None:
+        del made_from["temperature"]  # it is about the order in which the same prepared pairs are drawn
     text = json.dumps(made_from, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest(), stamps
 

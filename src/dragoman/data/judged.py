@@ -1,15 +1,16 @@
 """Suspects of a whole corpus: a judge that has seen a sample of it, and what it says of every pair."""
 
-from itertools import chain, islice
+from itertools import accumulate, islice
 from pathlib import Path
 
 import numpy as np
 
 from dragoman.data.clean import KEPT, code_of
 from dragoman.data.config import DataConfig
+from dragoman.data.directions import Languages
 from dragoman.data.formats import read_pairs
 from dragoman.data.hashes import map_numbers, mark_repeats
-from dragoman.data.scan import Scan, StageProgress, sample
+from dragoman.data.scan import Scan, StageProgress, sample_by_corpus
 from dragoman.data.suspects import Judge
 from dragoman.data.text_hash import mix
 
@@ -21,9 +22,10 @@ _KEY = 0x5EED_0F_AE46
 """Keeps the hashes of pairs apart from those of their sides."""
 
 
-def judge_of(scanned: Scan, progress: StageProgress, languages: tuple[str, str]) -> Judge:
-    """A judge that has seen a sample of the corpus."""
-    pairs = list(sample(scanned, progress, _SAMPLE_CHARACTERS))
+def judge_of(scanned: Scan, progress: StageProgress, languages: Languages, direction: int = 0) -> Judge:
+    """A judge that has seen a sample of the corpora of a direction."""
+    found = sample_by_corpus(scanned, progress, _SAMPLE_CHARACTERS)
+    pairs = [pair for corpus, pair in found if scanned.directions[corpus] == direction]
     return Judge(pairs[:: -(-len(pairs) // SAMPLE) or 1], languages)
 
 
@@ -31,10 +33,13 @@ def near_duplicates(scanned: Scan, scratch: Path) -> np.ndarray:
     """Which pairs are the same as an earlier one but for case and punctuation; codes in a mapped file."""
     hashes, codes = scratch / "near.hashes", scratch / "near.codes"
     with hashes.open("wb") as hash_file, codes.open("wb") as code_file:
-        for start in range(0, scanned.pairs, 1 << 20):
-            part = slice(start, start + (1 << 20))
-            (mix(scanned.src_hashes[part], _KEY) ^ scanned.tgt_hashes[part]).tofile(hash_file)
-            scanned.codes[part].tofile(code_file)
+        ends = list(accumulate(scanned.per_corpus))
+        for begin, end, direction in zip([0, *ends], ends, scanned.directions, strict=False):
+            for start in range(begin, end, 1 << 20):
+                part = slice(start, min(end, start + (1 << 20)))
+                key = _KEY + direction
+                (mix(scanned.src_hashes[part], key) ^ scanned.tgt_hashes[part]).tofile(hash_file)
+                scanned.codes[part].tofile(code_file)
     marked = map_numbers(codes, np.uint8, writable=True)
     mark_repeats(map_numbers(hashes, np.uint64), marked, code_of("near_duplicate"), scratch)
     return marked
@@ -45,16 +50,19 @@ def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: Stag
     asked = data.cleaning.dropped_suspects
     if "near_duplicate" in asked:
         scanned.codes[:] = near_duplicates(scanned, scratch)
-    judge = judge_of(scanned, progress, (data.src_lang, data.tgt_lang))
-    kinds = [kind for kind in asked if kind in judge.kinds]
-    if not kinds:
-        return
-    read = chain.from_iterable(read_pairs(source, data.src_lang, data.tgt_lang) for source in data.train)
+    judges: dict[int, Judge] = {}
     done = 0
-    while chunk := list(islice(read, _CHUNK)):
-        flags = judge.flags(chunk)
-        codes = scanned.codes[done : done + len(chunk)]
-        for kind in kinds:
-            codes[(codes == KEPT) & flags[kind]] = code_of(kind)
-        done += len(chunk)
-        progress("judge", done, scanned.pairs)
+    for source, direction in zip(data.train, scanned.directions, strict=True):
+        languages = data.languages_of(source)
+        if direction not in judges:
+            judges[direction] = judge_of(scanned, progress, languages, direction)
+        judge = judges[direction]
+        kinds = [kind for kind in asked if kind in judge.kinds]
+        read = read_pairs(source, *languages)
+        while chunk := list(islice(read, _CHUNK)):
+            flags = judge.flags(chunk) if kinds else {}
+            codes = scanned.codes[done : done + len(chunk)]
+            for kind in kinds:
+                codes[(codes == KEPT) & flags[kind]] = code_of(kind)
+            done += len(chunk)
+            progress("judge", done, scanned.pairs)

@@ -38,6 +38,7 @@ def load_pairs_dropout(
     def again(tokenizer: Tokenizer, ids: np.ndarray, side: int, index: int) -> np.ndarray:
         text = tokenizer.decode(ids.tolist())
         anew = tokenizer.encode_dropout(text, rate, (seed, epoch, side, index))
+        anew = [*tokenizer.opening_of(ids), *anew]
         if max_length is not None and len(anew) > max_length:
             return ids
         return np.array(anew, dtype=np.int64)

@@ -7,6 +7,7 @@ shuffled as a whole.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -44,12 +45,22 @@ class CorpusRange:
         return round(self.weight * (self.end - self.start))
 
 
-def tempered(corpora: Sequence[CorpusRange], temperature: float) -> tuple[CorpusRange, ...]:
+def tempered(
+    corpora: Sequence[CorpusRange], temperature: float, groups: Sequence[int] | None = None
+) -> tuple[CorpusRange, ...]:
     """The same number of draws in all, dealt so that a corpus of d draws gets a share of d^(1/T) (Arivazhagan
-    et al. 2019, section 4.2): as they are at 1, all alike at infinity."""
+    et al. 2019, section 4.2): as they are at 1, all alike at infinity. With `groups`, the number of the group
+    of each corpus, this is what a group gets, which its corpora share by their draws."""
     if temperature == 1:
         return tuple(corpora)
-    parts = [float(corpus.draws) ** (1 / temperature) for corpus in corpora]
+    named = range(len(corpora)) if groups is None else groups
+    totals: Counter[int] = Counter()
+    for corpus, group in zip(corpora, named, strict=True):
+        totals[group] += corpus.draws
+    parts = [
+        float(totals[group]) ** (1 / temperature) * (corpus.draws / max(1, totals[group]))
+        for corpus, group in zip(corpora, named, strict=True)
+    ]
     scale = sum(corpus.draws for corpus in corpora) / (sum(parts) or 1.0)
     return tuple(
         CorpusRange(corpus.start, corpus.end, scale * part / max(1, corpus.end - corpus.start))

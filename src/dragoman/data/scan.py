@@ -1,17 +1,20 @@
 """The first reading of the text: hashes, what is left out, and what a tokenizer learns from."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import numpy as np
 
 from dragoman.data.alignment.links import with_links
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
+from dragoman.data.directions import Languages
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
 from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
@@ -23,7 +26,7 @@ StageProgress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""
 
 REPORT_EVERY = 1 << 13
-"""Pairs between two calls of a `Progress`."""
+"""Pairs between two calls of a `StageProgress`."""
 _CHUNK = 1 << 16
 SAMPLE_CHARACTERS = 50_000_000
 """Of a larger corpus the tokenizer sees a sample of about this size; more would not change the merges."""
@@ -35,6 +38,7 @@ _KEY = 0x5EED_0F_5A3B1E
 """Keeps the choice of the sample apart from other uses of the same hashes."""
 
 
+Sides = tuple[Literal["src", "tgt"], ...]
 Watch = Callable[[str, str, bool], None]
 """Called with both sides of every pair, and whether one of them is empty."""
 
@@ -55,6 +59,8 @@ class Scan:
     """Pairs that occurred before; none are counted in text."""
     per_corpus: tuple[int, ...]
     """Pairs of each corpus."""
+    directions: tuple[int, ...]
+    """The direction of each corpus, as a number: 0 for all where there is but one."""
     spool: Path
     """Pairs that a tokenizer may learn from, for the seed of the scan."""
     seed: int
@@ -72,7 +78,7 @@ def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
     """A training corpus, with its word alignments looked through: what is wrong with them should come out
     early."""
     source = data.train[number]
-    return with_links(read_pairs(source, data.src_lang, data.tgt_lang), source)
+    return with_links(read_pairs(source, *data.languages_of(source)), source)
 
 
 def scan(
@@ -82,6 +88,7 @@ def scan(
     files under `scratch`. Pairs that occurred before are marked, whether they will be left out or not."""
     refuse_unless_ordinary([file for source in data.train for file in source.files])
     per_corpus = []
+    directions = direction_numbers(data)
     with (
         hashed_while_read() as files,
         _Scanning(scratch, data, seed, watch) as scanning,
@@ -90,7 +97,7 @@ def scan(
         for number in range(len(data.train)):
             before = scanning.pairs
             for pair in _read_checked(data, number):
-                scanning.add(pair)
+                scanning.add(pair, directions[number])
                 if scanning.pairs % REPORT_EVERY == 0:
                     progress("read", scanning.pairs, meter.expected(scanning.pairs))
             per_corpus.append(scanning.pairs - before)
@@ -107,10 +114,17 @@ def scan(
         codes,
         duplicates,
         tuple(per_corpus),
+        directions,
         scanning.paths["spool"],
         seed,
         files,
     )
+
+
+def direction_numbers(data: DataConfig) -> tuple[int, ...]:
+    """Of each training corpus."""
+    known: dict[Languages, int] = {}
+    return tuple(known.setdefault(data.languages_of(source), len(known)) for source in data.train)
 
 
 def refuse_unless_ordinary(paths: Iterable[str]) -> None:
@@ -145,13 +159,14 @@ class _Scanning:
     ) -> None:
         self._files.__exit__(kind, error, trace)
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: Pair, direction: int) -> None:
+        """The same texts in another direction are another pair."""
         src, tgt = sides(pair, self._data)
         code = text_code(src, tgt, self._clean)
         self._codes.append(code)
         if code == KEPT:
             self.characters += len(pair.src) + len(pair.tgt)
-            hashed = hash_pair(src, tgt)
+            hashed = hash_pair(src, tgt) ^ direction
             self._pair.append(hashed)
             self._src.append(hash_text(normalise(src)))
             self._tgt.append(hash_text(normalise(tgt)))
@@ -229,13 +244,50 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
 
 def sample(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
     """The kept pairs, or where there are more `characters` a sample of them that only the seed decides."""
+    return (pair for _, pair in sample_by_corpus(scanned, progress, characters))
+
+
+def sample_by_corpus(
+    scanned: Scan, progress: StageProgress, characters: int | None = None
+) -> Iterator[tuple[int, Pair]]:
+    """The same, each with the number of its corpus."""
+    ends = list(accumulate(scanned.per_corpus))
     spooled = read_spool(scanned.spool)
     while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):
         numbers = np.array([number for number, _ in chunk])
         below = _in_sample(scanned.pair_hashes[numbers], scanned.seed, scanned.characters, characters)
         for index in np.flatnonzero((scanned.codes[numbers] == KEPT) & below):
-            yield chunk[index][1]
+            number, pair = chunk[index]
+            yield bisect_right(ends, number), pair
         progress("learn vocabulary", int(numbers[-1]) + 1, scanned.pairs)
+
+
+def balanced_texts(data: DataConfig, scanned: Scan, progress: StageProgress, sides: Sides) -> Iterator[str]:
+    """What a vocabulary of several languages is learnt from: every sentence of the sample once, and those of
+    small languages repeated, so that a language of n characters counts n^(1/T) (`data.temperature`)."""
+    languages = [data.languages_of(source) for source in data.train]
+
+    def each() -> Iterator[tuple[str, str]]:
+        seen: set[tuple[str, int]] = set()
+        for corpus, pair in sample_by_corpus(scanned, progress):
+            for side in sides:
+                language, text = languages[corpus][side == "tgt"], str(getattr(pair, side))
+                key = language, hash_text(text)
+                if key not in seen:
+                    seen.add(key)
+                    yield language, text
+
+    sizes: dict[str, int] = {}
+    for language, text in each():
+        sizes[language] = sizes.get(language, 0) + len(text)
+    largest = max(sizes.values(), default=1)
+    copies = {own: (largest / max(1, size)) ** (1 - 1 / data.temperature) for own, size in sizes.items()}
+    due = dict.fromkeys(sizes, 0.0)
+    for language, text in each():
+        due[language] += copies[language]
+        for _ in range(int(due[language])):
+            yield text
+        due[language] %= 1
 
 
 def each_code(codes: np.ndarray) -> Iterator[int]:

@@ -119,7 +119,8 @@ class SloppySources:
         return result
 
     def _pair(self, pair: IdPair, dice: Dice) -> IdPair:
-        src = self._tokenizer.encode(sloppy(self._tokenizer.decode(pair[0].tolist()), dice))
+        noisy = self._tokenizer.encode(sloppy(self._tokenizer.decode(pair[0].tolist()), dice))
+        src = [*self._tokenizer.opening_of(pair[0]), *noisy]
         if self._max_length is not None and len(src) > self._max_length:
             return pair
         return np.array(src, dtype=np.int64), pair[1]

@@ -4,12 +4,17 @@ A pair's place in line is a hash of its normalised source and the seed. Pairs wi
 stand at the same place and go together, so no source of the validation set is left in training.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dragoman.data.clean import HELD_OUT, KEPT
+from dragoman.data.hashes import contains
 from dragoman.data.text_hash import mix
 
 _CHUNK = 1 << 20
+_MOST_REPEATS = 4
+"""Pairs of a corpus that may share a sentence which is held out in several directions."""
 _KEY = 0x5EED_0F_5B117
 """Keeps the order of the split apart from other uses of the same hashes."""
 
@@ -35,6 +40,54 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
     if len(chosen) == 0:
         chosen = _whole_groups(indices, ranks, usable // 2, most=usable // 2, single=True)
     codes[chosen] = HELD_OUT
+
+
+def hold_out_directions(
+    src_hashes: np.ndarray,
+    tgt_hashes: np.ndarray,
+    codes: np.ndarray,
+    corpora: Sequence[tuple[int, int, int]],
+    valid_size: int,
+    seed: int,
+) -> None:
+    """The same of several directions, about as many pairs of each: `corpora` are (begin, end, direction).
+
+    A sentence that is held out is so in all directions, on both sides: else training would see the
+    translation of a validation sentence from the other side. Sentences that occur often are not chosen.
+    """
+    directions = [direction for _, _, direction in corpora]
+    each = max(1, valid_size // len(set(directions))) if valid_size else 0
+    for begin, end, direction in corpora:
+        own = slice(begin, end)
+        share = -(-each // directions.count(direction))
+        missing = share - int((codes[own] == HELD_OUT).sum())
+        if missing <= 0:
+            continue
+        before = codes[own].copy()
+        hold_out(src_hashes[own], codes[own], missing, seed)
+        new = begin + np.flatnonzero((codes[own] == HELD_OUT) & (before != HELD_OUT))
+        sentences = np.unique(np.concatenate([src_hashes[new], tgt_hashes[new]]))
+        often = _often(sentences, src_hashes, tgt_hashes, codes, most=_MOST_REPEATS * len(corpora))
+        codes[new[np.isin(src_hashes[new], often) | np.isin(tgt_hashes[new], often)]] = KEPT
+        sentences = np.setdiff1d(sentences, often)
+        for start in range(0, len(codes), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            found = contains(sentences, src_hashes[part]) | contains(sentences, tgt_hashes[part])
+            codes[part][found & (codes[part] == KEPT)] = HELD_OUT
+
+
+def _often(
+    sentences: np.ndarray, src_hashes: np.ndarray, tgt_hashes: np.ndarray, codes: np.ndarray, most: int
+) -> np.ndarray:
+    """Those of the sorted `sentences` that more than `most` kept pairs have."""
+    counts = np.zeros(len(sentences), dtype=np.int64)
+    for start in range(0, len(codes), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        kept = codes[part] == KEPT
+        for hashes in (src_hashes[part][kept], tgt_hashes[part][kept]):
+            found = hashes[contains(sentences, hashes)]
+            np.add.at(counts, np.searchsorted(sentences, found), 1)
+    return sentences[counts > most]
 
 
 def hold_out_end(codes: np.ndarray, valid_size: int) -> None:

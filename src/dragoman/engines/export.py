@@ -8,7 +8,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
+from dragoman.data.directions import Directions
 from dragoman.decode.alignment.attention import Look, SequencePair, choose
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.engines.manifest import MANIFEST, Export, serialise
@@ -74,9 +76,12 @@ def export_ctranslate2(
     positions: int = DEFAULT_POSITIONS,
     shortlist: Shortlist | None = None,
     examples: Sequence[SequencePair] = (),
+    directions: Directions | None = None,
+    calibration: Calibration | None = None,
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
-    the attention by that words are aligned with."""
+    the attention by that words are aligned with; `directions` those of a model of several languages;
+    `calibration` that of its confidences."""
     supported(search)
     made = model_spec(loaded, quantize, positions, examples)
     spec, rows, look, names = made.spec, made.rows, made.look, made.names
@@ -98,6 +103,8 @@ def export_ctranslate2(
             attention_when_read=look.when_read,
             search=search,
             files=files,
+            directions=directions,
+            calibration=calibration,
         )
         write_new(directory / MANIFEST, (serialise(export),))
     return out

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import from_dict, to_dict
+from dragoman.config import LEFT_OUT, from_dict, to_dict
+from dragoman.data.directions import Directions, Languages, chosen_languages
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
@@ -59,6 +61,14 @@ class Export:
     search: SearchConfig = field(default_factory=BeamSearch)
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name."""
+    directions: Directions | None = field(default=None, metadata=LEFT_OUT)
+    """Of a model of several languages."""
+    calibration: Calibration | None = field(default=None, metadata=LEFT_OUT)
+    """Of confidences, if the run had one when it was exported."""
+
+    def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
+        """The direction that a person means by `--to` and `--from`; the only one where there is one."""
+        return chosen_languages(self.directions, (self.src_lang, self.tgt_lang), to, source, zero_shot)
 
     def refuse_long(self, lengths: Iterable[int], what: str) -> None:
         """Texts, in tokens without `</s>`, for which there are not enough positions."""

@@ -12,6 +12,7 @@ maximum length (`limit`, and `bound`, which is equally exact). If one search doe
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -28,6 +29,9 @@ from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Sentence
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, check_counts, chrf, exact_match
 from dragoman.evaluate.search_errors import evenly
+
+Openings = Sequence[tuple[int, ...]]
+"""Control pieces before each source."""
 
 
 def can_rerank(search: BeamSearch) -> bool:
@@ -53,11 +57,15 @@ def translate_by(
     searches: Sequence[BeamSearch],
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: SentenceProgress | None = None,
+    openings: Openings | None = None,
 ) -> list[list[str]]:
     """The output of `translator.translate` for each of the searches, which differ only in α."""
     first = searches[0]
     assert can_rerank(first) and all(replace(other, alpha=first.alpha) == first for other in searches)
-    jobs = translator.jobs(texts, [FREE] * len(texts), [never] * len(texts))
+    openings = openings or [()] * len(texts)
+    jobs = translator.by_opening(
+        texts, openings, lambda own, part: own.jobs(part, [FREE] * len(part), [never] * len(part))
+    )
     found = [[""] * len(texts) for _ in searches]
     asked = [index for index, job in enumerate(jobs) if job.source]
     looping: list[set[int]] = [set() for _ in searches]
@@ -74,13 +82,14 @@ def translate_by(
         done += len(batch)
         if progress:
             progress(done, len(texts))
-    _make_anew(translator, texts, searches, looping, found)
+    _make_anew(translator, texts, openings, searches, looping, found)
     return found
 
 
 def _make_anew(
     translator: Translator,
     texts: Sequence[str],
+    openings: Openings,
     searches: Sequence[BeamSearch],
     looping: Sequence[set[int]],
     found: list[list[str]],
@@ -89,7 +98,8 @@ def _make_anew(
     for search, places, own in zip(searches, looping, found, strict=True):
         chosen = sorted(places)
         if chosen:
-            anew = translator.translate([texts[index] for index in chosen], search=search)
+            again, opened = [texts[index] for index in chosen], [openings[index] for index in chosen]
+            anew = translator.by_opening(again, opened, partial(Translator.translate, search=search))
             for index, text in zip(chosen, anew, strict=True):
                 own[index] = text
 
@@ -100,6 +110,13 @@ _SCORES = {"bleu": bleu, "chrf": chrf, "exact": exact_match}
 
 class OutOfTime(Exception):
     """Raised by a caller's `progress` to stop; the searches finished by then are used."""
+
+
+def validation_openings(prepared: Prepared, sentences: int | None = None) -> Openings:
+    """What tells a model of several languages the direction of each of `validation_pairs`."""
+    store = prepared.valid
+    places = evenly(len(store), sentences or len(store))
+    return [prepared.src_tokenizer.opening_of(store.src(place)) for place in places]
 
 
 def validation_pairs(prepared: Prepared, sentences: int | None = None) -> tuple[list[str], list[str]]:
@@ -136,6 +153,7 @@ def tune(
     search: SearchConfig | None = None,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: SentenceProgress | None = None,
+    openings: Openings | None = None,
 ) -> Tuned:
     """The best pair of beam and α; among equals the smaller beam, then the α nearest to that of `search`. Its
     other settings stay. `progress` is also called before each beam. If it raises OutOfTime, the beams
@@ -160,11 +178,11 @@ def tune(
         try:
             report(0, len(sources))
             if can_rerank(start):
-                found = translate_by(translator, sources, own, batch_tokens, report)
+                found = translate_by(translator, sources, own, batch_tokens, report, openings)
             else:
-                found = [
-                    translator.translate(sources, search=each, batch_tokens=batch_tokens) for each in own
-                ]
+                asks = [partial(Translator.translate, search=one, batch_tokens=batch_tokens) for one in own]
+                opened = openings or [()] * len(sources)
+                found = [translator.by_opening(sources, opened, ask) for ask in asks]
         except OutOfTime:
             if not scores:
                 raise

@@ -12,10 +12,10 @@ import torch
 from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
+from dragoman.learning.answer_validation import AnswerValidator
 from dragoman.learning.base import TRACKS
 from dragoman.learning.loss import Answers, Loss, Objective
 from dragoman.learning.text import FromText, other_model
-from dragoman.learning.validation import AnswerValidator
 from dragoman.models.abilities import Abilities
 from dragoman.nn.loss import projected_cross_entropy
 from dragoman.runs.config import RunConfig

@@ -7,7 +7,7 @@ Each objective is a class in its own file, and a line in `LEARNING`. Training, p
 its methods, never its name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -89,6 +89,9 @@ class Learning:
     reads_source: bool = True
     """Whether the source holds the input; False if it is one token and the target holds the text."""
 
+    several_languages: bool = False
+    """Whether it can learn several languages in one run."""
+
     def run_name(self, config: RunConfig) -> str:  # noqa: ARG002
         """Default name of the run directory."""
         return self.name
@@ -140,6 +143,14 @@ class Learning:
     def one_shape(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002
         """Whether nearly all batches have one shape or one of a few, and can be captured as CUDA graphs."""
         return False
+
+    def mixed(self, config: RunConfig) -> Sequence[int] | None:  # noqa: ARG002
+        """The group of each training corpus in the mixture; None if each is its own."""
+        return None
+
+    def report(self, config: RunConfig, record: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        """Lines of Markdown on the metrics of the best validation, for what only this objective has."""
+        return []
 
     def notes(self, examples: Examples) -> list[str]:  # noqa: ARG002
         """Notes on the training data for the user."""

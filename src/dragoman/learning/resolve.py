@@ -39,6 +39,11 @@ def resolve(
         plain = _budgeted(plain, learning)
     config = learning.settle(from_dict(RunConfig, plain), model.abilities)
     learning.check(config, model.abilities)
+    if config.data.directions is not None and not learning.several_languages:
+        raise UserError(
+            f"objective.name: {learning.name} learns one pair of languages, and data.train names several; "
+            "leave src_lang and tgt_lang out of its corpora"
+        )
     config = _with_specials(config, learning)
     return config if model.abilities.counts else _with_schedule(config, model)
 

@@ -1,6 +1,8 @@
 """Learning to translate from pairs, source and target."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,8 +10,10 @@ import torch
 from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.corpus import PairStore, Prepared
+from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
+from dragoman.data.scan import direction_numbers
 from dragoman.data.sloppy import SloppySources
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Examples, Learning
@@ -24,6 +28,8 @@ from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.tokenizer import Tokenizer
 
+_BARS = "▁▂▃▄▅▆▇█"
+
 
 class Translate(Learning):
     name = "translate"
@@ -31,9 +37,17 @@ class Translate(Learning):
     purpose: Purpose = "translate"
     next_step = "translate with:  dragoman translate"
     label_smoothing = 0.1
+    several_languages = True
 
     def run_name(self, config: RunConfig) -> str:
-        return f"{config.data.src_lang}-{config.data.tgt_lang}"
+        return config.data.languages_name
+
+    def specials(self, config: RunConfig) -> tuple[str, ...]:
+        directions = config.data.directions
+        return () if directions is None else directions.control_pieces
+
+    def mixed(self, config: RunConfig) -> Sequence[int] | None:
+        return None if config.data.directions is None else direction_numbers(config.data)
 
     def check(self, config: RunConfig, abilities: Abilities) -> None:
         if not abilities.writes:
@@ -85,19 +99,58 @@ class Translate(Learning):
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
     ) -> DecoderValidator:
-        return DecoderValidator(self, config, prepared, device, translates=True)
+        data, parts = config.data, None
+        if data.directions is not None:
+            corpora = zip(data.valid or data.train, prepared.valid.corpora, strict=True)
+            parts = [
+                (direction_name(data.languages_of(source)), own.start, own.end) for source, own in corpora
+            ]
+        return DecoderValidator(self, config, prepared, device, translates=True, parts=parts)
+
+    def report(self, config: RunConfig, record: Mapping[str, Any]) -> list[str]:
+        """The metrics of every direction as heat-maps: a row for each source language, a column for each
+        target language."""
+        directions = config.data.directions
+        if directions is None:
+            return []
+        lines = ["## By direction", ""]
+        for metric in (name for name in ("bleu", "chrf", "loss") if name in record):
+            lines += [f"{metric} on the validation set, from ↓ to →", ""]
+            lines += [f"| | {' | '.join(directions.targets)} |", f"|---|{'---|' * len(directions.targets)}"]
+            values = {pair: record.get(f"{metric}.{direction_name(pair)}") for pair in directions.trained}
+            for src in directions.sources:
+                cells = (_shaded(values, (src, tgt)) for tgt in directions.targets)
+                lines.append(f"| {src} | {' | '.join(cells)} |")
+            lines.append("")
+        return lines
 
     def packs(self, config: RunConfig, model: Network | TaskNetwork) -> bool:  # noqa: ARG002
         return model.abilities.packs
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
+        directions = config.data.directions
+        if directions is not None:
+            told = f"{', '.join(directions.languages)}, in {len(directions.trained)} directions"
+            return [("languages", told), ("directions", str(directions))]
         src, tgt = config.data.src_lang, config.data.tgt_lang
         return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
+
+
+def _shaded(values: Mapping[Languages, float | None], pair: Languages) -> str:
+    """A number, with a bar that is the taller the greater it is among all of them."""
+    known = [value for value in values.values() if value is not None]
+    own = values.get(pair)
+    if own is None:
+        return ""
+    share = (own - min(known)) / ((max(known) - min(known)) or 1.0)
+    return f"{_BARS[round(share * (len(_BARS) - 1))]} {own:.2f}"
 
 
 def _check_invented(config: RunConfig) -> None:
     if not config.objective.invented:
         return
+    if config.data.directions is not None:
+        raise UserError("objective.invented: it is for a run of one direction; set it to 0")
     if not config.tokenizer.joint:
         raise UserError("objective.invented: both sides need one vocabulary; set tokenizer.joint to true")
     if config.tokenizer.dropout or config.objective.guided_alignment.weight:

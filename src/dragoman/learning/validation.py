@@ -10,15 +10,16 @@ later words, and they count as errors.
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import PairBatch, TextBatch
+from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
@@ -29,7 +30,6 @@ from dragoman.evaluate.metrics import bleu, chrf, exact_match
 from dragoman.learning.base import Learning, Validator
 from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.frequencies import frequency_loss
-from dragoman.learning.loss import Answers
 from dragoman.models import Network
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import widest
@@ -124,7 +124,8 @@ class DecoderValidator(SequenceValidator):
     """For a model with a decoder: its loss under teacher forcing and, if it `translates`, its translations.
 
     `carried` makes a state that is carried from block to block, with the text in that many `tracks`; `sized`:
-    the loss is also given per word and byte of the text.
+    the loss is also given per word and byte of the text. `parts` are (name, first, end) of parts of the set:
+    then every metric is the mean of theirs, and each part has its own beside it, as `bleu.NAME`.
     """
 
     def __init__(
@@ -138,9 +139,15 @@ class DecoderValidator(SequenceValidator):
         carried: Callable[[], CarriedReader] | None = None,
         tracks: int = 1,
         sized: bool = False,
+        parts: Sequence[tuple[str, int, int]] | None = None,
     ) -> None:
         super().__init__(learning, config, prepared, device)
         self._carried = carried
+        self._part_of: list[str] = []
+        for name, first, end in parts or ():
+            self._part_of += [name] * (end - first)
+        if parts is not None:
+            self._batches = self._batches_of_parts()
         if carried is not None and len(self):
             self._batches = [numbers.tolist() for numbers in TrackSampler(len(self), tracks).batches(0)]
         self._size = text_size(prepared) if sized else None
@@ -159,7 +166,17 @@ class DecoderValidator(SequenceValidator):
         of_chosen = by_length([int(self.lengths[i]) for i in chosen], self.config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
         self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
+        self.openings = [src.opening_of(store.src(i)) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
+
+    def _batches_of_parts(self) -> list[Sequence[int]]:
+        """Batches of one part each."""
+        batches: list[Sequence[int]] = []
+        for name in dict.fromkeys(self._part_of):
+            own = [number for number, part in enumerate(self._part_of) if part == name]
+            places = by_length([int(self.lengths[number]) for number in own], self.config.batch_tokens)
+            batches += [[own[place] for place in batch] for batch in places]
+        return batches
 
     def run(self, model: EncoderDecoder, autocast: torch.autocast) -> Validation:
         """Validate; the model stays in training mode."""
@@ -169,8 +186,7 @@ class DecoderValidator(SequenceValidator):
         outputs = self._translate(model, metrics["loss"]) if self.sources else []
         model.train()
         if outputs:
-            for name, score in (("bleu", bleu), ("chrf", chrf), ("exact", exact_match)):
-                metrics[name] = score(outputs, self.references)
+            metrics |= self._scores(outputs)
         shown = zip(self.sources, self.references, outputs, strict=True) if outputs else ()
         return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
 
@@ -200,24 +216,47 @@ class DecoderValidator(SequenceValidator):
         model.train()
         return seconds
 
+    def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
+        """BLEU, chrF and exact matches of the chosen sentences."""
+
+        def scored(places: Sequence[int]) -> dict[str, float]:
+            own, references = [outputs[p] for p in places], [self.references[p] for p in places]
+            scores = (("bleu", bleu), ("chrf", chrf), ("exact", exact_match))
+            return {name: score(own, references) for name, score in scores}
+
+        if not self._part_of:
+            return scored(range(len(outputs)))
+        parts = [self._part_of[number] for number in self._chosen]
+        names = list(dict.fromkeys(parts))
+        return _mean({name: scored([p for p, own in enumerate(parts) if own == name]) for name in names})
+
     def _usual_ratio(self) -> float:
         """Target tokens per source token: an untrained model does not know where to end."""
         return float(self.examples.tgt_lengths.sum() / max(1, self.examples.src_lengths.sum()))
 
-    @torch.inference_mode()
     def _teacher_forced(self, model: EncoderDecoder) -> dict[str, float]:
         """Negative log-likelihood per token (no smoothing), perplexity, and accuracy."""
+        if not self._part_of:
+            return self._forced(model, self._batches)
+        batches: dict[str, list[Sequence[int]]] = {}
+        for numbers in self._batches:
+            batches.setdefault(self._part_of[numbers[0]], []).append(numbers)
+        mean = _mean({name: self._forced(model, own) for name, own in batches.items()})
+        return mean | {"perplexity": math.exp(min(mean["loss"], 700.0))}
+
+    @torch.inference_mode()
+    def _forced(self, model: EncoderDecoder, batches: Sequence[Sequence[int]]) -> dict[str, float]:
         sums = torch.zeros(2, dtype=widest(self.device), device=self.device)
         tokens, carried = 0, None if self._carried is None else self._carried()
-        for batch in self._load(self._batches):
+        for batch in self._load(batches):
             assert isinstance(batch, PairBatch)
             if carried is None:
                 hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
             else:
                 hidden = carried.read(model, batch)[1]
-            sums += _measure(model, *_said(hidden, batch))
+            sums += measured(model, *_said(hidden, batch))
             tokens += batch.num_tokens
-        return _per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
+        return per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
@@ -228,9 +267,9 @@ class DecoderValidator(SequenceValidator):
         tokens = 0
         for batch in self._load(self._chosen_batches):
             assert isinstance(batch, PairBatch)
-            forced += _measure(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
+            forced += measured(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
-            free += _measure(model, *_said(own, batch))
+            free += measured(model, *_said(own, batch))
             tokens += batch.num_tokens
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
@@ -243,58 +282,8 @@ class DecoderValidator(SequenceValidator):
         tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
         translator = Translator(model, *tokenizers, search, self.device)
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
-        return translator.translate(self.sources, batch_tokens=batch_tokens)
-
-
-class AnswerValidator(SequenceValidator):
-    """For a model that predicts masked tokens: its loss and accuracy."""
-
-    def __init__(
-        self,
-        learning: Learning,
-        config: RunConfig,
-        prepared: Prepared,
-        device: torch.device,
-        answer: Callable[[Any, TextBatch], Answers],
-    ) -> None:
-        super().__init__(learning, config, prepared, device)
-        self._answer = answer
-
-    def run(self, model: Network, autocast: torch.autocast) -> Validation:
-        """Validate; the model stays in training mode."""
-        model.eval()
-        with autocast:
-            metrics = self._measured(model)
-        model.train()
-        return Validation(metrics, [])
-
-    def estimated_seconds(
-        self, model: Network, autocast: torch.autocast, now: Callable[[], float]
-    ) -> float | None:
-        if not len(self):
-            return None
-        part, seconds = copy.copy(self), 0.0
-        part._batches, more = self._some_batches()
-        for _ in range(2):  # the first time, kernels are loaded too
-            began = now()
-            part.run(model, autocast)
-            seconds = (now() - began) * more
-        return seconds
-
-    @torch.inference_mode()
-    def _measured(self, model: Network) -> dict[str, float]:
-        sums = torch.zeros(2, dtype=widest(self.device), device=self.device)
-        tokens = rows = right = 0
-        for batch in self._load(self._batches):
-            assert isinstance(batch, TextBatch)
-            found = self._answer(model, batch)
-            sums += _measure(model, found.hidden, found.targets)
-            tokens += batch.num_tokens
-            if batch.follows is not None and found.follows is not None:
-                said = found.follows.argmax(dim=-1) == 0
-                right += int((said == batch.follows).sum())
-                rows += len(said)
-        return _per_token(sums, tokens) | ({"next_sentence": right / rows} if rows else {})
+        ask = partial(Translator.translate, batch_tokens=batch_tokens)
+        return translator.by_opening(self.sources, self.openings, ask)
 
 
 def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
@@ -302,12 +291,19 @@ def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
     return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
 
 
-def _per_token(sums: Tensor, tokens: int) -> dict[str, float]:
+def _mean(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every metric over the parts, and then the parts' own."""
+    names = list(next(iter(parts.values())))
+    means = {name: sum(own[name] for own in parts.values()) / len(parts) for name in names}
+    return means | {f"{name}.{part}": own[name] for part, own in parts.items() for name in names}
+
+
+def per_token(sums: Tensor, tokens: int) -> dict[str, float]:
     loss, accuracy = (sums / tokens).tolist()
     return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
 
 
-def _measure(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
+def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
     """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
     sums = torch.zeros(2, dtype=widest(hidden.device), device=hidden.device)
     for rows, target in _chunks(hidden, targets, model):

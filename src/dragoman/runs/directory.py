@@ -7,6 +7,7 @@ data/             the prepared corpus, as hard links; only training needs it
 checkpoints/      one directory each, named by its update
 best.json         which of them is the best
 shortlist.txt     the lexical shortlist, once it has been used
+confidence.json   the calibration of confidences, once it has been used
 metrics.jsonl  samples.jsonl  timing.jsonl  log.txt
 plan.json  contest.json  half.json  tuning.json  report.md
 """
@@ -34,6 +35,7 @@ from dragoman.checkpoint.model import (
 from dragoman.config import load_yaml
 from dragoman.data.cache import CACHE
 from dragoman.data.corpus import Prepared
+from dragoman.data.directions import Languages
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import mend
 from dragoman.decode.alignment.attention import SequencePair
@@ -147,11 +149,19 @@ class Run:
         if data.is_dir():
             mend(data, self.directory.parent / CACHE / self.fingerprint)
 
-    def translator(self, which: str = "best", device: str = "auto", precision: str = "float32") -> Translator:
-        """The model with its tokenizers. `which` is `best`, `last`, or the name of a checkpoint."""
+    def translator(
+        self,
+        which: str = "best",
+        device: str = "auto",
+        precision: str = "float32",
+        languages: Languages | None = None,
+        undirected: bool = False,
+    ) -> Translator:
+        """The model with its tokenizers. `which` is `best`, `last`, or the name of a checkpoint. A run of
+        several languages translates between `languages`; `undirected`: the caller says so for each text."""
         from dragoman.runs.opening import open_translator
 
-        return open_translator([self], which, device, precision)
+        return open_translator([self], which, device, precision, languages, undirected)
 
     def generator(self, which: str = "best", device: str = "auto") -> Generator:
         """The language model of a run, for generating text from prompts."""

@@ -17,7 +17,8 @@ _LARGEST_REPORT = 16 << 20
 def model_card(run: Run, checkpoint: str) -> str:
     """The card of one checkpoint of a run, as Markdown with YAML front matter."""
     data, purpose = run.config.data, str(run.config.purpose)
-    languages = [code for code in (data.src_lang, data.tgt_lang) if is_language(code)]
+    named = (data.src_lang, data.tgt_lang) if data.directions is None else data.directions.languages
+    languages = [code for code in named if is_language(code)]
     head: dict[str, Any] = {"library_name": "transformers", "tags": ["dragoman"]}
     if languages:
         head["language"] = list(dict.fromkeys(code.lower() for code in languages))

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeVar, Union
 
 import torch
 
 from dragoman.checkpoint.model import load_model, load_network
+from dragoman.data.directions import Directions, Languages
 from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
+from dragoman.decode.translator.base import BaseTranslator
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
@@ -30,12 +32,23 @@ three digits; with int8, everything but matrix products stays in this format (`k
 
 
 def open_translator(
-    runs: Sequence[Run], which: str = "best", device: str = "auto", precision: str = "float32"
+    runs: Sequence[Run],
+    which: str = "best",
+    device: str = "auto",
+    precision: str = "float32",
+    languages: Languages | None = None,
+    undirected: bool = False,
 ) -> Translator:
     """The models of several runs as an ensemble, with the search settings of the first run. They may be of
-    different families; their tokenizers must be the same, since probabilities are averaged token by token."""
+    different families; their tokenizers must be the same, since probabilities are averaged token by token.
+
+    Runs of several languages translate between `languages`, unless the caller says the direction of each
+    sentence itself (`undirected`)."""
     for run in runs:
         _refuse_unless_it_translates(run)
+    directions = runs[0].config.data.directions
+    if directions is not None and languages is None and not undirected:
+        raise UserError(f"{runs[0].directory}: a run of several languages ({directions}); choose a direction")
     chosen = pick_device(device)
     first, *others = (load_model(run.directory, chosen, which) for run in runs)
     src, tgt = first.src_tokenizer, first.tgt_tokenizer
@@ -57,7 +70,17 @@ def open_translator(
     if guide.weight and not runs[0].config.counted:
         translator.aligner.look = guided_look(translator.model, guide)
     translator.scorer.shortlist = runs[0].shortlist
-    return translator
+    return translator if languages is None else directed(translator, directions, languages)
+
+
+AnyTranslator = TypeVar("AnyTranslator", bound=BaseTranslator)
+
+
+def directed(translator: AnyTranslator, directions: Directions | None, languages: Languages) -> AnyTranslator:
+    """The same translator for one direction of a model of several languages."""
+    if directions is None:
+        return translator
+    return translator.with_opening(translator.src_tokenizer.control_ids(directions.opening(languages)))
 
 
 def open_published(directory: Path, device: str = "auto") -> Translator:
@@ -134,6 +157,9 @@ def load(
     which: str = "best",
     device: str = "auto",
     precision: str = "float32",
+    to: str | None = None,
+    source: str | None = None,
+    zero_shot: bool = False,
 ) -> Union[Translator, "CTranslate2Translator", "OnnxTranslator"]:
     """Load the translator of a run or an export: its `best` checkpoint, the `last`, or one by name. Needs no
     training data.
@@ -141,9 +167,16 @@ def load(
     With `others`, the runs form an ensemble whose probabilities are averaged; their tokenizers must be the
     same. `precision` bfloat16 is for GPUs, int8 for CPUs: faster, slightly less accurate. If PyTorch is not
     installed, use `dragoman.engines.ctranslate2.CTranslate2Translator.open` for an export.
+
+    A run of several languages needs `to`, and `source` where the model is told it; `zero_shot` allows
+    directions that it was not trained in.
     """
     if is_export(Path(run)):
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
-        return open_export(Path(run), which, device)
-    return open_translator([Run.open(directory) for directory in (run, *others)], which, device, precision)
+        export = open_export(Path(run), which, device)
+        own = export.export
+        return directed(export, own.directions, own.chosen_languages(to, source, zero_shot))
+    runs = [Run.open(directory) for directory in (run, *others)]
+    languages = runs[0].config.data.chosen_languages(to, source, zero_shot)
+    return open_translator(runs, which, device, precision, languages)

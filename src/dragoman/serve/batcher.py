@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
@@ -87,6 +88,8 @@ class Answer:
     from_memory: bool = False
     confidence: tuple[float, ...] | None = None
     """Of each word of the first, where alignment was asked."""
+    sentence_confidence: float | None = None
+    """Of the first as a whole, likewise; None where the translator has no calibration."""
 
 
 @dataclass
@@ -100,15 +103,29 @@ class _Waiting:
         return not self.future.done()
 
 
-class Batcher:
-    """Runs in one event loop; the translator runs in threads of its own, as many as it has `workers`."""
+def translator_threads(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="translator")
 
-    def __init__(self, translator: Translates, limits: Limits, metrics: Metrics, workers: int = 1) -> None:
+
+class Batcher:
+    """Runs in one event loop; the translator runs in `threads`, as many as it has `workers`, which it may
+    share with others."""
+
+    def __init__(
+        self,
+        translator: Translates,
+        limits: Limits,
+        metrics: Metrics,
+        workers: int = 1,
+        threads: ThreadPoolExecutor | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self._calibration = calibration
         self.translator, self._limits, self._metrics = translator, limits, metrics
         self._most_workers = workers
         self._queue: Turns[_Waiting] = Turns()
         self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="translator")
+        self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
         self._users, self._retired = 0, False
@@ -289,9 +306,13 @@ class Batcher:
                 tuple(one.score for one in row),
                 row[0].alignment,
                 confidence=word_confidences(row[0]) if how.align else None,
+                sentence_confidence=self._sure(text, row[0]) if how.align else None,
             )
-            for row in asked
+            for text, row in zip(texts, asked, strict=True)
         ]
+
+    def _sure(self, text: str, found: Hypothesis) -> float | None:
+        return None if self._calibration is None else self._calibration.confidence(text, found)
 
     def _remembered(self, text: str, how: Kindred) -> Answer | None:
         answer = self._known.get((text, how))

@@ -77,6 +77,13 @@ class Sentence(BaseModel):
             "text: how sure it was, not whether it is right."
         ),
     ] = None
+    sentence_confidence: Annotated[
+        float | None,
+        Field(
+            description="The probability, calibrated on the validation set, that the translation is not "
+            "among the worst quarter; null where the model has no calibration."
+        ),
+    ] = None
     from_memory: bool = False
 
 
@@ -85,6 +92,7 @@ class Translation(BaseModel):
     source: str
     target: str
     from_memory: bool = False
+    zero_shot: bool = False
     alternatives: list[str] = []
     sentences: list[Sentence] = []
     matches: list[Match] = []
@@ -100,6 +108,9 @@ class LanguagePair(BaseModel):
     source_name: str
     target_name: str
     via: str | None
+    zero_shot: Annotated[
+        bool, Field(description="The model was trained without pairs of these two languages.")
+    ] = False
     memory: Annotated[int, Field(description="Sentences in the translation memory.")]
 
 
@@ -230,14 +241,15 @@ async def _translate(
         translated = [await documents.html(text, pair, wish) for text in texts]
     else:
         translated = await service.translate(texts, pair, wish)
-    found = [_translation(one, pair, asked.details) for one in translated]
+    zero_shot = service.is_zero_shot(pair)
+    found = [_translation(one, pair, asked.details, zero_shot) for one in translated]
     if asked.memory:
         for text, one in zip(texts, found, strict=True):
             one.matches = [_match(match, text) for match in await service.similar(text, pair)]
     return found
 
 
-def _translation(one: Translated, pair: LanguageCodes, details: bool) -> Translation:
+def _translation(one: Translated, pair: LanguageCodes, details: bool, zero_shot: bool = False) -> Translation:
     sentences = [
         Sentence(
             source=source,
@@ -247,6 +259,7 @@ def _translation(one: Translated, pair: LanguageCodes, details: bool) -> Transla
             source_words=list(words(source)),
             text_words=list(words(answer.texts[0])),
             confidence=None if answer.confidence is None else [round(one, 4) for one in answer.confidence],
+            sentence_confidence=_rounded(answer.sentence_confidence),
             from_memory=answer.from_memory,
         )
         for source, answer in (one.sentences if details else ())
@@ -256,9 +269,14 @@ def _translation(one: Translated, pair: LanguageCodes, details: bool) -> Transla
         source=pair[0],
         target=pair[1],
         from_memory=one.from_memory,
+        zero_shot=zero_shot,
         alternatives=list(one.alternatives),
         sentences=sentences,
     )
+
+
+def _rounded(confidence: float | None) -> float | None:
+    return None if confidence is None else round(confidence, 4)
 
 
 def _match(one: FuzzyMatch, text: str) -> Match:
@@ -274,6 +292,7 @@ def _info(service: Service) -> Info:
             source_name=name_of(src),
             target_name=name_of(tgt),
             via=None if len(route) == 1 else route[0][1],
+            zero_shot=service.is_zero_shot((src, tgt)),
             memory=sum(map(len, service.known((src, tgt)))),
         )
         for (src, tgt), route in service.routes.items()

@@ -4,12 +4,14 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
+from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates
+from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
@@ -42,6 +44,10 @@ class Served:
     """Batches that it can translate at once, in threads."""
     explains: Callable[[str, str | None], Any] | None = None
     """What `explain.py` asks, where the translator can be looked into."""
+    calibration: Calibration | None = None
+    """Of the confidences of sentences, where the run or the export has one."""
+    zero_shot: bool = False
+    """Whether the model was trained without pairs of these languages."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +101,20 @@ class Service:
             self.served[one.languages] = one
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
-        self.batchers = {
-            pair: Batcher(one.translator, self.limits, self.metrics, one.workers)
-            for pair, one in self.served.items()
-        }
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self.batchers = {pair: self._batcher(one) for pair, one in self.served.items()}
         self.memories = dict(memories or {})
         self.corrections = corrections
         if can_identify():  # so that the first request does not wait for it
             threading.Thread(target=load_model, daemon=True).start()
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
+
+    def _batcher(self, one: Served) -> Batcher:
+        """The directions of one run share its model, and so the threads that run it."""
+        name = one.name or str(one.languages)
+        threads = self._threads.setdefault(name, translator_threads(one.workers))
+        return Batcher(one.translator, self.limits, self.metrics, one.workers, threads, one.calibration)
 
     def _checked(self, pivot: str | None) -> str | None:
         if pivot is None:
@@ -161,6 +171,10 @@ class Service:
             told = f"{name_of(target)} ({target}) is not available as a target language from"
             raise Refusal(400, f"{told} {name_of(source)} ({source})")
         return src, tgt
+
+    def is_zero_shot(self, pair: LanguageCodes) -> bool:
+        """Whether the model that translates this pair was trained without pairs of these languages."""
+        return pair in self.served and self.served[pair].zero_shot
 
     def check(self, texts: Sequence[str]) -> None:
         """Refuse more than is allowed, and what is no text."""
@@ -269,7 +283,7 @@ class Service:
         """Another translator for a pair that is served: what is in work finishes with the old one."""
         old = self.batchers[new.languages]
         self.served[new.languages] = new
-        self.batchers[new.languages] = Batcher(new.translator, self.limits, self.metrics, new.workers)
+        self.batchers[new.languages] = self._batcher(new)
         old.retire()
 
     def close(self) -> None:

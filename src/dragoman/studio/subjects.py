@@ -112,7 +112,7 @@ class Subjects:
             "kind": str(config.model["kind"]),
             "model": describe(*config.model_config),
             "parameters": sum(each.numel() for each in model.parameters()),
-            "languages": [config.data.src_lang, config.data.tgt_lang],
+            "languages": list(_languages(subject.run)),
             "reads": reads,
             "task": None if config.task is None else config.task.kind,
             "fills": isinstance(subject, Subject) and subject.filler is not None,
@@ -148,7 +148,7 @@ class Subjects:
             return Subject(run, filler.translator, None, at, filler)
         if purpose in ("read", "predict"):
             return Reading(run, RunReader(run, at, self._device), at)
-        translator = run.translator(at, self._device)
+        translator = run.translator(at, self._device, languages=_languages(run))
         # Which attention aligns best is found out when a sentence is first shown; some of the pairs do.
         translator.alignment_examples = lambda: run.validation_examples()[::_EVERY]
         return Subject(run, translator, None, at)
@@ -188,3 +188,9 @@ def _labelled_example(run: Run, task: str) -> str:
     mark = " " if task == "tag" else "\t"
     short = [own for own in texts if len(" ".join(own).split()) in _READABLE]
     return mark.join((short or texts)[0])
+
+
+def _languages(run: Run) -> tuple[str, str]:
+    """Of a run of several languages, those of its first direction."""
+    data = run.config.data
+    return (data.src_lang, data.tgt_lang) if data.directions is None else data.directions.trained[0]

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +130,13 @@ class PublishedTokenizer(Tokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         text = b"".join(map(self.bytes_of, ids)).decode("utf-8", errors="replace")
         return text.removesuffix(" ") if self._closed else text.removeprefix(" ")
+
+    def opening_of(self, ids: Iterable[int]) -> tuple[int, ...]:  # noqa: ARG002
+        """Its own opening is a part of everything that it encodes, and it has no other."""
+        return ()
+
+    def control_ids(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        raise UserError(f"{', '.join(pieces)}: a published vocabulary has no control pieces of ours")
 
     def special(self, *names: str) -> int | None:
         """The number of a piece with one of these names, if there is one."""

@@ -6,8 +6,10 @@
 unknown. Control pieces are not in the tables for text, so no text can become one.
 """
 
+import copy
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -38,7 +40,7 @@ class Tokenizer:
     bos_id = BOS_ID
     eos_id = EOS_ID
     opening: tuple[int, ...] = ()
-    """Pieces that every encoded text begins with; only published tokenizers have some."""
+    """Pieces that every encoded text begins with: those of `opened_with`, or of a published tokenizer."""
     forced: tuple[int, ...] = ()
     """Pieces that every translation has to begin with: the language, where a model knows several."""
 
@@ -61,8 +63,27 @@ class Tokenizer:
         pieces, merges = learn_vocabulary(texts, config)
         return cls(Vocabulary(config, tuple(pieces), tuple(merges)))
 
+    def opened_with(self, opening: Sequence[int]) -> "Tokenizer":
+        """The same tokenizer, with these control pieces before every text that it encodes. Its file and its
+        hash do not change."""
+        opened = copy.copy(self)
+        opened.opening = tuple(opening)
+        return opened
+
+    def opening_of(self, ids: Iterable[int]) -> tuple[int, ...]:
+        """The control pieces that `ids` begin with."""
+        return tuple(itertools.takewhile(lambda piece: piece < self._first_byte, map(int, ids)))
+
+    def control_ids(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        """The numbers of control pieces."""
+        known = {piece: number for number, piece in enumerate(self._vocabulary.pieces[: self._first_byte])}
+        for piece in pieces:
+            if piece not in known:
+                raise UserError(f"{piece}: this vocabulary has no such control piece")
+        return tuple(known[piece] for piece in pieces)
+
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, without control ids."""
+        """The ids of `text`, after those of `opening`."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -72,12 +93,12 @@ class Tokenizer:
         so often that this takes half the time of whole sentences.
         """
         if self.kind == "byte":
-            return [self._encode_bytes(text) for text in texts]
+            return [[*self.opening, *self._encode_bytes(text)] for text in texts]
         ids: list[list[int]] = []
         for start in range(0, len(texts), _BATCH):
             rows = [self._segments.findall(self._prepare(text)) for text in texts[start : start + _BATCH]]
             known = self._with_segments(set().union(*rows))
-            ids += [list(chain.from_iterable(map(known.__getitem__, row))) for row in rows]
+            ids += [[*self.opening, *chain.from_iterable(map(known.__getitem__, row))] for row in rows]
         return ids
 
     def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:
@@ -91,7 +112,7 @@ class Tokenizer:
             raise UserError(f"dropout: expected a rate from 0 to 1, found {rate}")
         if rate == 0.0 or self.kind != "bpe":
             return self.encode(text)
-        return self._dropout(self._prepare(text), rate, key)
+        return [*self.opening, *self._dropout(self._prepare(text), rate, key)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of any ids. Control pieces are skipped; invalid UTF-8 and unknown ids become U+FFFD."""

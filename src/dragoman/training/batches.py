@@ -77,7 +77,7 @@ def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler | Track
         examples.tgt_lengths,
         batch_tokens=config.train.batch_tokens,
         seed=config.seed,
-        corpora=tempered(examples.corpora, config.data.temperature),
+        corpora=tempered(examples.corpora, config.data.temperature, learning_of(config).mixed(config)),
         origin=examples.origin,
     )
 

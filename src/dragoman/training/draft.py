@@ -19,7 +19,8 @@ from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once
 from dragoman.data.formats import group_files
 from dragoman.data.formats.columns import parse_columns
-from dragoman.data.languages import languages_of
+from dragoman.data.formats.detect import language_suffix, stem_of
+from dragoman.data.languages import corpora_by_direction, languages_of, parts_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
@@ -38,6 +39,8 @@ CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
 _FOLLOWING = ("search",)
 """Sections that are chosen too where the tokenizer is: they count in its pieces. So is `data.clean`."""
 _LABELLED = "labelled"
+_TEMPERATURE = 5.0
+"""Of the mixture of several languages (Arivazhagan et al. 2019)."""
 _FINE_TUNING_RATE = 5e-5
 """Where a run begins with the weights of another and nothing else is said."""
 
@@ -169,6 +172,8 @@ def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         return dict(sources[0])
     files = [_as_file(source) for source in sources]
+    if format == "auto" and (any(map(os.path.isdir, files)) or _has_several_languages(files)):
+        return with_directions(files, valid, "all")
     if len(files) == 1 and files[0].endswith((".yaml", ".yml")):
         if valid:
             raise UserError("--valid: a recipe names its own validation files, under data.valid")
@@ -182,6 +187,36 @@ def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -
     if valid:
         data["valid"] = [to_dict(source) for source in group_files(list(valid), format)]
     return {"data": {**data, "src_lang": languages[0], "tgt_lang": languages[1]}}
+
+
+def _has_several_languages(files: Sequence[str]) -> bool:
+    """Whether plain files of one name are in more than two languages: `a.en a.de a.fr`."""
+    stems = [stem_of(file) for file in files if language_suffix(file) is not None]
+    return len(stems) == len(files) and any(stems.count(stem) > 2 for stem in stems)
+
+
+def with_directions(files: Sequence[str], valid: Sequence[str], directions: str) -> dict[str, Any]:
+    """A configuration for corpora of several languages, in files or directories, and the chosen directions:
+    `en-de,de-en`, or `all`. A single direction is a run like any other."""
+    if any(file.endswith((".yaml", ".yml")) for file in files):
+        raise UserError("--directions: a recipe names its own, as src_lang and tgt_lang of each corpus")
+    parts: dict[str, list[str]] = {"train": [], "valid": list(valid), "test": []}
+    for file in files:
+        own = parts_of(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
+        for part, names in own.items():
+            parts[part] += names if part != "valid" or not valid else []
+    train = corpora_by_direction(parts["train"], directions)
+    learnt = list(dict.fromkeys((source.src_lang, source.tgt_lang) for source in train))
+    found = {"train": train}
+    for part in ("valid", "test"):
+        own = corpora_by_direction(parts[part]) if parts[part] else []
+        found[part] = [source for source in own if (source.src_lang, source.tgt_lang) in learnt]
+    data: dict[str, Any] = {part: [to_dict(source) for source in own] for part, own in found.items() if own}
+    if len(learnt) > 1:
+        return {"data": {**data, "temperature": _TEMPERATURE}}
+    for source in (source for part in data.values() for source in part):
+        del source["src_lang"], source["tgt_lang"]
+    return {"data": {**data, "src_lang": learnt[0][0], "tgt_lang": learnt[0][1]}}
 
 
 def with_columns(files: Sequence[str], valid: Sequence[str], columns: str) -> dict[str, Any]:

@@ -12,7 +12,15 @@ import torch
 
 from dragoman.data.corpus import Prepared
 from dragoman.decode.search.config import BeamSearch
-from dragoman.evaluate.tune import OutOfTime, Tuned, TunedMetric, tune, validation_pairs
+from dragoman.decode.translator.translator import Translator
+from dragoman.evaluate.tune import (
+    OutOfTime,
+    Tuned,
+    TunedMetric,
+    tune,
+    validation_openings,
+    validation_pairs,
+)
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.training.budget import TUNING, Budget
@@ -63,8 +71,10 @@ class Finish:
         if not count:
             return None
         sources, references = validation_pairs(self.corpus, count)
-        translator = self.run.translator("best", str(self.device))
-        return ValidationTranslations(sources, references, translator.translate(sources))
+        translator = self.run.translator("best", str(self.device), undirected=True)
+        openings = validation_openings(self.corpus, count)
+        outputs = translator.by_opening(sources, openings, Translator.translate)
+        return ValidationTranslations(sources, references, outputs)
 
     def _tuned(self) -> ValidationTranslations | None:
         assert isinstance(self.corpus, Prepared)
@@ -72,7 +82,8 @@ class Finish:
             return None
         limit = self._seconds_for_tuning()
         deadline = self.log.clock.seconds() + limit
-        sources, references = validation_pairs(self.corpus, self._sentences(limit))
+        sentences = self._sentences(limit)
+        sources, references = validation_pairs(self.corpus, sentences)
         metric = _metric(self.run.config.train.metric)
         now = self.run.config.search
         if not isinstance(now, BeamSearch):
@@ -81,7 +92,7 @@ class Finish:
         beams = sorted({*_BEAMS, now.beam})
         try:
             found = tune(
-                self.run.translator("best", str(self.device)),
+                self.run.translator("best", str(self.device), undirected=True),
                 sources,
                 references,
                 beams=beams,
@@ -89,6 +100,7 @@ class Finish:
                 metric=metric,
                 batch_tokens=_BATCH_TOKENS,
                 progress=self._watch(beams, len(sources), deadline),
+                openings=validation_openings(self.corpus, sentences),
             )
         except OutOfTime:
             self.log.say("there was no time to tune the search: dragoman tune does it at any time")

@@ -107,7 +107,7 @@ def _columns(config: RunConfig) -> list[str]:
     data = config.data
     if learning_of(config).learns_from != "pairs":
         return []
-    told = (describe_columns(source, data.src_lang, data.tgt_lang) for source in data.train)
+    told = (describe_columns(source, *data.languages_of(source)) for source in data.train)
     return [each for each in dict.fromkeys(told) if each is not None]
 
 

@@ -95,6 +95,7 @@ def write_report(
         _chosen_part(run),
         _contest_part(run),
         _curve_part(run),
+        _objective_part(run),
         _mistakes_part(run, prepared, said),
         _examples_part(said),
         _next_part(run),
@@ -168,6 +169,14 @@ def _curve_part(run: Run) -> list[str]:
         if drawn := text_curve(points):
             lines += [f"{_name(name)} on the validation set by update", "", "```text", *drawn, "```", ""]
     return lines if len(lines) > 2 else []
+
+
+def _objective_part(run: Run) -> list[str]:
+    """What the objective has to say of the best validation."""
+    best = run.best
+    valid = [r for r in run.metrics if r["kind"] in ("valid", "averaged")]
+    own = [r for r in valid if best is not None and r.get(best["metric"]) == best["value"]]
+    return learning_of(run.config).report(run.config, own[-1]) if own else []
 
 
 def _mistakes_part(run: Run, prepared: Prepared, said: ValidationTranslations | None) -> list[str]:

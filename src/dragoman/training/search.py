@@ -1,12 +1,13 @@
 """`--search`: a contest with a share of the minutes, then the winner with the rest of them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dragoman.autopilot.contenders import affordable, total_units
-from dragoman.config import apply_overrides
+from dragoman.config import apply_overrides, from_dict
+from dragoman.data.config import DataConfig
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, write_new
 from dragoman.runs.config import RunConfig
@@ -43,6 +44,8 @@ def _plain(source: Source) -> object:
 def run_directory(sources: Sequence[Source], overrides: Overrides, valid: Sequence[str]) -> Path:
     """Where nobody has chosen one."""
     data = apply_overrides(plain_config(sources, valid, "auto"), as_assignments(overrides)).get("data", {})
+    if any(isinstance(source, Mapping) and "src_lang" in source for source in data.get("train", ())):
+        return Path("runs") / from_dict(DataConfig, data, "data").languages_name
     return Path("runs") / f"{data.get('src_lang', 'src')}-{data.get('tgt_lang', 'tgt')}"
 
 

@@ -1,14 +1,22 @@
 """Readers of parallel text, and of text alone, one file a format, all of them strict streams of pairs. They
 need no torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from pathlib import PurePath
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, text, tmx, tsv, xliff
-from dragoman.data.formats.detect import detect_format, group_files, guess_languages
+from dragoman.data.formats.detect import (
+    detect_format,
+    group_files,
+    guess_languages,
+    language_suffix,
+    stem_of,
+)
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
-from dragoman.data.formats.table import choose_columns, read_rows
+from dragoman.data.formats.table import choose_columns, named_languages, read_rows, row_pairs
 from dragoman.errors import UserError
 
 __all__ = [
@@ -19,7 +27,51 @@ __all__ = [
     "guess_languages",
     "read_lines",
     "read_pairs",
+    "sources_by_direction",
 ]
+
+
+def sources_by_direction(files: Sequence[str]) -> list[SourceConfig]:
+    """A corpus for every direction that files of several languages have: both ways between any two."""
+    plain: dict[str, dict[str, str]] = {}
+    found: list[SourceConfig] = []
+    for file in files:
+        if (language := language_suffix(file)) is not None:
+            plain.setdefault(stem_of(file), {})[language] = file
+        else:
+            found += _tables_by_direction(file)
+    for stem, own in plain.items():
+        if len(own) == 1:
+            raise UserError(
+                f"{next(iter(own.values()))}: there is no {PurePath(stem).name} in another language"
+            )
+        found += [
+            SourceConfig((own[src], own[tgt]), format="plain", src_lang=src, tgt_lang=tgt)
+            for src, tgt in permutations(own, 2)
+        ]
+    return found
+
+
+def _tables_by_direction(file: str) -> list[SourceConfig]:
+    format = detect_format((file,))
+    if format == "tmx":
+        pairs = tmx.pairs_of_languages(file)
+        return [SourceConfig((file,), format, src_lang=src, tgt_lang=tgt) for src, tgt in pairs]
+    if format in ("csv", "tsv"):
+        rows = csv.rows if format == "csv" else tsv.rows
+        if (told := row_pairs(rows(file), file)) is not None:
+            both = dict.fromkeys(pair for own in told for pair in (own, own[::-1]))
+            return [SourceConfig((file,), format, src_lang=src, tgt_lang=tgt) for src, tgt in both]
+        if columns := named_languages(rows(file)):
+            return [
+                SourceConfig((file,), format, 1.0, columns[src], columns[tgt], None, src, tgt)
+                for src, tgt in permutations(columns, 2)
+            ]
+    languages = guess_languages(SourceConfig((file,), format))
+    if languages is None:
+        raise UserError(f"{file}: it does not say in which languages it is")
+    return [SourceConfig((file,), format, src_lang=languages[0], tgt_lang=languages[1])]
+
 
 _READERS = {
     "tsv": tsv.read,

@@ -23,6 +23,9 @@ _METADATA = re.compile(
     r"|[0-9a-f]{32,64}",  # hash
     re.IGNORECASE,
 )
+_OF_ROW = re.compile(
+    r"((?P<source>src|source)|(?P<target>tgt|trg|target))[\s_.-]*(lang|language)", re.IGNORECASE
+)
 _ROWS_FOR_A_CONSTANT = 5
 """In so many rows a column with one and the same value holds no text to learn from."""
 
@@ -59,6 +62,20 @@ def language_columns(names: Sequence[str]) -> dict[int, str]:
     if len(codes) < len(names) or len(without_id) >= 2:
         codes = without_id
     return codes if len(set(codes.values())) == len(codes) >= 2 else {}
+
+
+def language_cells(header: Sequence[str]) -> tuple[int, int] | None:
+    """The columns that name the languages of each row: `src_lang` and `tgt_lang`, `source language` and
+    `target language`, and the like."""
+    places = [
+        [
+            place
+            for place, name in enumerate(header)
+            if (found := _OF_ROW.fullmatch(name.strip())) and found[side]
+        ]
+        for side in ("source", "target")
+    ]
+    return (places[0][0], places[1][0]) if all(len(own) == 1 for own in places) else None
 
 
 def _language_of(name: str) -> str | None:

@@ -110,12 +110,17 @@ def _by_name(files: Sequence[str]) -> list[tuple[str, str]] | None:
     suffixes = list(dict.fromkeys(_bare(file).suffix for file in files))
     if len(suffixes) != 2:
         return None
-    stems = {suffix: [_stem(f) for f in files if _bare(f).suffix == suffix] for suffix in suffixes}
+    stems = {suffix: [stem_of(f) for f in files if _bare(f).suffix == suffix] for suffix in suffixes}
     src, tgt = (stems[suffix] for suffix in suffixes)
     if len(set(src)) != len(src) or sorted(src) != sorted(tgt):
         return None
-    of_stem = {_stem(f): f for f in files if _bare(f).suffix == suffixes[1]}
-    return [(f, of_stem[_stem(f)]) for f in files if _bare(f).suffix == suffixes[0]]
+    of_stem = {stem_of(f): f for f in files if _bare(f).suffix == suffixes[1]}
+    return [(f, of_stem[stem_of(f)]) for f in files if _bare(f).suffix == suffixes[0]]
+
+
+def is_corpus(path: str) -> bool:
+    """Whether a file is a corpus by its name."""
+    return language_suffix(path) is not None or _bare(path).suffix.lower() in _SUFFIXES
 
 
 def _bare(path: str) -> PurePath:
@@ -124,5 +129,12 @@ def _bare(path: str) -> PurePath:
     return pure.with_suffix("") if pure.suffix.lower() == ".gz" else pure
 
 
-def _stem(path: str) -> str:
+def language_suffix(path: str) -> str | None:
+    """The language that the name of a plain file ends in: `train.de.gz`."""
+    suffix = _bare(path).suffix.removeprefix(".")
+    return suffix if is_language(suffix) and f".{suffix.lower()}" not in _SUFFIXES else None
+
+
+def stem_of(path: str) -> str:
+    """The path without the language and `.gz`."""
     return str(Path(_bare(path)).with_suffix(""))

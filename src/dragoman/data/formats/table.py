@@ -1,12 +1,20 @@
 """Rows of cells into pairs: what TSV and CSV have in common."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages
-from dragoman.data.formats.columns import find_named, find_sides, is_number, language_columns, text_columns
+from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages, normal
+from dragoman.data.formats.columns import (
+    find_named,
+    find_sides,
+    is_number,
+    language_cells,
+    language_columns,
+    text_columns,
+)
+from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
 
@@ -42,18 +50,63 @@ def read_rows(
     fewer cells than the first one is an error; with a list for `skipped`, it is left out and told there."""
     path = source.files[0]
     columns, first_line, rows = choose_columns(rows, source, src_lang, tgt_lang)
+    told = None if source.src_lang is None else language_cells(columns.header or ())
+    wanted = normal(src_lang), normal(tgt_lang)
+    found = told is None
     for line, cells in rows:
         if not cells:
             yield Pair("", "", line)
             continue
         if len(cells) != columns.width:
-            told = f"expected {columns.width} columns as in line {first_line}, found {len(cells)}"
+            fault = f"expected {columns.width} columns as in line {first_line}, found {len(cells)}"
             if skipped is None:
-                raise UserError(f"{path}:{line}: {told}")
-            skipped.append(f"{path}:{line}: {told}")
+                raise UserError(f"{path}:{line}: {fault}")
+            skipped.append(f"{path}:{line}: {fault}")
             continue
-        if columns.header is None or line != first_line:
-            yield Pair(cells[columns.src], cells[columns.tgt], line)
+        if columns.header is not None and line == first_line:
+            continue
+        src, tgt = cells[columns.src], cells[columns.tgt]
+        if told is not None:
+            own = row_languages(cells, told, columns.header or (), f"{path}:{line}")
+            if own == wanted[::-1]:
+                src, tgt = tgt, src
+            elif own != wanted:
+                continue
+        found = True
+        yield Pair(src, tgt, line)
+    if not found:
+        raise UserError(f"{path}: no row has the languages '{src_lang}' and '{tgt_lang}'")
+
+
+def row_languages(
+    cells: Sequence[str], told: tuple[int, int], header: Sequence[str], where: str
+) -> tuple[str, str]:
+    """What the language columns of a row say."""
+    for place in told:
+        if not is_language(cells[place].strip()):
+            raise UserError(
+                f"{where}: expected the code of a language in the column '{header[place]}', found "
+                f"{cells[place]!r:.40}"
+            )
+    src, tgt = (normal(cells[place]) for place in told)
+    return src, tgt
+
+
+def row_pairs(rows: Iterable[TableRow], path: str) -> list[tuple[str, str]] | None:
+    """The pairs of languages in a table that names them in every row; None where it has no such columns."""
+    rows = iter(rows)
+    header = next((cells for _, cells in rows if cells), [])
+    told = language_cells(header)
+    if told is None:
+        return None
+    full = ((line, cells) for line, cells in rows if len(cells) == len(header))
+    return list(dict.fromkeys(row_languages(cells, told, header, f"{path}:{line}") for line, cells in full))
+
+
+def named_languages(rows: Iterable[TableRow]) -> dict[str, str]:
+    """The languages that columns of a table are named after, each with the name of its column."""
+    header = next((cells for _, cells in rows if cells), [])
+    return {code: header[place].strip() for place, code in language_columns(header).items()}
 
 
 def header_languages(rows: Iterable[TableRow]) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ that lacks one of the two languages is an empty pair, so that it is counted and 
 """
 
 from collections.abc import Iterator
+from itertools import permutations
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import (
@@ -68,6 +69,18 @@ def languages_of(path: str) -> tuple[str, str] | None:
             apart = next((each for each in others if primary(each) != primary(src)), others[0])
             return as_pair_of_languages(src, apart)
     return None
+
+
+def pairs_of_languages(path: str) -> list[tuple[str, str]]:
+    """Every two languages that some unit has, both ways. Short codes, unless a language has variants."""
+    sets: dict[tuple[str, ...], None] = {}
+    for unit in read_xml(path, _Handler(path)):
+        sets.setdefault(tuple(map(normal, unit.texts)))
+    found = {code for languages in sets for code in languages}
+    variants = {primary(code) for code in found if [primary(c) for c in found].count(primary(code)) > 1}
+    named = {code: code if primary(code) in variants else primary(code) for code in found}
+    pairs = (pair for languages in sets for pair in permutations(languages, 2))
+    return list(dict.fromkeys((named[src], named[tgt]) for src, tgt in pairs))
 
 
 class _Unit:

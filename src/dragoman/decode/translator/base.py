@@ -1,9 +1,11 @@
 """The interface of all translators: text in, hypotheses out, with any engine. Plain Python."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Self, TypeVar
 
 from dragoman.decode.alignment.aligner import Aligner
 from dragoman.decode.rules.constraints import FREE, Constraints, constraints_of_texts
@@ -15,6 +17,7 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
+T = TypeVar("T")
 SentenceProgress = Callable[[int, int], None]
 """Called with the number of finished sentences and the total."""
 
@@ -30,6 +33,30 @@ class BaseTranslator(ABC):
     @cached_property
     @abstractmethod
     def aligner(self) -> Aligner: ...
+
+    def with_opening(self, opening: Sequence[int]) -> Self:
+        """The same translator, with these control pieces before every source: they tell a model of several
+        languages what is asked of it. Both share the model."""
+        opened = copy.copy(self)
+        opened.src_tokenizer = self.src_tokenizer.opened_with(opening)
+        aligner = copy.copy(self.aligner)
+        aligner.src_tokenizer = opened.src_tokenizer
+        opened.aligner = aligner
+        return opened
+
+    def by_opening(
+        self,
+        texts: Sequence[str],
+        openings: Sequence[tuple[int, ...]],
+        ask: Callable[[Self, list[str]], Sequence[T]],
+    ) -> list[T]:
+        """What `ask` says of each text, asked of this translator with the text's own opening."""
+        found: dict[int, T] = {}
+        for opening in dict.fromkeys(openings):
+            numbers = [number for number, own in enumerate(openings) if own == opening]
+            own = self.with_opening(opening) if opening else self
+            found |= zip(numbers, ask(own, [texts[number] for number in numbers]), strict=True)
+        return [found[number] for number in range(len(texts))]
 
     def translate(
         self,

@@ -12,7 +12,8 @@ function sources() {
 
 function targets(from) {
   const pairs = state.info.pairs.filter((pair) => from === "auto" || pair.source === from);
-  return [...new Map(pairs.map((pair) => [pair.target, pair.target_name]))];
+  const named = (pair) => pair.target_name + (from !== "auto" && pair.zero_shot ? " (zero-shot)" : "");
+  return [...new Map(pairs.map((pair) => [pair.target, named(pair)]))];
 }
 
 function canSwap() {

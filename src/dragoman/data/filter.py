@@ -1,0 +1,87 @@
+"""The pairs of a corpus that are worth learning from: without faults and suspects, and those that a model
+finds probable."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.data.clean import KEPT, reason_of
+from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.corpus import scanned_once
+from dragoman.data.directions import Languages
+from dragoman.data.formats import Pair, read_pairs
+from dragoman.data.judged import mark_suspects
+from dragoman.data.scan import StageProgress
+
+IMPROBABLE = "improbable"
+"""The reason of pairs that the model finds less probable than the others."""
+_CHUNK = 2048
+Score = Callable[[Sequence[Pair]], Sequence[float]]
+"""How good each pair is for a model: higher is better."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A pair with the reason to leave it out; None if it stays."""
+
+    pair: Pair
+    origin: str
+    reason: str | None
+    score: float | None
+
+
+def dual_score(forward: float, backward: float | None) -> float:
+    """Of cross-entropies a token: low in both directions and about alike (Junczys-Dowmunt 2018)."""
+    if backward is None:
+        return -forward
+    return -(abs(forward - backward) + (forward + backward) / 2)
+
+
+def judged_pairs(
+    sources: Sequence[SourceConfig],
+    languages: Languages,
+    scratch: Path,
+    progress: StageProgress,
+    score: Score | None = None,
+    keep: float = 1.0,
+    seed: int = 1,
+) -> Iterator[Judged]:
+    """All pairs in their order. Of those without a fault, the share `keep` with the best scores stays."""
+    clean = CleanConfig(drop_copies=True, drop_suspects=("all",))
+    data = DataConfig(tuple(sources), src_lang=languages[0], tgt_lang=languages[1], clean=clean)
+    with scanned_once(data, scratch, seed, progress) as scanned:
+        mark_suspects(data, scanned, scratch, progress)
+        codes = np.array(scanned.codes)
+    scores = None if score is None else _scores(data, codes, score, progress)
+    least = -np.inf
+    if scores is not None and keep < 1:
+        least = float(np.quantile(scores[codes == KEPT], 1 - keep)) if (codes == KEPT).any() else -np.inf
+    for number, (origin, pair) in enumerate(_pairs(data)):
+        reason = None if codes[number] == KEPT else reason_of(int(codes[number]))
+        own = None if scores is None or reason is not None else float(scores[number])
+        if own is not None and own < least:
+            reason = IMPROBABLE
+        yield Judged(pair, origin, reason, own)
+
+
+def _pairs(data: DataConfig) -> Iterator[tuple[str, Pair]]:
+    return chain.from_iterable(
+        ((f"{source.files[0]}:{pair.line}", pair) for pair in read_pairs(source, *data.languages_of(source)))
+        for source in data.train
+    )
+
+
+def _scores(data: DataConfig, codes: np.ndarray, score: Score, progress: StageProgress) -> np.ndarray:
+    """Of the pairs that have no fault; the others are not asked about."""
+    scores = np.zeros(len(codes))
+    pairs = (pair for _, pair in _pairs(data))
+    done = 0
+    while chunk := list(islice(pairs, _CHUNK)):
+        places = [place for place in range(len(chunk)) if codes[done + place] == KEPT]
+        scores[[done + place for place in places]] = score([chunk[place] for place in places])
+        done += len(chunk)
+        progress("score", done, len(codes))
+    return scores

@@ -343,5 +343,8 @@ def _residual(config: TransformerConfig) -> Residual:
 
 def _outer_norms(config: TransformerConfig) -> list[nn.Module]:
     """One on the embeddings, if asked for, and one at the end, where pre-norm leaves the sum bare."""
-    size, asked = (config.model_dim, config.norm_kind, config.norm_eps), config.norm_embeddings
-    return [make_norm(*size) if on else nn.Identity() for on in (asked, config.norm == "pre")]
+
+    def norm(wanted: bool) -> nn.Module:
+        return make_norm(config.model_dim, config.norm_kind, config.norm_eps) if wanted else nn.Identity()
+
+    return [norm(config.norm_embeddings), norm(config.norm == "pre")]

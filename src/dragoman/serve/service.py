@@ -101,8 +101,11 @@ class Service:
             self.served[one.languages] = one
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
-        self._threads: dict[str, ThreadPoolExecutor] = {}
-        self.batchers = {pair: self._batcher(one) for pair, one in self.served.items()}
+        # The directions of one run share its model, and so the threads that run it.
+        threads = {one.name or str(pair): translator_threads(one.workers) for pair, one in self.served.items()}
+        self.batchers = {
+            pair: self._batcher(one, threads[one.name or str(pair)]) for pair, one in self.served.items()
+        }
         self.memories = dict(memories or {})
         self.corrections = corrections
         if can_identify():  # so that the first request does not wait for it
@@ -110,10 +113,7 @@ class Service:
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
 
-    def _batcher(self, one: Served) -> Batcher:
-        """The directions of one run share its model, and so the threads that run it."""
-        name = one.name or str(one.languages)
-        threads = self._threads.setdefault(name, translator_threads(one.workers))
+    def _batcher(self, one: Served, threads: ThreadPoolExecutor) -> Batcher:
         return Batcher(one.translator, self.limits, self.metrics, one.workers, threads, one.calibration)
 
     def _checked(self, pivot: str | None) -> str | None:
@@ -280,10 +280,11 @@ class Service:
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
     def exchange(self, new: Served) -> None:
-        """Another translator for a pair that is served: what is in work finishes with the old one."""
+        """Another translator for a pair that is served: what is in work finishes with the old one, whose
+        threads end then. The old one's run has no other directions."""
         old = self.batchers[new.languages]
         self.served[new.languages] = new
-        self.batchers[new.languages] = self._batcher(new)
+        self.batchers[new.languages] = self._batcher(new, translator_threads(new.workers))
         old.retire()
 
     def close(self) -> None:

@@ -202,13 +202,17 @@ def test_the_process_is_adapt_and_its_output_is_kept(tmp_path: Path, monkeypatch
     assert adaptation(tmp_path / "run", tmp_path / "c.tmx", tmp_path / "later") == 1 and len(commands) == 1
 
 
-def test_a_bad_line_of_a_memory_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.tsv", tmp_path / "bad.tsv"
+def test_a_memory_that_breaks_off_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.tsv", tmp_path / "bad.po"
     good.write_text("a cat\teine Katze\n", "utf-8")
-    bad.write_text("a dog\tein Hund\nno target here\na cow\teine Kuh\n", "utf-8")
+    header = 'msgid ""\nmsgstr "Language: de\\n"\n\n'
+    bad.write_text(
+        f'{header}msgid "a dog"\nmsgstr "ein Hund"\n\nmsgid no quotes\n\nmsgid "a cow"\nmsgstr "eine Kuh"\n',
+        "utf-8",
+    )
     told: list[str] = []
     memory = open_memories([bad, good], [PAIR], told.append)[PAIR]
     assert memory.exact("a dog") == "ein Hund" and memory.exact("a cat") == "eine Katze"
     assert memory.exact("a cow") is None
-    assert len(told) == 1 and told[0].startswith(f"--memory {bad}:2: ")
+    assert len(told) == 1 and told[0].startswith(f"--memory {bad}:7: ")
     assert told[0].endswith("the 1 pairs before that are used, the rest is not")

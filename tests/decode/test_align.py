@@ -19,7 +19,16 @@ from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from given import MODEL, piece_by_piece, write_weights
 
 # gpt looks at it as at its own words
-LOOKS_AT_NO_SOURCE = ("rnn-none", "lstm-none", "transformer+rnn-none", "markov", "gpt", "ulmfit", "unilm")
+LOOKS_AT_NO_SOURCE = (
+    "gru-once",
+    "rnn-none",
+    "lstm-none",
+    "transformer+rnn-none",
+    "markov",
+    "gpt",
+    "ulmfit",
+    "unilm",
+)
 PAIRS = [([3, 4, 5], [6, 7, 8, 9]), ([3], [4]), ([5, 6, 7, 8, 9, 10, 11], [3, 4]), ([3, 4], [])]
 
 

@@ -38,7 +38,7 @@ def toy(experiment: Experiment) -> Experiment:
         pairs=40,
         tests=min(40, experiment.quick.tests),
         longest=min(8, experiment.quick.longest),
-        width=8,
+        width=16,
         points=experiment.quick.points[:3],
     )
     return replace(experiment, quick=size)

@@ -73,6 +73,7 @@ PAGES: list[tuple[dict[str, str], int]] = [
 
 class NoRuns:
     unreadable: ClassVar[dict[str, str]] = {}
+    tests: ClassVar[dict[str, Any]] = {}
 
     def describe(self) -> list[Any]:
         return []

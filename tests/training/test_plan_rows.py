@@ -50,7 +50,7 @@ def test_reasons_are_told_on_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "row", "told"),
     [
-        (["model.preset=lstm"], "model", "LSTM with additive attention, 1 + 1 layers of width 256, "),
+        (["model.preset=lstm"], "model", "LSTM with cosine attention, 1 + 1 layers of width 256, "),
         (["model.preset=markov"], "training", "one pass over the data, by counting, on the CPU"),
         (["train.max_updates=7"], "training", "7 updates of "),
         (["train.max_epochs=2"], "training", "2 epochs, updates of "),

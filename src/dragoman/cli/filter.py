@@ -11,7 +11,7 @@ from dragoman.cli.options import Device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
-    from dragoman.data.filter import Score
+    from dragoman.data.filter import PairScorer
     from dragoman.data.formats import Pair
 
 
@@ -79,7 +79,7 @@ def filter_corpus(
             typer.echo(f"  {count:9,}  {reason.replace('_', ' ')} ({count / total:.1%})")
 
 
-def pair_score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "Score":
+def pair_score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "PairScorer":
     """By the cross-entropies of the run, and of another one for the way back where there is one."""
     from dragoman.cli.translators import open_translator
     from dragoman.data.directions import Directions

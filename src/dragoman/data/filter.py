@@ -19,12 +19,12 @@ from dragoman.data.scan import StageProgress
 IMPROBABLE = "improbable"
 """The reason of pairs that the model finds less probable than the others."""
 _CHUNK = 2048
-Score = Callable[[Sequence[Pair]], Sequence[float]]
+PairScorer = Callable[[Sequence[Pair]], Sequence[float]]
 """How good each pair is for a model: higher is better."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class FilteredPair:
     """A pair with the reason to leave it out; None if it stays."""
 
     pair: Pair
@@ -45,10 +45,10 @@ def judged_pairs(
     languages: Languages,
     scratch: Path,
     progress: StageProgress,
-    score: Score | None = None,
+    score: PairScorer | None = None,
     keep: float = 1.0,
     seed: int = 1,
-) -> Iterator[Judged]:
+) -> Iterator[FilteredPair]:
     """All pairs in their order. Of those without a fault, the share `keep` with the best scores stays."""
     clean = CleanConfig(drop_copies=True, drop_suspects=("all",))
     data = DataConfig(tuple(sources), src_lang=languages[0], tgt_lang=languages[1], clean=clean)
@@ -64,7 +64,7 @@ def judged_pairs(
         own = None if scores is None or reason is not None else float(scores[number])
         if own is not None and own < least:
             reason = IMPROBABLE
-        yield Judged(pair, origin, reason, own)
+        yield FilteredPair(pair, origin, reason, own)
 
 
 def _pairs(data: DataConfig) -> Iterator[tuple[str, Pair]]:
@@ -74,7 +74,7 @@ def _pairs(data: DataConfig) -> Iterator[tuple[str, Pair]]:
     )
 
 
-def _scores(data: DataConfig, codes: np.ndarray, score: Score, progress: StageProgress) -> np.ndarray:
+def _scores(data: DataConfig, codes: np.ndarray, score: PairScorer, progress: StageProgress) -> np.ndarray:
     """Of the pairs that have no fault; the others are not asked about."""
     scores = np.zeros(len(codes))
     pairs = (pair for _, pair in _pairs(data))

@@ -102,10 +102,9 @@ class Service:
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
         # The directions of one run share its model, and so the threads that run it.
-        threads = {one.name or str(pair): translator_threads(one.workers) for pair, one in self.served.items()}
-        self.batchers = {
-            pair: self._batcher(one, threads[one.name or str(pair)]) for pair, one in self.served.items()
-        }
+        names = {pair: one.name or str(pair) for pair, one in self.served.items()}
+        threads = {names[pair]: translator_threads(one.workers) for pair, one in self.served.items()}
+        self.batchers = {pair: self._batcher(one, threads[names[pair]]) for pair, one in self.served.items()}
         self.memories = dict(memories or {})
         self.corrections = corrections
         if can_identify():  # so that the first request does not wait for it

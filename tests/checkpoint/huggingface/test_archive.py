@@ -1,5 +1,7 @@
 """Archives of Marian: a random one, with Marian's names, beside transformers' model of its weights."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -163,4 +165,16 @@ def test_no_pickle_is_opened(tmp_path: Path) -> None:
         read_model(directory)
     (directory / "opus.npz").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(UserError, match="not an archive of arrays"):
+        read_model(directory)
+
+
+def test_a_header_that_tells_more_than_there_is_takes_no_memory(tmp_path: Path) -> None:
+    directory = write(tmp_path / "m", OPTIONS, weights())
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40, 1 << 20)}
+    )
+    with zipfile.ZipFile(directory / "opus.npz", "a") as archive:
+        archive.writestr("more.npy", header.getvalue() + b"\0" * 16)
+    with pytest.raises(UserError, match=r"opus.npz: not an archive of arrays .*more.npy: its header"):
         read_model(directory)

@@ -5,6 +5,7 @@ transformers' names, and a vocabulary with `<pad>` last. As there, `<pad>` has a
 target; Marian has no such piece, so it has no part in the softmax. Arrays are read without pickle.
 """
 
+import math
 import re
 import zipfile
 from pathlib import Path
@@ -120,14 +121,28 @@ def _only(directory: Path, pattern: str, what: str) -> Path:
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_ARCHIVE:
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > _LARGEST_ARCHIVE:
                 raise UserError(f"{path}: its arrays take more than {_LARGEST_ARCHIVE:,} bytes")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in entries}
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
         raise UserError(f"{path}: not an archive of arrays ({shown(str(error))})") from None
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """The size that the header tells is held to that of the entry before memory is taken for it."""
+    known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in known:
+            raise ValueError(f"{entry.filename}: arrays of version {version} are not known")
+        shape, _, dtype = known[version](file)
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > entry.file_size:
+            raise ValueError(f"{entry.filename}: its header does not fit its size")
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _read_options(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

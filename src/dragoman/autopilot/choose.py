@@ -93,9 +93,7 @@ class _Choosing:
             profile, counts, size, pieces, machine, minutes, self.max_updates, update_tokens, passes
         )
         updates, epochs = pace.value.updates, pace.value.epochs
-        self._because(
-            "updates", f"about {updates:,}: {pace.reason}" if self.max_updates is None else "as given"
-        )
+        self._because("updates", pace.reason)
         dropped = self._told("dropout", training.dropout(profile, size, epochs), show_value=True)
         rate = self._told(
             "learning rate", training.learning_rate(size, update_tokens, passes > 1), show_value=True

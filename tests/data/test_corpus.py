@@ -87,6 +87,23 @@ def test_store_holds_exactly_what_cleaning_keeps(
         prepared.train.src(len(kept))
 
 
+@pytest.mark.parametrize(
+    "config", [BPE, CHARS, TokenizerConfig(kind="word", vocab_size=400, min_frequency=2)]
+)
+@pytest.mark.parametrize("joint", [True, False])
+def test_each_vocabulary_is_learnt_from_its_own_side(
+    tmp_path: Path, write_corpus: WriteCorpus, config: TokenizerConfig, joint: bool
+) -> None:
+    pairs = [(f"{n} the source {n % 7}", f"{n} цель здесь {n % 5}") for n in range(300)]
+    config = replace(config, joint=joint)
+    data = DataConfig((write_corpus(pairs),), valid_size=0)
+    prepared = prepare(data, config, seed=1, cache=tmp_path / "cache")
+    src, tgt = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    expected = [src + tgt] * 2 if joint else [src, tgt]
+    learnt = [Tokenizer.train(texts, config).sha256 for texts in expected]
+    assert [prepared.src_tokenizer.sha256, prepared.tgt_tokenizer.sha256] == learnt
+
+
 def test_split_is_disjoint_and_decided_by_the_seed(
     tmp_path: Path, write_corpus: WriteCorpus, make_pairs: MakePairs, decoded: Decoded
 ) -> None:

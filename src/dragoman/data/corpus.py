@@ -204,16 +204,17 @@ class _Preparation:
 
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
         """One tokenizer, or one a side."""
-
         tokenized: tuple[Sides, ...] = (("src", "tgt"),) if config.joint else (("src",), ("tgt",))
+        return [Tokenizer.train(self._texts(scanned, own), config) for own in tokenized]
+
+    def _texts(self, scanned: Scan, own: Sides) -> Iterator[str]:
+        """What the vocabulary of these sides is learnt from."""
         if self.data.directions is not None:
-            texts = [balanced_texts(self.data, scanned, self.report, own) for own in tokenized]
-        else:
-            texts = [
-                (getattr(pair, side) for pair in sample(scanned, self.report) for side in own)
-                for own in tokenized
-            ]
-        return [Tokenizer.train(side, config) for side in texts]
+            yield from balanced_texts(self.data, scanned, self.report, own)
+            return
+        for pair in sample(scanned, self.report):
+            for side in own:
+                yield getattr(pair, side)
 
     def _encode_train(
         self, scanned: Scan, encoders: Encoders

@@ -3,6 +3,7 @@
     python benchmarks/autopilot.py DATA --minutes 3 --jobs 8                 default, all tasks, on a GPU
     python benchmarks/autopilot.py DATA --arms default search hand old --old ../before
     python benchmarks/autopilot.py DATA --arms lstm convs2s --tasks "g2p fr" "SQL geo" captions
+    python benchmarks/autopilot.py DATA --tasks "g2p it" "en-ga" --more hand "g2p it" --more lstm "g2p fr"
     python benchmarks/autopilot.py DATA --device cpu --cores 2 --jobs 8 --minutes 8.5 --wall 590
 
 Each run is a process of its own, `--jobs` of them at once, on `--cores` cores that no other has. Test sets
@@ -237,6 +238,14 @@ def parsed() -> argparse.Namespace:
         "--tasks", nargs="*", default=[], help="Beginnings of names of tasks; all without any."
     )
     parser.add_argument("--arms", nargs="*", default=["default"], choices=list(ARMS))
+    parser.add_argument(
+        "--more",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("ARM", "TASK"),
+        help="A further arm for some tasks; may be repeated.",
+    )
     parser.add_argument("--old", type=Path, help="Checkout of an earlier version, for the arm old.")
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--jobs", type=int, default=1, help="Runs at once.")
@@ -248,9 +257,17 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="File of results.  [default: WORK/results.jsonl]")
     parser.add_argument("--write", action="store_true", help=f"Write the table to {RESULTS.name}.")
     arguments = parser.parse_args()
-    if "old" in arguments.arms and arguments.old is None:
-        parser.error("--arms old needs --old")
+    arms = {*arguments.arms, *(arm for arm, *_ in arguments.more)}
+    if unknown := arms - set(ARMS):
+        parser.error(f"--more: {', '.join(unknown)} is not one of {', '.join(ARMS)}")
+    if "old" in arms and arguments.old is None:
+        parser.error("the arm old needs --old")
     return arguments
+
+
+def named(beginnings: Sequence[str]) -> list[str]:
+    """The tasks whose names begin like this; all without any."""
+    return [name for name in TASKS if not beginnings or any(map(name.startswith, beginnings))]
 
 
 def main() -> None:
@@ -261,12 +278,12 @@ def main() -> None:
     kept = Kept(arguments.results or arguments.work / "results.jsonl")
     if arguments.mps:
         start_mps(arguments.work)
+    wanted = [(name, arm) for name in named(arguments.tasks) for arm in arguments.arms]
+    wanted += [(name, arm) for arm, *tasks in arguments.more for name in named(tasks)]
     jobs = []
-    for name in (n for n in TASKS if not arguments.tasks or any(map(n.startswith, arguments.tasks))):
-        task = TASKS[name]
-        for arm in arguments.arms:
-            settings = range(len(by_hand(task, arguments.device))) if arm == "hand" else range(1)
-            jobs += [Job(name, arm, number, task, arguments, deadline) for number in settings]
+    for name, arm in dict.fromkeys(wanted):
+        settings = range(len(by_hand(TASKS[name], arguments.device))) if arm == "hand" else range(1)
+        jobs += [Job(name, arm, number, TASKS[name], arguments, deadline) for number in settings]
     done = kept.done()
     jobs = [job for job in jobs if job.key not in done]
     for job in jobs:

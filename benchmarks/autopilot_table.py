@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from autopilot_tasks import TASKS
+from autopilot_tasks import HELD_OUT, TASKS, TUNED, Task
 
 ARMS: dict[str, tuple[str, ...]] = {
     "default": (),
@@ -44,13 +44,35 @@ def _rows(own: list[dict[str, Any]]) -> list[str]:
         for name in TASKS
         for arm in arms
     }
+    rows = []
+    for title, tasks in (("Tasks that rules were tuned on", TUNED), ("Other tasks", HELD_OUT)):
+        results = {name: {arm: by_key[name, arm] for arm in arms} for name in tasks}
+        if any(any(own.values()) for own in results.values()):
+            rows += [f"{title}:", "", *_scores(tasks, arms, results), ""]
+    falls = [
+        f"{row['task']} ({row['arm']}): {row['best_valid']:.1f} → {row['last_valid']:.1f}"
+        for row in own
+        if "best_valid" in row and row["best_valid"] - row["last_valid"] > _FELL
+    ]
+    if falls:
+        told = f"Worse at the end than at the best validation by more than {_FELL:g} points"
+        rows.append(f"\n{told}: {'; '.join(falls)}.")
+    late = [f"{row['task']} ({row['arm']})" for row in own if row["train_seconds"] > 61 * row["minutes"] + 2]
+    if late:
+        rows.append(f"\nLonger than their minutes, start of Python counted in: {'; '.join(late)}.")
+    return rows
+
+
+def _scores(
+    tasks: dict[str, Task], arms: list[str], found: dict[str, dict[str, dict[str, Any] | None]]
+) -> list[str]:
     rows = [
         "| task | metric | " + " | ".join(arms) + " | published |",
         "|---|---|" + "---|" * (len(arms) + 1),
     ]
     sums: dict[str, list[float]] = {arm: [] for arm in arms}
-    for name, task in TASKS.items():
-        results = {arm: by_key[name, arm] for arm in arms}
+    for name, task in tasks.items():
+        results = found[name]
         if not any(results.values()):
             continue
         cells = []
@@ -64,15 +86,4 @@ def _rows(own: list[dict[str, Any]]) -> list[str]:
     if count:
         means = " | ".join(f"**{sum(values) / count:.1f}**" for values in sums.values())
         rows.append(f"| mean of {count} | | {means} | |")
-    falls = [
-        f"{row['task']} ({row['arm']}): {row['best_valid']:.1f} → {row['last_valid']:.1f}"
-        for row in own
-        if "best_valid" in row and row["best_valid"] - row["last_valid"] > _FELL
-    ]
-    if falls:
-        told = f"Worse at the end than at the best validation by more than {_FELL:g} points"
-        rows.append(f"\n{told}: {'; '.join(falls)}.")
-    late = [f"{row['task']} ({row['arm']})" for row in own if row["train_seconds"] > 61 * row["minutes"] + 2]
-    if late:
-        rows.append(f"\nLonger than their minutes, start of Python counted in: {'; '.join(late)}.")
     return rows

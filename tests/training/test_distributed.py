@@ -197,7 +197,12 @@ def test_killed_processes_change_nothing(crew_runs: Path) -> None:
 
 
 def test_processes_end_when_torchrun_has_gone(crew_runs: Path) -> None:
-    assert told(crew_runs, "orphaned") == [[1, 1]], (crew_runs / "orphaned.out").read_text()
+    """Each process is asked to stop as by SIGTERM. It does so after its update (143), or the store that the
+    others would answer through has gone before (1)."""
+    said = (crew_runs / "orphaned.out").read_text()
+    ((first, second),) = told(crew_runs, "orphaned")
+    assert {first, second} <= {1, 128 + signal.SIGTERM}, said
+    assert "Traceback" not in said
 
 
 # --- under torchrun ----------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autopilot_made import RULES, writer
+
 Pairs = tuple[str, str]
 Setting = tuple[str, ...]
 _ADAMW = ("optim={name: adamw, rate: 1.0e-3, weight_decay: 0.01}", "schedule={name: linear, warmup: 400}")
@@ -217,5 +219,6 @@ HELD_OUT: dict[str, Task] = {
         _SENTENCES,
         "9.8",
     ),
+    **{name: Task(*_WRITTEN, "exact", _WORDS, "", writer(name)) for name in RULES},
 }
 TASKS = {**TUNED, **HELD_OUT}

@@ -1,11 +1,13 @@
 """The benchmark's table, and which settings by hand it tries."""
 
 import argparse
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from autopilot import Job, Kept
+from autopilot import Job, Kept, lines
+from autopilot_made import HELD_BACK, RULES, _in_words, pairs, writer
 from autopilot_table import table
 from autopilot_tasks import TASKS, by_hand
 
@@ -45,3 +47,34 @@ def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_task_has_settings_by_hand(device: str) -> None:
     assert all(1 <= len(by_hand(task, device)) <= 3 for task in TASKS.values())
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_made_up_tasks_are_the_same_every_time_and_nothing_is_in_two_parts(name: str, tmp_path: Path) -> None:
+    writer(name)(tmp_path, tmp_path)
+    parts = {
+        part: list(zip(*(lines(str(tmp_path / f"{part}.{side}")) for side in ("src", "tgt")), strict=True))
+        for part in ("train", "dev", "test")
+    }
+    assert [len(rows) for rows in parts.values()] == [RULES[name][1], HELD_BACK, HELD_BACK]
+    assert len({row for rows in parts.values() for row in rows}) == sum(map(len, parts.values()))
+    assert [row for rows in parts.values() for row in rows] == list(pairs(name))
+    assert all(src and tgt for rows in parts.values() for src, tgt in rows)
+
+
+def test_made_up_pairs_follow_their_rules() -> None:
+    assert all(sum(map(int, src.split(" + "))) == int(tgt) for src, tgt in islice(pairs("sums 8k"), 50))
+    assert all(
+        sorted(map(int, src.split())) == list(map(int, tgt.split()))
+        for src, tgt in islice(pairs("sorting 8k"), 50)
+    )
+    words = {int(src): tgt for src, tgt in pairs("number words 5k")}
+    for number, told in words.items():
+        if number % 1000 == 0:
+            assert told.endswith(" thousand")
+        elif number > 1000:
+            assert " thousand " in told
+    assert {_in_words(n) for n in (7, 40, 99, 100, 101, 1000, 12_013)} == {
+        *("seven", "forty", "ninety-nine", "one hundred", "one hundred and one", "one thousand"),
+        "twelve thousand thirteen",
+    }

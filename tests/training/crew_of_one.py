@@ -41,7 +41,7 @@ def member() -> Iterator[Crew]:
     try:
         yield crew
     finally:
-        crew.pulse.end()
+        crew.heartbeat.end()
         if dist.is_initialized():
             dist.destroy_process_group()
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from dragoman.errors import UserError
 from dragoman.runs.device import pick_device
 from dragoman.training.distributed import refuse_shared_card
-from dragoman.training.rendezvous import Lost, Patience, Pulse, Store, hear, meet, tell
+from dragoman.training.rendezvous import Heartbeat, Polling, ProcessLost, Store, broadcast, meet, receive
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ def test_the_dead_are_greeted_but_not_waited_for(store: Store) -> None:
 
 
 def test_who_does_not_come_is_named(store: Store) -> None:
-    with pytest.raises(Lost, match=r"of 4 processes 1, 2, 3 did not come within 0\.01 s"):
-        meet(store, 0, 4, patience=0.01)
-    with pytest.raises(Lost, match="process 2 of 4 was not called"):
-        meet(store, 2, 4, patience=0.01)
-    with pytest.raises(Lost, match=r"1, 2, 3, 4, 5, 6, 7, 8 and 91 more"):
-        meet(store, 0, 100, patience=0.01)
+    with pytest.raises(ProcessLost, match=r"of 4 processes 1, 2, 3 did not come within 0\.01 s"):
+        meet(store, 0, 4, timeout=0.01)
+    with pytest.raises(ProcessLost, match="process 2 of 4 was not called"):
+        meet(store, 2, 4, timeout=0.01)
+    with pytest.raises(ProcessLost, match=r"1, 2, 3, 4, 5, 6, 7, 8 and 91 more"):
+        meet(store, 0, 100, timeout=0.01)
 
 
 class Beating:
@@ -79,28 +79,28 @@ class Beating:
 
 def test_who_waits_for_rank_0_waits_as_long_as_it_lives() -> None:
     store = Beating(lives=40, speaks=40)
-    assert hear(store, 3, 2, lambda: 0.06) == "told/3 at last"  # some 1.8 s, thirty times as long
+    assert receive(store, 3, 2, lambda: 0.06) == "told/3 at last"  # some 1.8 s, thirty times as long
     assert store.deleted == ["told/3", "heard/3"]
-    with pytest.raises(Lost, match=r"process 0 has not given a sign of life for 0\.06 s"):
-        hear(Beating(lives=3, speaks=1000), 3, 2, lambda: 0.06)
+    with pytest.raises(ProcessLost, match=r"process 0 has not given a sign of life for 0\.06 s"):
+        receive(Beating(lives=3, speaks=1000), 3, 2, lambda: 0.06)
     told = iter([60.0] * 5)
-    with pytest.raises(Lost, match=r"process 0 has not given a sign of life for 0\.06 s"):
-        hear(Beating(lives=3, speaks=1000), 3, 2, lambda: next(told, 0.06))  # told to stop while it waited
+    with pytest.raises(ProcessLost, match=r"process 0 has not given a sign of life for 0\.06 s"):
+        receive(Beating(lives=3, speaks=1000), 3, 2, lambda: next(told, 0.06))  # told to stop while it waited
 
 
 def test_what_is_told_is_heard_by_all_and_then_forgotten(store: Store) -> None:
-    tell(store, 1, "first")
-    tell(store, 2, "second")
+    broadcast(store, 1, "first")
+    broadcast(store, 2, "second")
     for _ in range(2):
-        assert [hear(store, number, listeners=2) for number in (1, 2)] == ["first", "second"]
+        assert [receive(store, number, listeners=2) for number in (1, 2)] == ["first", "second"]
     assert not any(store.check([f"{kind}/{number}"]) for kind in ("told", "heard") for number in (1, 2))
 
 
 def test_patience_is_counted_in_naps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was stopped for an hour has not waited for an hour."""
     monkeypatch.setattr("time.sleep", lambda _: None)
-    waiting = Patience(1.0)
-    naps = sum(1 for _ in iter(waiting.nap, False))
+    waiting = Polling(1.0)
+    naps = sum(1 for _ in iter(waiting.wait, False))
     assert 20 <= naps <= 40
 
 
@@ -110,7 +110,7 @@ def test_a_store_that_is_gone_is_told() -> None:
             raise RuntimeError("connection reset by peer")
 
     told = threading.Event()
-    pulse = Pulse(Gone(0, 0), 1, told.set)
+    pulse = Heartbeat(Gone(0, 0), 1, told.set)
     assert told.wait(600)  # only a guard
     pulse.end()
 

@@ -36,24 +36,24 @@ MOST_REHEARSED = 20_000
 MOST_TESTED = 500
 """Pairs of each side that are translated to compare."""
 SHARE_OF_RATE = 0.2
-"""Of the highest learning rate of the run."""
+"""The learning rate, as a share of the run's highest one."""
 METRICS = {"BLEU": bleu, "chrF": chrf, "exact": exact_match}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What is learnt and what is held out."""
+    """The pairs that are learnt from, and those that are held out for testing."""
 
     learnt: TextPairs
     rehearsed: TextPairs
     held_out: TextPairs
-    """Of the memory."""
+    """Pairs of the memory that are held out."""
     before: TextPairs
-    """Of the run's validation set: what it must not forget."""
+    """Pairs of the run's validation set: these must not get worse."""
 
 
 def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
-    """Pairs of all files. Of a text with several translations the last counts."""
+    """Read the pairs of all files. If a text has several translations, the last one counts."""
     data = run.config.data
     found: dict[str, str] = {}
     for file in files:
@@ -71,7 +71,7 @@ def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
 
 
 def make_parts(run: Run, memory: TextPairs, hold_out: float) -> Parts:
-    """Which pairs are held out depends on their text alone, so the same are, however the memory grows."""
+    """Which pairs are held out depends on their text alone: the choice is stable as the memory grows."""
     prepared = _data_of(run)
     ordered = sorted(memory, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
     count = min(max(1, round(hold_out * len(ordered))), len(ordered) // 2, MOST_TESTED)
@@ -98,7 +98,7 @@ def _data_of(run: Run) -> Prepared:
 
 
 def _some(prepared: Prepared, which: str, most: int) -> TextPairs:
-    """Pairs at equal distances, as the run has read them."""
+    """Up to `most` pairs, evenly spaced, as the run has read them."""
     store = prepared.train if which == "train" else prepared.valid
     src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
     step = max(1, -(-len(store) // most))
@@ -165,11 +165,11 @@ class RunsCompared:
 
     @property
     def gain(self) -> float:
-        """In chrF, which has a value for single sentences too."""
+        """Difference in chrF, which also has a value for single sentences."""
         return self.scores(self.new)["chrF"] - self.scores(self.old)["chrF"]
 
     def changed(self) -> list[tuple[float, int]]:
-        """Change in chrF and number of each sentence that is translated otherwise, the worst first."""
+        """Change in chrF and index of every sentence whose translation differs, the worst first."""
         return sorted(
             (sentence_chrf(new, pair[1]) - sentence_chrf(old, pair[1]), number)
             for number, (pair, old, new) in enumerate(zip(self.pairs, self.old, self.new, strict=True))
@@ -182,11 +182,11 @@ class AdaptVerdict:
     memory: RunsCompared
     before: RunsCompared
     tolerance: float
-    """How much chrF may be lost on what the run could do before."""
+    """How much chrF may be lost on the run's own validation pairs."""
 
     @property
     def reason(self) -> str | None:
-        """Why the new run is not to be used; None where it is better."""
+        """Why the new run should not be used; None if it is better."""
         if self.memory.gain <= 0:
             return f"it is no better on the memory (chrF {self.memory.gain:+.2f} on what was held out)"
         if self.before.pairs and self.before.gain < -self.tolerance:

@@ -30,7 +30,7 @@ _EXAMPLES = (
     "objective.source_noise",
 )
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
-"""What a run cannot change on its way: the weights belong to it, or the order of the data."""
+"""Sections that cannot change when a run is resumed: the weights or the order of the data depend on them."""
 
 
 def train(
@@ -141,7 +141,7 @@ def _open_as_member(directory: str | Path, crew: Crew) -> Run:
 
 
 def execute(plan: Plan, display: Display) -> Run:
-    """Make the run of a plan, or open the one there is, and train it."""
+    """Create the run of a plan, or open it if it exists, and train it."""
     run = open_or_create(plan)
     train_run(run, display)
     return run
@@ -150,7 +150,7 @@ def execute(plan: Plan, display: Display) -> Run:
 def resume(
     run: str | Path | Run, overrides: Overrides = (), quiet: bool = False, clock: Clock | None = None
 ) -> Run:
-    """Go on with a run. `overrides` may change how it is trained, not what it is. `clock` began with the
+    """Resume a run. `overrides` may change how it is trained, not what it is. `clock` started with the
     command."""
     clock = clock or Clock()
     directory = run.directory if isinstance(run, Run) else Path(run)
@@ -190,7 +190,7 @@ def _resume_contest(out: Path, contest: Contest, overrides: Overrides, quiet: bo
 def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
     plain, old = to_dict(run.config), run.config
     if old.schedule.total is not None and old.schedule.total == old.train.max_updates:
-        plain["schedule"]["total"] = None  # it follows the updates, unless it is given too
+        plain["schedule"]["total"] = None  # follows max_updates unless it is given as well
     changed = resolve(apply_overrides(plain, assignments))
     for field, old, new in differences(run.config, changed):
         if any(field == fixed or field.startswith(f"{fixed}.") for fixed in _FIXED):

@@ -29,24 +29,24 @@ class Averaged:
     name: str
     sources: tuple[str, ...]
     update: int
-    """Of the newest of them."""
+    """The update of the newest averaged checkpoint."""
     metrics: dict[str, float]
-    """On the validation set; empty where there is none."""
+    """Metrics on the validation set; empty without one."""
     before: Best | None
-    """The best checkpoint of the run so far."""
+    """The best checkpoint of the run before averaging."""
     better: bool
-    """It is the best now."""
+    """Whether the average is the best checkpoint now."""
 
 
 def last_checkpoints(run: Run, count: int) -> list[str]:
-    """The newest ones, oldest first."""
+    """The newest checkpoints, oldest first."""
     names = checkpoint.names(run.checkpoints)
     _refuse_too_few(run, count, len(names), "")
     return names[-count:]
 
 
 def best_checkpoints(run: Run, count: int) -> list[str]:
-    """Those that were the best on the validation set in the run's metric, oldest first."""
+    """The best checkpoints by the run's validation metric, oldest first."""
     metric = run.config.train.metric
     worth = {
         checkpoint.name_of(record["update"]): record[metric]
@@ -90,7 +90,7 @@ def average_run(run: Run, names: Sequence[str], name: str, device: str = "auto")
 def save_average(
     run: Run, name: str, mean: Mapping[str, Tensor], state: Mapping[str, Any], best: Best | None
 ) -> None:
-    """Of the training state only the progress stays; where `best` is this checkpoint, the run says so."""
+    """Keep only the progress of the training state; if `best` is this checkpoint, update best.json."""
     progress = {**state["progress"], "best": None if best is None else to_dict(best)}
     checkpoint.save(
         run.checkpoints, name, {"model": mean}, {**state, "weights": "model", "progress": progress}
@@ -100,7 +100,7 @@ def save_average(
 
 
 def _best(run: Run) -> Best | None:
-    """With the loss that decides between equals, which only the checkpoint itself tells."""
+    """The best checkpoint, with the loss that breaks ties, which is stored in the checkpoint itself."""
     best = run.best
     if best is None:
         return None
@@ -118,5 +118,5 @@ def _validate(
     if not len(validator):
         return {}
     model = build_with(state["model"], mean, "average").to(device)
-    bf16 = uses_bf16(config, device)  # as the others were validated
+    bf16 = uses_bf16(config, device)  # the same precision as in other validations
     return validator.run(model, torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16)).metrics

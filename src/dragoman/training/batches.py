@@ -1,8 +1,8 @@
-"""From the sampler's order to batches on the device, an update's worth at a time.
+"""Turns the sampler's order into batches on the device, one update at a time.
 
 What an update learns from is a pure function of (seed, epoch, place in the epoch). The number of processes
-has no part in it: they deal the batches of an update among them. On a GPU a thread prepares the next batches
-in page-locked memory while the card works; the order is the same with it and without.
+does not matter: they divide the batches of an update among them. On a GPU a thread prepares the next batches
+in page-locked memory while the GPU works; the order is the same with and without it.
 """
 
 import dataclasses
@@ -28,40 +28,40 @@ from dragoman.training.distributed import ALONE, Crew
 T = TypeVar("T")
 _AHEAD = 8
 _COUNTED = 16
-"""Windows of a large corpus by which its batches are counted ahead."""
+"""Windows of a large corpus that are used to estimate its number of batches."""
 _ALIGNED = 64
-"""The length of a packed row is a multiple of it."""
+"""The length of a packed row is a multiple of this."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
     batch: Batch
     pairs: np.ndarray
-    """Numbers of the pairs in the training data."""
+    """Indices of the pairs in the training data."""
     epoch: int
     number: int
-    """Its place in the update, whichever process takes it: what is random in it is a function of that."""
+    """Its place in the update, whichever process takes it. Random numbers (dropout) are derived from it."""
     counts: bool = True
-    """False where a process only keeps step with the others: they have one batch more."""
+    """False for a placeholder batch of a process that has one batch fewer than the others."""
 
 
 @dataclass(frozen=True)
 class UpdateBatch:
-    """What one update learns from: the share of this process."""
+    """The batches of one update that this process takes."""
 
     micro_batches: list[MicroBatch]
     epoch: int
     next_batch: int
-    """Batches of this epoch that have been used when the update is done: where a resumed run goes on."""
+    """Batches of this epoch used after the update: where a resumed run continues."""
     last: bool
-    """The data end here."""
+    """Whether this is the last update of the epoch."""
     window: Window = FIRST
-    """The one that the last of these batches is in."""
+    """The window that contains the last of these batches."""
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A batch that nobody has read yet."""
+    """A batch that is planned but not read yet."""
 
     pairs: np.ndarray
     epoch: int
@@ -83,7 +83,7 @@ def make_sampler(config: RunConfig, examples: Examples) -> BucketSampler | Track
 
 
 class Batches:
-    """The training data of a run as updates, from any place on."""
+    """The training data of a run as updates, starting anywhere."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Batches:
         return examples.origin(int(micro.pairs[int(np.argmax(lengths))]))
 
     def _shares(self, drawn: Iterator[_Drawn]) -> Iterator[UpdateBatch]:
-        """What this process has to do in every update; only its own batches are read."""
+        """This process's share of every update; only its own batches are read."""
         rank, size = self.crew.rank, self.crew.size
         for group, last in _with_last(_groups(drawn, self.config.train.accumulate)):
             taken = deal([self._cost(each.pairs) for each in group], size)[rank] if size > 1 else None
@@ -146,7 +146,7 @@ class Batches:
         return MicroBatch(batch, drawn.pairs, drawn.epoch, number)
 
     def _cost(self, pairs: np.ndarray) -> int:
-        """Positions of a batch, padding counted."""
+        """Number of positions of a batch, padding included."""
         src, tgt = self.examples.src_lengths, self.examples.tgt_lengths
         return len(pairs) * int(src[pairs].max() + tgt[pairs].max() + 2)
 
@@ -195,7 +195,7 @@ def _packed(update: UpdateBatch, multiple: int) -> UpdateBatch:
 
 
 def _pinned(update: UpdateBatch) -> UpdateBatch:
-    """Page-locked memory can be copied to the card while the host goes on."""
+    """Copy the update to page-locked memory, from which transfers to the GPU are asynchronous."""
     return _with_batches(update, lambda batch: batch.pinned())
 
 
@@ -205,7 +205,7 @@ def _with_batches(update: UpdateBatch, change: Callable[[Batch], Batch]) -> Upda
 
 
 def _in_background(items: Iterator[T], ahead: int = _AHEAD) -> Iterator[T]:
-    """The same items in the same order, a few of them made ahead by a thread."""
+    """The same items in the same order, prefetched by a thread."""
     ready: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(ahead)
     stopped = threading.Event()
 
@@ -224,7 +224,7 @@ def _in_background(items: Iterator[T], ahead: int = _AHEAD) -> Iterator[T]:
                 if stopped.is_set():
                     return
             put((False, None))
-        except BaseException as error:  # handed over, so that the loop sees it where it asked for a batch
+        except BaseException as error:  # re-raised in the consumer
             put((False, error))
 
     thread = threading.Thread(target=work, name="dragoman-batches", daemon=True)

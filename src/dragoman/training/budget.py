@@ -1,4 +1,4 @@
-"""The minutes that a run may take, and what happens when.
+"""The time budget of a run, and when to validate, save and stop.
 
     start-up, reading │ updates, validations, checkpoints            │ last validation, saving, mean,
                       │                                              │ tuning the search, report
@@ -17,18 +17,18 @@ from dragoman.training.clock import Clock
 from dragoman.training.progress import Spent
 
 TUNING = 0.05
-"""Of the budget, for tuning the search."""
+"""Share of the budget reserved for tuning the search."""
 _GUESSED_VALIDATION = 0.02
-"""Of the budget, before the first one has been timed."""
+"""Assumed share of the budget for a validation, before the first one has been timed."""
 _SAVE = 0.005
-"""Of the budget, for the last checkpoint, at least."""
+"""Minimum share of the budget reserved for the last checkpoint."""
 _MARGIN, _MARGIN_SECONDS = 0.02, 2.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
 _MOST_VALIDATING = 0.2
-"""Of the time for updates and validations."""
+"""Maximum share of the time for updates and validations that validations may take."""
 _SECONDS_BETWEEN_SAVES = 600.0
 COOLING = 0.1
-"""Share of the time in which the learning rate falls to 0 once nothing gets better any more."""
+"""Share of the time over which the learning rate falls to 0 after the run has stopped improving."""
 
 
 class Budget:
@@ -46,7 +46,7 @@ class Budget:
             self.spent.next_validation = self.share() + self._distance
 
     def _begin_anew(self) -> None:
-        """A resumed run has been given another budget."""
+        """A resumed run has a new budget: start counting again."""
         self.spent = replace(
             Spent(self.config.max_minutes or 0.0),
             seconds=self.spent.seconds,
@@ -59,7 +59,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """Seconds, those of earlier sessions counted in."""
+        """Seconds spent, earlier sessions included."""
         return self._before + self.clock.seconds()
 
     @property
@@ -68,7 +68,7 @@ class Budget:
 
     @property
     def reserve(self) -> float:
-        """Seconds that are needed after the last update."""
+        """Seconds to reserve for what comes after the last update."""
         config, spent = self.config, self.spent
         known = spent.validation_seconds
         validation = _GUESSED_VALIDATION * self.total if known is None else known
@@ -89,19 +89,19 @@ class Budget:
         return self.spent.share
 
     def validation_is_due(self, share: float) -> bool:
-        """By time. One that would come shortly before the end is left to the end."""
+        """Whether a validation is due, by time. One shortly before the end is skipped."""
         due = self.spent.next_validation
         return due is not None and due <= share <= 1 - self._distance / 2
 
     @property
     def _distance(self) -> float:
-        """Between validations, such that they do not take too much of the time."""
+        """Interval between validations, so that they do not take too much of the time."""
         assert self.config.validations is not None
         seconds = self.spent.validation_seconds or 0.0
         return max(1 / self.config.validations, seconds / self.total / _MOST_VALIDATING)
 
     def validated(self, share: float, seconds: float) -> None:
-        """A validation that began at `share` took so long."""
+        """Record that the validation at `share` took `seconds`."""
         self.spent.validation_seconds = seconds
         due = self.spent.next_validation
         if due is not None:  # at equal distances, even where updates are long
@@ -119,13 +119,13 @@ class Budget:
         return _SECONDS_BETWEEN_SAVES / self.total
 
     def note(self) -> None:
-        """Before a checkpoint is written."""
+        """Store the elapsed time; called before a checkpoint is written."""
         self.spent.seconds = self.elapsed
 
 
 @dataclass(frozen=True)
 class Cooling:
-    """From `begin` on the learning rate falls to 0 within a share of the time."""
+    """From `begin` on, the learning rate falls to 0 over a share of the time."""
 
     begin: float
 

@@ -1,4 +1,4 @@
-"""Which checkpoints a run writes, keeps, goes on from, and averages in the end."""
+"""Checkpoint policy: which checkpoints a run writes, keeps, resumes from, and averages at the end."""
 
 import shutil
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Keeper:
         self.root, self.config, self.crew = run.checkpoints, run.config.train, training.crew
 
     def restore(self) -> None:
-        """Go on from the newest checkpoint that verifies; without any, from the beginning."""
+        """Resume from the newest checkpoint that verifies; without one, start from the beginning."""
         name = self.crew.decide(self._newest)
         start = self.run.config.start
         if name is None and start is not None:
@@ -39,7 +39,7 @@ class Keeper:
         self.log.cut_metrics(self.training.progress.metrics_bytes)
         if not self.crew.decide(self._restore_best):
             self.training.progress.best, self.training.progress.stale = None, 0
-        self.crew.decide(lambda: self._prune(last=False))  # the last save may have been cut short before this
+        self.crew.decide(lambda: self._prune(last=False))  # a kill may have prevented this earlier
 
     def _newest(self) -> str | None:
         if not checkpoint.names(self.root):
@@ -67,13 +67,13 @@ class Keeper:
         return True
 
     def check_space(self) -> None:
-        """Before hours of training, not after them. A model in parts is not put together for this."""
+        """Check for disk space before training, not hours later. A sharded model is not gathered for this."""
         if not self.training.sharded:
             self.crew.decide(self._check_space)
 
     def _check_space(self) -> None:
         needed = checkpoint.space_needed(self.training.tensors())
-        kept = max(2, self.config.keep, self.config.average or 0) + 2  # the best, and the next one
+        kept = max(2, self.config.keep, self.config.average or 0) + 2  # the best, and the one being written
         free = shutil.disk_usage(self.run.directory).free
         if free < needed:
             raise disk_full(self.root, needed)
@@ -116,7 +116,7 @@ class Keeper:
             try:
                 found.append(str(checkpoint.read_state(self.root / name)["progress"]["best"]["name"]))
             except (checkpoint.Damaged, KeyError, TypeError):
-                continue  # or nothing had been validated
+                continue  # or there was no validation before it
             except UserError:
                 return None
         return found
@@ -125,7 +125,7 @@ class Keeper:
         """What the mean at the end is made of: the newest checkpoints that were due. One that a signal made
         is not among them, so stopping changes nothing."""
         final = self.training.progress.update if last else 0
-        every = 1 if self.config.validations else self.config.save_every  # by time: all were due
+        every = 1 if self.config.validations else self.config.save_every  # all of them were due
         due = [n for n in checkpoint.names(self.root) if int(n) % every == 0 or int(n) == final]
         return due[-self.config.average :] if self.config.average else []
 

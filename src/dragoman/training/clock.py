@@ -7,23 +7,23 @@ from pathlib import Path
 
 
 class Clock:
-    """Starts when it is made, or so many seconds earlier."""
+    """A clock that starts when it is created, or `earlier` seconds before."""
 
     def __init__(self, earlier: float = 0.0) -> None:
         self._began = time.monotonic() - earlier
 
     @classmethod
     def of_command(cls) -> "Clock":
-        """Began with this process: Python and what it imports take seconds too."""
+        """A clock that started with this process, so that start-up and imports count."""
         return cls(_process_age())
 
     def seconds(self) -> float:
-        """Since it began. Nobody waits for a device."""
+        """Seconds since the start. Does not synchronise with the device."""
         return time.monotonic() - self._began
 
 
 class Since(Clock):
-    """Another clock, from now on."""
+    """Seconds on another clock, counted from now."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._then = clock, clock.seconds()
@@ -33,7 +33,7 @@ class Since(Clock):
 
 
 def _process_age() -> float:
-    """Seconds since the process was started; 0 where the system does not tell (Linux does)."""
+    """Seconds since the process was started (Linux); 0 on systems that do not say."""
     if sys.platform != "linux":
         return 0.0
     try:

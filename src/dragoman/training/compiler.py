@@ -1,4 +1,4 @@
-"""torch's compiler, which its optimizers import although nothing here is compiled."""
+"""torch's compiler, which the optimizers import although nothing here is compiled."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def load_compiler() -> None:
-    """Import it now, and remove the empty folder that it makes among the temporary files."""
+    """Import it now, and remove the empty temporary directory that it creates."""
     if "torch._dynamo" in sys.modules:
         return
     folder = Path(tempfile.gettempdir())

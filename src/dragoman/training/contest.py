@@ -36,7 +36,7 @@ from dragoman.training.session import train_run
 
 
 class Running:
-    """Brings a contest to its end."""
+    """Runs a contest to its end."""
 
     def __init__(self, out: Path, contest: Contest, display: Display, clock: Clock) -> None:
         self.out, self.contest, self.display, self.clock = out, contest, display, clock
@@ -44,7 +44,7 @@ class Running:
         self._before = contest.elapsed
 
     def run(self) -> Run:
-        """The run of the winner, ready to go on; or the run that a signal has stopped."""
+        """Return the winner's run, ready to resume; or the run that a signal stopped."""
         names = [contender.name for contender in self.contest.contenders]
         for number, (count, units) in enumerate(rungs(len(names))):
             names = names[:count]
@@ -73,7 +73,7 @@ class Running:
             replace_file(path, encoded(self.contest))
 
     def _round(self, number: int) -> Run | None:
-        """All that have not been trained yet; a run that a signal has stopped, if one does."""
+        """Train all contenders of a round that are left. Returns the run that a signal stopped, if any."""
         here = self.contest.rounds[number]
         for name in here.names[len(here.results) :]:
             run = Run.open(self.directory / name)
@@ -87,7 +87,7 @@ class Running:
         return None
 
     def _train(self, run: Run, seconds: float) -> Result | Outcome:
-        """A result; or the outcome, where a signal has stopped it."""
+        """Train one contender. Returns its result, or the outcome if a signal stopped it."""
         train = replace(run.config.train, max_minutes=seconds / 60)
         if run.config.train != train:
             with run.locked():
@@ -105,7 +105,7 @@ class Running:
         return Result(run.directory.name, outcome.update, found[run.config.train.metric], nll)
 
     def _hand_over(self, winner: Run) -> Run:
-        """RUN as a whole, with the newest checkpoint of the winner and the time that has passed."""
+        """Create RUN with the winner's newest checkpoint and the elapsed time."""
         found = checkpoint.newest(winner.checkpoints)
         progress = from_dict(TrainingProgress, found.state["progress"], f"{found.path}: progress")
         progress = TrainingProgress(

@@ -1,4 +1,4 @@
-"""What is known of a contest between configurations: who takes part, and all results so far."""
+"""The record of a contest between configurations: the contenders and all results so far."""
 
 import json
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ _LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class Result:
-    """Of one contender in one round."""
+    """The result of one contender in one round."""
 
     name: str
     updates: int = 0
     value: float | None = None
-    """Of the metric; None where it failed."""
+    """Value of the metric; None if the contender failed."""
     nll: float | None = None
-    """Negative log-likelihood of a validation target, all its pieces together: whatever the tokenizer."""
+    """Negative log-likelihood per validation target (not per token), comparable across tokenizers."""
     failed: str | None = None
 
 
 @dataclass(frozen=True)
 class Round:
     seconds: float
-    """That each of them has trained when it is over."""
+    """Training time of each contender at the end of the round."""
     names: tuple[str, ...]
     results: tuple[Result, ...] = ()
 
@@ -40,24 +40,24 @@ class Round:
 @dataclass(frozen=True)
 class Contest:
     asked: str
-    """The arguments of the command, to know it again."""
+    """The arguments of the command, to recognise an interrupted contest."""
     minutes: float
-    """Of the whole command."""
+    """Budget of the whole command."""
     unit: float
-    """Seconds of the first round."""
+    """Seconds per contender in the first round."""
     train: dict[str, Any]
-    """Fields of `train` for the winner; contenders have others."""
+    """The winner's `train` section; contenders have their own."""
     reasons: tuple[tuple[str, str], ...]
     speed: float
     contenders: tuple[Contender, ...]
     rounds: tuple[Round, ...] = ()
     elapsed: float = 0.0
-    """Seconds of the command that have passed."""
+    """Elapsed seconds of the command."""
     winner: str | None = None
-    """None before the end."""
+    """The winner's name; None before the end."""
 
     def told(self) -> list[tuple[str, str]]:
-        """A row for every contender: what it changes, and how far it came."""
+        """One row per contender: what it changes, and its results."""
         return [(each.name, f"{each.told}: {self._way(each.name)}") for each in self.contenders]
 
     def _way(self, name: str) -> str:

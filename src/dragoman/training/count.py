@@ -22,11 +22,11 @@ from dragoman.training.signals import StopRequest
 from dragoman.training.state import Fitting
 
 _SCORES_AT_ONCE = 1 << 24
-"""Of a validation batch: a counting model gives all scores over the vocabulary, not something to project."""
+"""Maximum number of scores of a validation batch: counting models score the whole vocabulary."""
 
 
 def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest) -> Outcome:
-    """Count the training data, unless a checkpoint shows that it has been done."""
+    """Count the training data, unless a checkpoint shows that this has been done."""
     fitting = Fitting(run.config, prepared, device)
     keeper = Keeper(run, fitting, log)
     keeper.restore()
@@ -61,13 +61,13 @@ def _validate(run: Run, prepared: Prepared, fitting: Fitting, log: Log) -> None:
 
 
 class _Stopped(Exception):
-    """A signal came while the data were being counted."""
+    """A signal arrived while the data were being counted."""
 
 
 class _Epoch:
     """The batches of the first epoch, as a training by gradients would see them; any number of times.
 
-    So the weights of the corpora and BPE-dropout mean here what they mean there.
+    So corpus weights and BPE-dropout have the same meaning as there.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class _Epoch:
         self._log, self._stop = log, stop
         self._passes = 0
         self.tokens = 0
-        """Target tokens of a pass."""
+        """Target tokens counted in this pass."""
 
     def __iter__(self) -> Iterator[PairBatch]:
         self._passes, self.tokens = self._passes + 1, 0

@@ -8,7 +8,7 @@ _HEIGHT, _WIDTH = 8, 56
 def text_curve(
     points: Sequence[tuple[float, float]], height: int = _HEIGHT, width: int = _WIDTH
 ) -> list[str]:
-    """Lines of a picture of (x, y): a mark a point, the extremes of y beside it and those of x below it."""
+    """Draw (x, y) points as lines of text, with the range of y on the left and that of x below."""
     if len(points) < 2:
         return []
     xs, ys = [x for x, _ in points], [y for _, y in points]

@@ -16,7 +16,7 @@ from rich.text import Text
 from dragoman.runs.records import Sample
 
 _OF_TASKS = ("f1", "precision", "recall", "macro_f1", "matthews", "pearson", "spearman", "exact_match")
-"""Shares of 1, in the order in which they are shown."""
+"""Metrics between 0 and 1, in the order of display."""
 _STAGES = {
     "hash": "checking whether the data are prepared already",
     "read": "reading the corpus",
@@ -30,15 +30,15 @@ _WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
 
 @dataclass(frozen=True)
 class UpdateStatus:
-    """The numbers of one line of the log."""
+    """The numbers of one log line."""
 
     update: int
     total: int | None
-    """Updates of the whole run, where that is known."""
+    """Total number of updates, if known."""
     epoch: int
     loss: float
     perplexity: float | None
-    """None where there is no text to predict."""
+    """None if the model does not predict text."""
     rate: float
     tokens_per_second: float
     seconds_left: float | None
@@ -47,7 +47,7 @@ class UpdateStatus:
 
 class Display(Protocol):
     def tick(self, update: int, total: int | None) -> None:
-        """An update is done."""
+        """Called after every update."""
         ...
 
     def status(self, status: UpdateStatus) -> None: ...

@@ -3,9 +3,8 @@
     teacher's data/ ─▶ train-1.src ─▶ teachers, beam ─▶ train-1.tgt ─▶ student's run
                   └──▶ valid.src, valid.tgt: real pairs, which the teacher has not learnt from
 
-The text is that of the teacher's own prepared corpus: cleaned, without duplicates, and without the pairs that
-it was validated on. One pair of files for each corpus that the teacher had, so that weights stay what they
-were.
+The text comes from the teacher's own prepared corpus: cleaned, without duplicates, and without the validation
+pairs. Each corpus of the teacher has its own pair of files, so that corpus weights are kept.
 """
 
 import json
@@ -47,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True)
 class TeacherText:
-    """What a teacher learnt from, as files."""
+    """The teacher's training data as files."""
 
     directory: Path
     parts: tuple[Part, ...]
@@ -107,7 +106,7 @@ def _write_files(directory: Path, prepared: Prepared) -> None:
 
 
 def _texts(ids: Callable[[int], Any], tokenizer: Tokenizer, start: int, end: int) -> Iterator[bytes]:
-    """Lines, some thousand at a time."""
+    """Decoded lines, some thousand at a time."""
     for first in range(start, end, _LINES):
         numbers = range(first, min(first + _LINES, end))
         yield "".join(f"{one_line(tokenizer.decode(ids(number).tolist()))}\n" for number in numbers).encode()

@@ -1,14 +1,14 @@
 """The processes that train one run together, as torchrun starts them. Alone, everything here costs nothing.
 
-    torchrun ─▶ rank 0   decides: prepares, validates, saves, speaks ─┐ what it found, as JSON (meeting.py)
+    torchrun ─▶ rank 0   prepares, validates, saves, reports ─────────┐ results as JSON (rendezvous.py)
                 rank 1   waits ◀──────────────────────────────────────┤
                 rank …   waits ◀──────────────────────────────────────┘
     an update:  every rank takes its share of the batches; the gradients and the loss are sums over all of
                 them, divided once by the target tokens of all ranks
 
-Every process holds the same weights (or, sharded, its part of them) and counts the same progress, so nothing
-but the gradients, five numbers an update, and what rank 0 decides ever travels. Nobody waits for the dead: an
-update has a time-out, and rank 0 a pulse.
+Every process holds the same weights (or its shard of them) and counts the same progress. Only gradients, five
+numbers per update, and the decisions of rank 0 are communicated. No process waits for a dead one: updates
+have a timeout, and rank 0 sends a heartbeat.
 """
 
 import inspect
@@ -33,7 +33,16 @@ from dragoman.data.packed import Batch
 from dragoman.errors import UserError
 from dragoman.learning.loss import Objective
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
-from dragoman.training.rendezvous import HURRIED, PATIENCE, Lost, Pulse, Store, hear, meet, tell
+from dragoman.training.rendezvous import (
+    TIMEOUT,
+    TIMEOUT_WHEN_STOPPING,
+    Heartbeat,
+    ProcessLost,
+    Store,
+    broadcast,
+    meet,
+    receive,
+)
 from dragoman.training.signals import StopRequest
 
 T = TypeVar("T")
@@ -46,37 +55,37 @@ class Crew:
     connected = False
     """Whether gradients travel between processes."""
     stop: StopRequest | None = None
-    """Where it says that this process has been told to stop."""
+    """Set when this process has been told to stop."""
 
     @property
     def first(self) -> bool:
         return self.rank == 0
 
     def decide(self, work: Callable[[], T]) -> T:
-        """Rank 0 works; all have its result, which JSON can hold, or its UserError."""
+        """Run `work` on rank 0 and broadcast its result (JSON), or its UserError, to all ranks."""
         return work()
 
     def connect(self, device: torch.device, timeout: float) -> None:
-        """Open the lines for gradients: nccl between GPUs, gloo between CPUs."""
+        """Initialise the process group for gradients: nccl between GPUs, gloo between CPUs."""
 
     def ask(self, stop_signal: int | None, time_share: float) -> None:
-        """Say what this process wishes, and its time; it travels with the numbers of the update."""
+        """Contribute this process's stop request and elapsed time to the next all-reduce of the update."""
 
     def agreed_signal(self, own: int | None) -> int | None:
-        """The signal that all stop for: a signal may reach one process an update earlier than another."""
+        """The signal for which all processes stop. It may reach them in different updates."""
         return own
 
     def agreed_time(self, own: float) -> float:
-        """The share of the time budget that has passed, by the clock of rank 0."""
+        """The elapsed share of the time budget, by the clock of rank 0."""
         return own
 
     def total(self, norm: Tensor, loss: Tensor, nll: Tensor, tokens: int) -> tuple[float, float, float, int]:
-        """The numbers of an update on the host, loss and tokens added up over all processes."""
+        """The numbers of an update on the host, with loss and tokens summed over all processes."""
         numbers = torch.stack([norm, loss, nll]).tolist()
         return numbers[0], numbers[1], numbers[2], tokens
 
     def wrap(self, model: nn.Module, objective: Objective, shard: bool) -> "Passes | None":  # noqa: ARG002
-        """Something that computes losses so that their gradients are summed over all processes."""
+        """Wrap the model so that gradients are summed over all processes."""
         return None
 
 
@@ -122,13 +131,13 @@ class _Member(Crew):
         self._group: dist.ProcessGroup | None = None
         self._decisions = 0
         self._asks = self._agreed = [0.0, 0.0, 0.0]
-        """Whether to stop after SIGINT, after SIGTERM; the time: own wishes, what all agree on."""
+        """Stop after SIGINT, stop after SIGTERM, elapsed share of time: own values, and the agreed ones."""
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=PATIENCE)))
+        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=TIMEOUT)))
         attempt = meet(store, self.rank, self.size)
         self._store = dist.PrefixStore(attempt, store)  # pyright: ignore[reportPrivateImportUsage]
-        self.pulse = Pulse(self._store, self.rank)
+        self.heartbeat = Heartbeat(self._store, self.rank)
 
     def decide(self, work: Callable[[], T]) -> T:
         if not self.first:
@@ -145,16 +154,16 @@ class _Member(Crew):
         return value
 
     def _share(self, value: dict[str, Any] | None) -> dict[str, Any]:
-        """From rank 0 to all."""
+        """Broadcast from rank 0."""
         self._decisions += 1
         if not self.first:
-            return json.loads(hear(self._store, self._decisions, self.size - 1, self._patience))
+            return json.loads(receive(self._store, self._decisions, self.size - 1, self._timeout))
         text = json.dumps(value)
-        tell(self._store, self._decisions, text)
+        broadcast(self._store, self._decisions, text)
         return json.loads(text)
 
-    def _patience(self) -> float:
-        return PATIENCE if self.stop is None or self.stop.signal is None else HURRIED
+    def _timeout(self) -> float:
+        return TIMEOUT if self.stop is None or self.stop.signal is None else TIMEOUT_WHEN_STOPPING
 
     def connect(self, device: torch.device, timeout: float) -> None:
         if device.type == "cuda":
@@ -213,12 +222,12 @@ class _Member(Crew):
         return Passes(wrapped)
 
     def may_speak(self) -> bool:
-        """Whether this process is the first that has an error to tell; the others are told by it."""
+        """Whether this process is the first to report an error; only the first one prints it."""
         return self._store.add("spoken", 1) == 1
 
 
 def refuse_shared_card(store: Store, card: str, rank: int) -> None:
-    """nccl wants a GPU a process, and would say so in many lines, or hang. Who comes second is told."""
+    """Refuse a second process on the same GPU in one sentence; nccl would fail with many lines, or hang."""
     first = store.compare_set(f"card/{card}", "", str(rank)).decode()
     if int(first) != rank:
         raise UserError(
@@ -228,7 +237,7 @@ def refuse_shared_card(store: Store, card: str, rank: int) -> None:
 
 
 def _add_up(group: dist.ProcessGroup, bucket: GradBucket) -> torch.futures.Future[Tensor]:
-    """The plain sum of gradients: they are divided by the tokens later, not by the processes."""
+    """DDP hook: sum gradients without averaging. They are divided by the number of tokens later."""
     work = dist.all_reduce(bucket.buffer(), group=group, async_op=True)
     assert work is not None
     return work.get_future().then(lambda future: future.value()[0])
@@ -253,12 +262,12 @@ def _shard(module: _Loss, group: dist.ProcessGroup) -> None:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The whole of a tensor of which every process holds a part; all have to ask for it together."""
+    """Gather a sharded tensor. A collective operation: all processes must call it."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # type: ignore[operator]
 
 
 def gather(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """Whole tensors in the host's memory, for the process that keeps them; one at a time for the others."""
+    """Gather tensors into host memory on the process that keeps them; others hold one at a time."""
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         full = whole(tensor)
@@ -268,7 +277,7 @@ def gather(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
 
 
 def parts_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Cut whole tensors as those of the same names are cut."""
+    """Shard whole tensors like the tensors of the same names."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     found = dict(tensors)
@@ -303,19 +312,19 @@ def joined() -> Iterator[Crew]:
     except RuntimeError as error:
         if not _is_loss(error):
             raise
-        reason = str(error) if isinstance(error, Lost) else "another process has gone, so all stop"
-        with suppress(RuntimeError):  # the store may have gone too
-            if crew is None or ((crew.first or isinstance(error, Lost)) and crew.may_speak()):
+        reason = str(error) if isinstance(error, ProcessLost) else "another process has gone, so all stop"
+        with suppress(RuntimeError):  # the store may be gone as well
+            if crew is None or ((crew.first or isinstance(error, ProcessLost)) and crew.may_speak()):
                 print(f"dragoman: {reason}; the last checkpoint is whole", file=sys.stderr)
         raise SystemExit(1) from None
     finally:
         if crew is not None:
-            crew.pulse.end()
+            crew.heartbeat.end()
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
 def _is_loss(error: RuntimeError) -> bool:
-    """Whether it is the connection to another process that has failed."""
-    known = (Lost, dist.DistError)
+    """Whether the error means that the connection to another process was lost."""
+    known = (ProcessLost, dist.DistError)
     return isinstance(error, known) or any(word in str(error) for word in ("gloo", "NCCL", "c10d"))

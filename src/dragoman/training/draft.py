@@ -35,14 +35,14 @@ Overrides = Sequence[str] | Mapping[str, Any]
 Source = str | Path | Mapping[str, Any]
 
 CHOSEN = ("tokenizer", "model", "objective", "optim", "schedule", "train")
-"""Sections that are chosen from the data and the machine where they are not given at all."""
+"""Sections that are chosen from the data and the machine unless they are given."""
 _FOLLOWING = ("search",)
-"""Sections that are chosen too where the tokenizer is: they count in its pieces. So is `data.clean`."""
+"""Sections that are chosen together with the tokenizer: they count in its pieces. So is `data.clean`."""
 _LABELLED = "labelled"
 _TEMPERATURE = 5.0
-"""Of the mixture of several languages (Arivazhagan et al. 2019)."""
+"""Sampling temperature of a mixture of several languages (Arivazhagan et al. 2019)."""
 _FINE_TUNING_RATE = 5e-5
-"""Where a run begins with the weights of another and nothing else is said."""
+"""Default learning rate of a run that starts from the weights of another."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Draft:
 
     config: RunConfig
     chosen: Chosen | None = None
-    """What was chosen for it; None where everything was given."""
+    """What the autopilot chose; None if everything was given."""
     scanned: Scan | None = None
-    """What is known of the corpora, if they were read to choose."""
+    """The scan of the corpora, if they were read to choose settings."""
     at_speed: Callable[..., tuple[RunConfig, Chosen]] | None = None
-    """The same choices for a machine that is so many times as fast as was taken, with further overrides."""
+    """Repeat the choices for a machine with a measured relative speed, with further overrides."""
     contenders: Callable[[Chosen], list[Contender]] | None = None
-    """What a contest would try beside what was chosen."""
+    """The alternatives that a contest would try."""
 
 
 def make_draft(
@@ -151,7 +151,7 @@ def _brings_model(assignments: Sequence[str]) -> bool:
 
 
 def _is_task(assignments: Sequence[str]) -> bool:
-    """Then every file on the command line is a corpus of labelled examples."""
+    """Whether files on the command line are labelled examples."""
     return any(a.startswith("task.kind=") for a in assignments)
 
 
@@ -161,7 +161,7 @@ def _objective_of(plain: Mapping[str, Any]) -> str:
 
 
 def _learns_from_text(assignments: Sequence[str]) -> bool:
-    """Then every file on the command line is text, and files do not come two by two."""
+    """Whether files on the command line are monolingual text, not pairs of files."""
     chosen = [a for a in assignments if a.startswith("objective.name=")]
     return bool(chosen) and named(_objective_of(apply_overrides({}, chosen))).learns_from == "text"
 

@@ -18,7 +18,7 @@ from dragoman.checkpoint.model import load_into, model_tensors
 
 
 class Average:
-    """The averaged weights of a model, by parameter name. The model must stay on its device."""
+    """The averaged weights of a model, by parameter name. The model must not move to another device."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -55,7 +55,7 @@ class Average:
 
 @contextmanager
 def replaced_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Inside, the model has these weights; afterwards its own, bit for bit."""
+    """Context manager: the model has these weights inside, and its own again afterwards, bit for bit."""
     own = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
     load_into(model, tensors, "average")
     try:

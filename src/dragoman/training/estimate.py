@@ -1,8 +1,7 @@
 """How long a run will take: a few real updates and a part of a validation, timed and thrown away.
 
-Nothing of it reaches the run: the weights are a copy of their own, and the run seeds its random numbers anew.
-What is timed is what will be done again and again: on a GPU each update comes twice before, so that its
-kernels are loaded and its recording is made.
+The run is not affected: the weights are a copy, and the run seeds its random numbers again. Only the steady
+state is timed: on a GPU each update runs twice before, so that kernels are loaded and CUDA graphs captured.
 """
 
 import itertools
@@ -25,26 +24,26 @@ from dragoman.training.update import Late, Learnt, learn
 _UPDATES = {"cpu": 12, "cuda": 16}
 _ROUNDS_BEFORE = {"cpu": 0, "cuda": 2}
 _FEW_UPDATES = 6
-"""Enough to see whether a machine is much slower than was taken."""
+"""Enough to notice a machine that is much slower than assumed."""
 _WARM_UP = 1
-"""Updates of a CPU that also pay for allocations."""
+"""Warm-up updates on a CPU, which pay for allocations."""
 _TIME_LIMIT = 3.0
-"""Seconds of a round; two updates are timed at least."""
+"""Seconds to time updates; at least two are timed."""
 _VALIDATION_COST = 1 / 3
-"""A forward pass against a forward and a backward pass, where a validation cannot be timed in part."""
+"""Cost of a forward pass relative to forward and backward, where a validation cannot be timed in part."""
 _BYTES_SAVED_A_SECOND, _SAVE_SECONDS = 2e8, 0.05
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of what a run does again and again."""
+    """Seconds of the repeated parts of a run."""
 
     update: float
     validation: float = 0.0
     save: float = 0.0
 
     def of(self, config: TrainConfig, first: int, last: int) -> float:
-        """From after update `first` to after update `last`, the end of the run."""
+        """Total seconds from update `first` to update `last`, the end of the run."""
         validations = last // config.validate_every - first // config.validate_every
         saves = last // config.save_every - first // config.save_every
         if last % config.validate_every:
@@ -60,11 +59,11 @@ class Costs:
 class Estimate:
     parameters: int
     tokens_per_second: float | None
-    """Target tokens learnt from; None where no update was timed."""
+    """Target tokens per second; None if no update was timed."""
     updates: int | None
     """Of the whole run, where that is known."""
     seconds: float | None
-    """Of the whole command; of one that may stop early, if it does not."""
+    """Seconds of the whole command, without early stopping."""
 
 
 def estimate(
@@ -129,7 +128,7 @@ def _first_updates(batches: Batches, count: int) -> list[UpdateBatch]:
 
 
 def _timed(training: Training, data: Sequence[UpdateBatch], clock: Clock) -> _Round:
-    """As the loop does it: the numbers of an update are asked for when the next one is under way."""
+    """Time updates as the loop runs them: results are read while the next update is running."""
     found = _Round()
     skipped = 0 if training.device.type == "cuda" else min(_WARM_UP, len(data) - 1)
     for update in data[:skipped]:
@@ -139,7 +138,7 @@ def _timed(training: Training, data: Sequence[UpdateBatch], clock: Clock) -> _Ro
     for update in data[skipped:]:
         learnt = learn(training, update)
         if before is not None:
-            _ = before.loss  # asking for it waits for the device
+            _ = before.loss  # synchronises with the device
         before = learnt
         found.tokens += learnt.tokens
         found.updates += 1
@@ -163,7 +162,7 @@ def _validation_seconds(
 
 
 class SessionPace:
-    """What the updates, validations and checkpoints of a session have taken so far."""
+    """Measured seconds of updates, validations and checkpoints in this session."""
 
     def __init__(self, seconds: Callable[[], float], update: int) -> None:
         self._seconds = seconds
@@ -172,7 +171,7 @@ class SessionPace:
         self.validation = self.save = 0.0
 
     def line(self, update: int) -> float:
-        """A line of the log: seconds of updates alone since the one before."""
+        """Seconds of updates since the previous log line, pauses excluded."""
         spent = max(self._seconds() - self._began, 1e-9)
         if update > self._update:
             self._lines.append(spent / (update - self._update))
@@ -180,17 +179,17 @@ class SessionPace:
         return spent
 
     def pause(self, seconds: float) -> None:
-        """So much of the time since the last line was no update."""
+        """Exclude these seconds (a validation or a checkpoint) from the current log line."""
         self._began += seconds
 
     @property
     def update(self) -> float:
-        """Seconds of an update, by the last line; 0 before the first."""
+        """Seconds per update by the last log line; 0 before the first."""
         return self._lines[-1] if self._lines else 0.0
 
     @property
     def costs(self) -> Costs | None:
-        """None before the second line: the first one pays for kernels and recordings."""
+        """None before the second log line: the first one includes kernel loading and graph capture."""
         if len(self._lines) < 2:
             return None
         return Costs(median(self._lines[-20:]), self.validation, self.save)

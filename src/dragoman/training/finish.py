@@ -32,13 +32,13 @@ TUNING_FILE = "tuning.json"
 _TUNING_LIMIT = 1 << 20
 _BEAMS = (1, 2, 4, 8)
 _BATCH_TOKENS = 1024
-"""Source tokens: after each batch the time is looked at."""
+"""Source tokens per batch; the time is checked after each batch."""
 _ALPHAS = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6)
 _LEAST_SECONDS = 10.0
-"""For tuning, where there is no budget."""
+"""Minimum seconds for tuning without a budget."""
 _MOST_SENTENCES, _FEWEST_SENTENCES = 1000, 50
 _LEAST_GAIN = 0.2
-"""Points by which another search has to be better: less is noise."""
+"""Points by which another setting has to be better; less is noise."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Finish:
     stop: StopRequest
     budget: Budget | None
     validation_seconds: float | None
-    """Of the last validation, where there was one."""
+    """Seconds of the last validation, if there was one."""
 
     def __call__(self, outcome: Outcome) -> None:
         config = self.run.config
@@ -118,9 +118,9 @@ class Finish:
             self.log.display.stage("tuning the search", done, of)
             now, number = clock.seconds(), done // sentences
             needed = 0.0
-            if number == len(began):  # a beam has been searched
+            if number == len(began):  # first batch of a beam
                 began.append(now)
-            elif done % sentences == 0 and number:  # the next one is about to be
+            elif done % sentences == 0 and number:  # last batch of a beam
                 needed = (began[number] - began[number - 1]) * beams[number] / beams[number - 1]
             if now + needed > deadline or self.stop.signal is not None:
                 raise OutOfTime
@@ -174,12 +174,12 @@ class Finish:
 
 
 def _metric(metric: str) -> TunedMetric:
-    """What the run is chosen by, where translations can be scored by it."""
+    """The run's metric if translations can be scored by it, else chrF."""
     return metric if metric in ("bleu", "chrf", "exact") else "chrf"  # type: ignore[return-value]
 
 
 def _chosen(found: Tuned, now: BeamSearch) -> BeamSearch:
-    """The present search stays unless another one is clearly better."""
+    """Keep the present settings unless others are clearly better."""
     present = found.scores.get((now.beam, now.alpha))
     if present is not None and found.best < present + _LEAST_GAIN:
         return now

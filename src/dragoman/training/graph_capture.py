@@ -1,9 +1,9 @@
-"""Passes that a GPU plays back: what the host says once, it need not say again.
+"""CUDA graphs of forward and backward passes: launched once per update instead of kernel by kernel.
 
-An update of a Transformer-base is some eight hundred kernels of a few microseconds each, and telling a GPU
-about them takes the host longer than they run. Packed batches come in few forms, and blocks of text in one.
-The first batch of a form goes kernel by kernel, the second is recorded on its way (a CUDA graph), and from
-then on one call plays it all.
+An update of a Transformer-base is some eight hundred kernels of a few microseconds each. Launching them
+takes the host longer than they run. Packed batches have few distinct shapes, and blocks of text one. The
+first batch of a shape runs kernel by kernel, the second is captured as a CUDA graph, and later ones replay
+it.
 """
 
 import gc
@@ -22,19 +22,19 @@ from dragoman.shapes import Float, Tensor
 Sums = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Loss and negative log-likelihood of a batch."""
 Steady = PackedPairs | PackedText | PairBatch
-"""Batches that have a form."""
+"""Batches whose shapes repeat."""
 _MOST = 64
-"""Recordings that are kept; further forms go kernel by kernel."""
+"""Maximum number of graphs; batches of further shapes run kernel by kernel."""
 
 
 @dataclass(frozen=True)
 class _Recording:
     graph: torch.cuda.CUDAGraph
     batch: Any
-    """Of that form: what is played reads from here."""
+    """The static input buffers of the graph."""
     sums: Sums
     gradients: list[Tensor | None] | None
-    """What it writes anew; None where it adds to what is there."""
+    """Gradient buffers that the graph overwrites; None if it accumulates."""
 
 
 class GraphRecorder:
@@ -70,7 +70,7 @@ class GraphRecorder:
         return found.sums
 
     def _put_gradients(self) -> None:
-        """What is recorded writes to the same place always, whoever has moved the gradients since."""
+        """Point the parameters' gradients to the buffers of the graphs, in case they were replaced."""
         if not self._gradients:
             self._gradients = [torch.zeros_like(parameter) for parameter in self._parameters]
         for parameter, own in zip(self._parameters, self._gradients, strict=True):
@@ -107,9 +107,9 @@ class GraphRecorder:
         fresh = torch.Generator(generator.device).manual_seed(generator.initial_seed())
         generator.graphsafe_set_state(fresh.graphsafe_get_state())
         for parameter in self._parameters if self.anew else ():
-            parameter.grad = None  # what was to be written never was
+            parameter.grad = None  # the buffers were never written
         first: BaseException = error
-        while first.__context__ is not None:  # the end of a recording that has failed tells little
+        while first.__context__ is not None:  # the first error says more than the end of a failed capture
             first = first.__context__
         warnings.warn(f"updates cannot be recorded, so they go on kernel by kernel: {first}", stacklevel=3)
 

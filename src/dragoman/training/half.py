@@ -1,7 +1,7 @@
-"""What half of the data is worth: a second run on every second pair, beside the first one.
+"""The value of more data: a second run on every second pair, beside the first one.
 
-It is trained as often on each pair, so with half the time, and validated on the same pairs. Two points are
-not much of a curve: what is said about more data is a range, and says so.
+It sees each pair as often, so it takes half the time, and is validated on the same pairs. Two points are
+not much of a curve, so the extrapolation is given as a range.
 """
 
 import json
@@ -22,13 +22,13 @@ from dragoman.training.session import train_run
 
 HALF = "half.json"
 MAIN_SHARE = 2 / 3
-"""Of the minutes, for the run on all data; the rest is for half of it."""
+"""Share of the minutes for the run on all data; the rest is for the half."""
 _REPORT_LIMIT = 1 << 24
 _TITLE = "## Half of the data"
 _POINTS = ("bleu", "chrf", "exact")
-"""Metrics from 0 to 100."""
+"""Metrics between 0 and 100."""
 _NOISE = 1.0
-"""Points of BLEU and chrF that two runs may differ by chance."""
+"""Points of BLEU or chrF by which two runs may differ by chance."""
 
 
 @dataclass(frozen=True)
@@ -40,30 +40,30 @@ class Worth:
     whole: float
     half: float
     validated: int
-    """Pairs that the metric is computed from."""
+    """Number of validation pairs."""
 
     @property
     def gain(self) -> float:
-        """Of all data over half of them; above 0 where more are better."""
+        """Gain of all data over half of it; above 0 if more data is better."""
         return (self.half - self.whole) if self.metric in LOWER_IS_BETTER else (self.whole - self.half)
 
     @property
     def chance(self) -> float:
-        """What two runs may differ by without meaning anything."""
+        """The difference between two runs that is within chance."""
         if self.metric == "exact":
             share = min(max(self.whole / 100, 0.01), 0.99)
             return 200 * math.sqrt(2 * share * (1 - share) / max(1, self.validated))
         return _NOISE if self.metric in _POINTS else 0.02 * abs(self.whole)
 
     def part(self) -> list[str]:
-        """Of the report."""
+        """The section of report.md."""
         rows = ((f"{self.pairs // 2:,}", self.half), (f"{self.pairs:,}", self.whole))
         table = [f"| {pairs} | {value:.4g} |" for pairs, value in rows]
         head = [_TITLE, "", f"| pairs | {self.metric} on the validation set |", "| --- | --- |"]
         return [*head, *table, "", self.told(), ""]
 
     def told(self) -> str:
-        """What it means, in words."""
+        """The interpretation in words."""
         found = f"All {self.pairs:,} pairs are worth {self.gain:.3g} more than half of them in {self.metric}"
         if self.gain <= self.chance:
             return (

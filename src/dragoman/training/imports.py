@@ -13,9 +13,9 @@ from dragoman.runs.directory import Run
 from dragoman.training.progress import TrainingProgress
 
 NEW = "new"
-"""In the state of the checkpoint: modules that the directory had no weights for."""
+"""Key in the checkpoint's state: modules without weights in the directory."""
 VERIFIED = "verified"
-"""There too: whether the directory had a manifest of hashes that its files were held to."""
+"""Key in the checkpoint's state: whether the files were verified against a manifest of hashes."""
 _FINGERPRINT = "imported"
 
 
@@ -60,7 +60,7 @@ def import_run(
 
 
 def _objective(imported: Imported) -> dict[str, Any]:
-    """What the model has learnt by; a block is as long as it has places for."""
+    """The objective of the model; its block length is the model's number of positions."""
     abilities = imported.config.abilities
     if abilities.block_marks is None:
         return {}

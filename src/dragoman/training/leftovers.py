@@ -1,4 +1,4 @@
-"""What processes that died have left: unfinished files and directories that nobody holds any more."""
+"""Cleanup after killed processes: unfinished files and directories that no process holds."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ _LOCK, _REPLACED = "lock", ".replaced"
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether it is something unfinished, by its name."""
+    """Whether a path is an unfinished file or directory, by its name."""
     return _NAMES.fullmatch(path.name) is not None
 
 
@@ -43,7 +43,7 @@ def remove_leftovers(paths: list[Path]) -> None:
 
 
 def _below(directory: Path) -> Iterator[Path]:
-    """Every entry; not what is inside of something unfinished."""
+    """Every entry below a directory, without the contents of unfinished directories."""
     for entry in _entries(directory):
         yield entry
         if entry.is_dir() and not entry.is_symlink() and not is_leftover(entry):

@@ -1,4 +1,4 @@
-"""What a run writes down.
+"""The log files of a run.
 
 metrics.jsonl   numbers that depend on nothing but the run: the same bytes after a kill and resume
 samples.jsonl   some sentences of the validation set as the model translated them, validation by validation
@@ -52,7 +52,7 @@ class Log:
         sync_directory(directory)  # checkpoints count on the metrics
 
     def cut_metrics(self, length: int) -> None:
-        """Forget what was written after the checkpoint that the run goes on from."""
+        """Cut the metrics back to the checkpoint from which the run resumes."""
         found = self.metrics_path.stat().st_size
         if found < length:
             self.warn(
@@ -102,7 +102,7 @@ class Log:
         self.display.line(text)
 
     def note(self, text: str) -> None:
-        """For log.txt alone. A disk that is full is told by what has to be written."""
+        """Write to log.txt only. A full disk is ignored here; writing a checkpoint will report it."""
         with suppress(OSError):
             self._text.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}\n".encode())
             self._text.flush()
@@ -126,7 +126,7 @@ class Log:
                 self._scalar(f"{kind}/{name}", value, record["update"])
 
     def _sample(self, kind: str, update: int, samples: Sequence[Sample]) -> None:
-        """A run goes on without them where the disk is full; what has to be written will tell."""
+        """Write samples. A full disk is ignored here; writing a checkpoint will report it."""
         entry = {"kind": kind, "update": update, "samples": [asdict(sample) for sample in samples]}
         if samples:
             with suppress(OSError), open_to_append(self.samples_path) as file:
@@ -144,7 +144,7 @@ class Log:
 
 
 class NoLog(Log):
-    """Of the processes beside the first: it says the same for all of them."""
+    """The log of all processes but rank 0: writes nothing."""
 
     def __init__(self) -> None:
         self.display, self.scalars, self.clock = Quiet(), None, Clock()
@@ -175,14 +175,14 @@ def open_tensorboard(directory: Path) -> ScalarWriter:
 
 
 def _end_last_line(path: Path, file: BinaryIO) -> None:
-    """A kill may leave half a line; what is written next must not be glued to it."""
+    """End a line that a kill has cut, so that the next one starts on its own line."""
     data = read_file(path)
     if data and not data.endswith(b"\n"):
         file.write(b"\n")
 
 
 def _last_elapsed(path: Path) -> float:
-    """Seconds of training that earlier sessions wrote down; a line that was cut short is passed over."""
+    """Elapsed seconds recorded by earlier sessions; an incomplete last line is skipped."""
     for line in reversed(read_file(path).split(b"\n")):
         try:
             return float(json.loads(line)["elapsed"])

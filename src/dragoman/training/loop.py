@@ -1,4 +1,4 @@
-"""The training loop, open to be read from top to bottom.
+"""The training loop.
 
     for every update:  learn ─▶ log ─▶ validate ─▶ save ─▶ stop?
 
@@ -26,9 +26,9 @@ from dragoman.training.state import Training
 from dragoman.training.update import Late, Learnt, learn
 
 _STANDSTILL_FROM = 500
-"""Updates. Before them, and before the rate is at its height, there is nothing to warn of."""
+"""No warning before this many updates, nor before the end of the warm-up."""
 _STANDSTILL = 0.3
-"""Nats below the loss of frequencies alone. Lengths and first pieces are worth 0.2."""
+"""Nats by which the loss must be below that of unigram frequencies. Lengths alone give 0.2."""
 
 
 class Loop:
@@ -44,10 +44,10 @@ class Loop:
         self.pace = SessionPace(log.clock.seconds, training.progress.update)
         self._line_tokens = training.progress.sum_tokens
         self._open: tuple[int, Learnt | Late, UpdateBatch] | None = None
-        """The update whose numbers are not counted yet, since the device may still be at it."""
+        """The update whose results have not been read yet; the device may still be running it."""
         self._warned = self._told = False
         self.validation_seconds: float | None = None
-        """Of the last validation of this session."""
+        """Seconds of the last validation in this session."""
 
     def fit(self, stop: StopRequest) -> Outcome:
         progress, config = self.training.progress, self.config
@@ -60,7 +60,7 @@ class Loop:
             )
         if ended is None:
             self.keeper.check_space()
-            ended = f"max_epochs {config.max_epochs} is reached"  # stands if there are no more data
+            ended = f"max_epochs {config.max_epochs} is reached"  # used if the data end first
             for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
                 self.training.time_share = self._time_share()
@@ -109,7 +109,7 @@ class Loop:
         return 0.0 if self.budget is None else self.budget.share()
 
     def _ended(self) -> str | None:
-        """Why the run is over, if it is: the same in every process."""
+        """The reason to stop, if there is one; the same in every process."""
         progress, config, share = self.training.progress, self.config, self.training.time_share
         if config.max_updates is not None and progress.update >= config.max_updates:
             return f"max_updates {config.max_updates} is reached"
@@ -124,7 +124,7 @@ class Loop:
         return None
 
     def _due(self) -> tuple[bool, bool]:
-        """Whether to validate and to save after this update."""
+        """Whether to validate, and whether to save, after this update."""
         update, config, share = self.training.progress.update, self.config, self.training.time_share
         if self.budget is None or config.validations is None:
             return update % config.validate_every == 0, update % config.save_every == 0
@@ -163,7 +163,7 @@ class Loop:
             self._settle()
 
     def _settle(self) -> None:
-        """Count the update that is open, if one is."""
+        """Read the results of the pending update, if there is one."""
         if self._open is not None:
             found, self._open = self._open, None
             self._count(*found)
@@ -195,7 +195,7 @@ class Loop:
 
     def _log_line(self) -> None:
         progress = self.training.progress
-        if not progress.sum_updates:  # nothing but skipped updates
+        if not progress.sum_updates:  # all updates were skipped
             return
         seconds = self.pace.line(progress.update)
         if self.budget is not None:
@@ -228,7 +228,7 @@ class Loop:
         self.log.train(record, status)
 
     def _seconds_left(self) -> float | None:
-        """At the speed of this session, validations and all."""
+        """Remaining seconds at the speed of this session, validations included."""
         update, costs, left = self.training.progress.update, self.pace.costs, []
         if self.total is not None and costs is not None:
             left.append(costs.of(self.config, update, max(update, self.total)))
@@ -237,7 +237,7 @@ class Loop:
         return min(left, default=None)
 
     def _tell_time(self) -> None:
-        """Once, after the first validation: how long the whole run takes, as measured."""
+        """Print the measured total time once, after the first validation."""
         left = self._seconds_left()
         if self._told or self.budget is not None or left is None:
             return
@@ -246,7 +246,7 @@ class Loop:
         self.log.say(f"the whole run takes about {duration(self.log.elapsed + left)}{early}")
 
     def _validate(self) -> bool:
-        """Look at the validation set; True where the result is the best so far."""
+        """Validate. Returns True if the result is the best so far."""
         if not len(self.validator):
             return False
         progress, clock = self.training.progress, self.log.clock
@@ -273,7 +273,7 @@ class Loop:
         return better
 
     def _react(self) -> None:
-        """Nothing better was found: average from here on, or cut the rate, where that is wanted."""
+        """After a validation without improvement: start averaging or cut the learning rate, if configured."""
         progress, schedule = self.training.progress, self.run.config.schedule
         if self.config.asgd and progress.average_since is None and progress.stale >= self.config.asgd:
             progress.average_since = progress.update + 1
@@ -283,7 +283,7 @@ class Loop:
             progress.plateau_stale = 0
 
     def _cool_down(self) -> None:
-        """Under a budget a run that has stopped getting better ends early, with a low learning rate."""
+        """With a time budget, a run that has stopped improving decays its learning rate and ends early."""
         spent, patience = self.training.progress.spent, self.config.patience
         if spent is None or spent.cooling_since is not None or not self.run.config.budgeted or not patience:
             return
@@ -295,7 +295,7 @@ class Loop:
             )
 
     def _warn_of_standstill(self, loss: float) -> None:
-        """Once, where pieces' frequencies are all that has been learnt by now."""
+        """Warn once if the model has learnt nothing but token frequencies."""
         update = self.training.progress.update
         early = update < max(_STANDSTILL_FROM, self.run.config.schedule.rise)
         if self._warned or early or (of_frequencies := self.validator.frequency_loss) is None:

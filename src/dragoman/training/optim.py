@@ -40,11 +40,11 @@ from dragoman.checkpoint import refuse_other_names
 from dragoman.runs.optim import OptimConfig, ScheduleConfig
 
 _SCALE = "scale"
-"""Of a group: its share of the learning rate."""
+"""Key of a parameter group: its multiple of the learning rate."""
 _RELATIVE = "relative"
-"""Of a group: its rate is that times the size of its one parameter."""
+"""Key of a parameter group: its learning rate is this times the RMS of its one parameter."""
 _SMALLEST = 1e-3
-"""Size that a parameter is taken to have at least: those that begin with zeros learn too."""
+"""Minimum RMS of a parameter, so that parameters initialised to zero learn too."""
 
 
 def build_optimizer(
@@ -97,7 +97,7 @@ def _first_state(config: OptimConfig, parameter: Tensor, fused: bool) -> dict[st
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Before every step."""
+    """Set the learning rate; called before every step."""
     groups = optimizer.param_groups
     relative = groups[0][_RELATIVE]
     sizes = _sizes([group["params"][0] for group in groups]) if relative else [1.0] * len(groups)
@@ -107,8 +107,8 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 @torch.no_grad()
 def _sizes(parameters: list[Tensor]) -> Sequence[Tensor]:
-    """The root mean square of each, on its device: nobody waits for it. A GPU's kernel reads its rate as
-    float32."""
+    """The root mean square of each parameter, on its device, without synchronisation. GPU kernels read the
+    rate as float32."""
     roots = [parameter.numel() ** 0.5 for parameter in parameters]
     norms = torch._foreach_norm(parameters)  # pyright: ignore[reportPrivateImportUsage]
     sizes = torch._foreach_div(norms, roots)  # pyright: ignore[reportPrivateImportUsage]
@@ -136,12 +136,12 @@ def load_optimizer(
 
 
 _LONGEST_WARMUP = 0.2
-"""As a share of the time budget."""
+"""Maximum warm-up, as a share of the time budget."""
 
 
 def scale_at(config: ScheduleConfig, update: int, cuts: int = 0, time_share: float = 0.0) -> float:
-    """What optim.rate is multiplied by at update `update`; `cuts` is how often a plateau was met, and
-    `time_share` how much of the time budget has passed."""
+    """The factor of optim.rate at update `update`; `cuts` counts the reductions on a plateau, `time_share` is
+    the elapsed share of the time budget."""
     if config.by == "minutes":
         return _scale_by_time(config, update, min(1.0, time_share))
     if config.name == "slanted_triangular":

@@ -37,24 +37,24 @@ class Plan:
     out: Path
     prepared: Corpus
     estimate: Estimate | None
-    """None where the run exists already, and where there are no updates to be timed."""
+    """None if the run exists already, or if there are no updates to time."""
     processes: int = 1
     reasons: tuple[tuple[str, str], ...] = ()
     """What the autopilot has chosen, and why."""
     shown: tuple[SampledPair, ...] = ()
-    """Pairs that the usual rules of cleaning would have left out."""
+    """Examples of pairs that the usual cleaning rules would have dropped."""
     speed: float = 1.0
-    """Of the machine, beside what the choices take it to have."""
+    """Measured speed of the machine relative to the assumed one."""
 
     expected: tuple[int, float] | None = None
-    """Updates and epochs, where the autopilot has reckoned them."""
+    """Expected updates and epochs, if the autopilot has estimated them."""
     rivals: tuple[Contender, ...] = ()
-    """What a contest would try: the plan itself first."""
+    """The contenders of a contest; the plan itself comes first."""
     variant: Callable[[Sequence[str]], RunConfig] | None = None
     """The configuration of the same plan with further overrides."""
 
     def rows(self) -> Rows:
-        """About ten lines."""
+        """The summary: about ten rows."""
         return summary(self)
 
     def tables(self, verbose: bool) -> list[tuple[str, Rows]]:
@@ -76,8 +76,8 @@ def make_plan(
     minutes: float | None = None,
     clock: Clock | None = None,
 ) -> Plan:
-    """Read, choose, resolve, prepare and measure. Nothing is written but the cache of prepared data. `clock`
-    began with the command."""
+    """Read, choose, resolve, prepare and measure. Writes only the cache of prepared data. `clock` started
+    with the command."""
     cache = (out or Path("runs") / "run").parent / CACHE
     with ExitStack() as stack:
         draft = make_draft(
@@ -114,7 +114,7 @@ def make_plan(
     if Run.exists(out):
         _refuse_other_corpus(Run.open(out), prepared)
         return plan
-    if config.counted or (config.train.shard and processes > 1):  # in parts: one process cannot try it
+    if config.counted or (config.train.shard and processes > 1):  # one process cannot time a sharded model
         return plan
     display.stage("timing a few updates", 0, None)
     measured = estimate(config, prepared, pick_device(config.train.device), processes, clock)
@@ -124,7 +124,7 @@ def make_plan(
 def _measured_speed(
     config: RunConfig, prepared: Corpus, expected: float, display: Display, clock: Clock
 ) -> float:
-    """What an update was expected to take over what it takes; 1 where none could be timed."""
+    """Expected seconds per update divided by the measured ones; 1 if none could be timed."""
     display.stage("timing a few updates", 0, None)
     seconds = measured_update(config, prepared, pick_device(config.train.device), clock)
     return 1.0 if seconds is None else expected / seconds
@@ -153,7 +153,7 @@ def _expected(chosen: Chosen, config: RunConfig, faster: float) -> tuple[int, fl
 
 
 def prepare_for(config: RunConfig, out: Path, display: Display) -> Corpus:
-    """The data of a run that will be `out`, from the cache where they are there."""
+    """Prepare the data of the run `out`, or take them from the cache."""
     return _prepare(config, out.parent / CACHE, display, None)
 
 
@@ -173,7 +173,7 @@ def _prepare(config: RunConfig, cache: Path, display: Display, scanned: Scan | N
 
 
 def _dealt(config: RunConfig, processes: int) -> RunConfig:
-    """With a number of batches an update that the processes can share evenly."""
+    """Adjust the number of batches per update so that processes share them evenly."""
     accumulate = -(-config.train.accumulate // processes) * processes
     return dataclasses.replace(config, train=dataclasses.replace(config.train, accumulate=accumulate))
 

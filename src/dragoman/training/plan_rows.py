@@ -24,7 +24,7 @@ _METRICS = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact matches"}
 
 
 class Planned(Protocol):
-    """What the lines are about."""
+    """The parts of a plan that are described."""
 
     @property
     def config(self) -> RunConfig: ...
@@ -45,7 +45,7 @@ class Planned(Protocol):
 
 
 def summary(plan: Planned) -> Rows:
-    """What a person wants to know before training."""
+    """The summary: what is trained, on what, and for how long."""
     config = plan.config
     rows: list[tuple[str, str | None]] = [
         *learning_of(config).plan_rows(config),
@@ -103,7 +103,7 @@ def _data(plan: Planned) -> str:
 
 
 def _columns(config: RunConfig) -> list[str]:
-    """Of tables with more than two columns, those that are read."""
+    """For tables with more than two columns: the columns that are read."""
     data = config.data
     if learning_of(config).learns_from != "pairs":
         return []

@@ -1,4 +1,4 @@
-"""Where a run stands: what a checkpoint holds beside tensors."""
+"""The progress of a run: what a checkpoint stores beside tensors."""
 
 import math
 from collections.abc import Mapping
@@ -14,35 +14,35 @@ class Best:
     metric: str
     value: float
     loss: float
-    """Decides between equals: early on BLEU may be 0 for many validations, while the model does learn."""
+    """Breaks ties: early on BLEU may be 0 for many validations although the model improves."""
 
 
 @dataclass
 class Spent:
-    """Of a budget of minutes."""
+    """The time spent of a budget of minutes."""
 
     minutes: float
-    """Of the whole budget."""
+    """The whole budget."""
     seconds: float = 0.0
-    """That had passed when the checkpoint was written."""
+    """Seconds elapsed when the checkpoint was written."""
     start: float | None = None
-    """Seconds that had passed before the first update."""
+    """Seconds elapsed before the first update."""
     share: float = 0.0
-    """Of the time for updates that had passed then."""
+    """Elapsed share of the time for updates when the checkpoint was written."""
     update_seconds: float = 0.0
-    """Of an update, by the last line of the log."""
+    """Seconds per update, by the last log line."""
     next_validation: float | None = None
-    """As a share of the time for updates; None where validations are counted in updates."""
+    """When the next validation is due, as a share of the time for updates; None if it is due by updates."""
     next_save: float = 0.0
     validation_seconds: float | None = None
-    """Of the last one."""
+    """Seconds of the last validation."""
     save_seconds: float = 0.0
     lowest_loss: float | None = None
-    """On the validation set."""
+    """Lowest validation loss so far."""
     stale: int = 0
-    """Validations in a row in which neither the metric nor the loss became better."""
+    """Validations in a row without improvement of the metric or the loss."""
     cooling_since: float | None = None
-    """The share of the time at which the learning rate began to fall to 0 ahead of its schedule."""
+    """The share of the time at which the early decay of the learning rate began."""
 
 
 @dataclass
@@ -52,29 +52,29 @@ class TrainingProgress:
     update: int = 0
     epoch: int = 0
     batch: int = 0
-    """Batches of this epoch that have been used."""
+    """Number of batches of this epoch that have been used."""
     window: Window = FIRST
-    """The one that the last of them is in: those before it are not looked at when a run is resumed."""
+    """The window of the last used batch: earlier windows are skipped when a run is resumed."""
     tokens: int = 0
-    """Target tokens learnt from so far."""
+    """Target tokens used so far."""
     skipped: int = 0
     """Updates whose loss or gradient was not finite."""
     bad_in_a_row: int = 0
     sum_updates: int = 0
-    """The sums run since the last line of the log."""
+    """The following sums run since the last log line."""
     sum_tokens: int = 0
     sum_loss: float = 0.0
     sum_nll: float = 0.0
     sum_norm: float = 0.0
     best: Best | None = None
     stale: int = 0
-    """Validations since the best one."""
+    """Number of validations since the best one."""
     plateau_stale: int = 0
     plateau_cuts: int = 0
     average_since: int | None = None
-    """The first update that the mean of train.asgd is made of."""
+    """The first update in the average of train.asgd."""
     metrics_bytes: int = 0
-    """Length of metrics.jsonl; what is beyond it when a run is resumed is cut off."""
+    """Length of metrics.jsonl; a resumed run cuts the file to it."""
     spent: Spent | None = None
     """None without a budget: then nothing here depends on the machine."""
 
@@ -90,7 +90,7 @@ class TrainingProgress:
         return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
 
     def count_validation(self, name: str, metric: str, metrics: Mapping[str, float]) -> bool:
-        """Take note of a validation of the checkpoint `name`; True where it is the best so far."""
+        """Record a validation of the checkpoint `name`. Returns True if it is the best so far."""
         better = self.is_better(metric, metrics)
         if better:
             self.best = Best(name, metric, metrics[metric], metrics["loss"])

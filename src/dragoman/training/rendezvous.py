@@ -1,13 +1,13 @@
-"""How the processes of a run find each other, and hear of rank 0: by keys in a store that all of them reach.
+"""How the processes of a run find each other, and how rank 0 broadcasts: through keys in a shared store.
 
     rank 1   hello/1 = b7 ──▶ rank 0   welcome/1 = b7 c4 ──▶ rank 1   here/1 = b7 c4 ──▶ rank 0   all/c4
 
-torchrun keeps its store when it starts processes again, with all that the dead have written into it. So every
-process takes a name that none has had before, and believes only what is said to that name. The name of rank 0
-(c4) is that of the attempt.
+torchrun keeps its store when it restarts processes, with all that dead processes have written. So each
+process chooses a new unique name, and reads only messages to that name. The name of rank 0 (c4) names the
+attempt.
 
-Nobody waits in silence: rank 0 has a pulse, and those who wait for it do so as long as it beats, be it for
-hours. Waiting is counted in naps, not by the clock: a machine that sleeps has not been waiting.
+Rank 0 sends a heartbeat. Other processes wait for it as long as the heartbeat continues, even for hours. Time
+spent waiting is the sum of sleeps, not wall-clock time: a suspended machine does not cause a timeout.
 """
 
 import os
@@ -18,21 +18,21 @@ from collections.abc import Callable
 from signal import SIGTERM
 from typing import Protocol
 
-PATIENCE = 60.0
-"""Seconds without a sign of life after which a process counts as lost."""
-HURRIED = 6.0
-"""The same once a process has been told to stop. That may mean that rank 0 has been killed: torchrun tells
-the others, and kills them too if they wait for long."""
+TIMEOUT = 60.0
+"""Timeout in seconds: without a heartbeat for this long, a process counts as lost."""
+TIMEOUT_WHEN_STOPPING = 6.0
+"""The same after a request to stop. Rank 0 may have been killed then: torchrun signals the others, and kills
+them too if they take long."""
 _BEAT = 1.0
-_SHORTEST_NAP, _LONGEST_NAP = 0.0005, 0.05
+_SHORTEST_SLEEP, _LONGEST_SLEEP = 0.0005, 0.05
 
 
-class Lost(RuntimeError):
-    """Another process does not answer."""
+class ProcessLost(RuntimeError):
+    """Another process did not answer within the timeout."""
 
 
 class Store(Protocol):
-    """What is used of a store of torch.distributed."""
+    """The part of torch.distributed's Store that is used."""
 
     def set(self, key: str, value: str, /) -> object: ...
     def get(self, key: str, /) -> bytes: ...
@@ -43,35 +43,35 @@ class Store(Protocol):
 
 
 def read(store: Store, key: str) -> str | None:
-    """What is there now, without waiting for it."""
+    """Read a key without waiting; None if it is not set."""
     return store.get(key).decode() if store.check([key]) else None
 
 
-class Patience:
-    """Naps between looks, longer from look to look, until they are `seconds` in all."""
+class Polling:
+    """Polling with growing sleeps, until they add up to `seconds`."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self._spent, self._nap = seconds, 0.0, _SHORTEST_NAP
+        self.seconds, self._spent, self._sleep = seconds, 0.0, _SHORTEST_SLEEP
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         self._spent = 0.0
 
-    def nap(self) -> bool:
-        """False where the time is over."""
-        time.sleep(self._nap)
-        self._spent += self._nap
-        self._nap = min(2 * self._nap, _LONGEST_NAP)
+    def wait(self) -> bool:
+        """Sleep once. Returns False after the timeout."""
+        time.sleep(self._sleep)
+        self._spent += self._sleep
+        self._sleep = min(2 * self._sleep, _LONGEST_SLEEP)
         return self._spent < self.seconds
 
 
-def meet(store: Store, rank: int, size: int, patience: float = PATIENCE) -> str:
-    """Wait until all processes of this attempt are there. Returns its name, which only they know."""
-    own, waiting = uuid.uuid4().hex, Patience(patience)
+def meet(store: Store, rank: int, size: int, timeout: float = TIMEOUT) -> str:
+    """Wait until all processes of this attempt have joined. Returns the unique name of the attempt."""
+    own, waiting = uuid.uuid4().hex, Polling(timeout)
     if rank == 0:
         missing = _welcome(store, own, size, waiting)
         if missing:
-            raise Lost(
-                f"of {size} processes {_listed(missing)} did not come within {patience:g} s, so all stop"
+            raise ProcessLost(
+                f"of {size} processes {_listed(missing)} did not come within {timeout:g} s, so all stop"
             )
         store.set(f"all/{own}", "")
         return own
@@ -82,13 +82,13 @@ def meet(store: Store, rank: int, size: int, patience: float = PATIENCE) -> str:
             store.set(f"here/{rank}", f"{own} {attempt}")
             if store.check([f"all/{attempt}"]):
                 return attempt
-        if not waiting.nap():
-            raise Lost(f"process {rank} of {size} was not called within {patience:g} s, so it stops")
+        if not waiting.wait():
+            raise ProcessLost(f"process {rank} of {size} was not called within {timeout:g} s, so it stops")
 
 
-def _welcome(store: Store, own: str, size: int, waiting: Patience) -> list[int]:
-    """As rank 0, greet everybody until all have answered; those who have not when the time is over. The dead
-    of another attempt may be greeted too: they never answer, and the living take their place."""
+def _welcome(store: Store, own: str, size: int, waiting: Polling) -> list[int]:
+    """On rank 0, welcome processes until all have answered. Returns the ranks that did not in time.
+    Processes of an earlier attempt may be welcomed too; they never answer, and living ones replace them."""
     answers: dict[int, str] = {}
     missing = list(range(1, size))
     while missing:
@@ -98,7 +98,7 @@ def _welcome(store: Store, own: str, size: int, waiting: Patience) -> list[int]:
                 answers[rank] = f"{name} {own}"
                 store.set(f"welcome/{rank}", answers[rank])
         missing = [r for r in missing if r not in answers or read(store, f"here/{r}") != answers[r]]
-        if missing and not waiting.nap():
+        if missing and not waiting.wait():
             break
     return missing
 
@@ -108,19 +108,19 @@ def _listed(ranks: list[int]) -> str:
     return f"{shown} and {len(ranks) - 8} more" if len(ranks) > 8 else shown
 
 
-class Pulse:
-    """A thread that says every second that rank 0 lives, and in every process looks whether the store
-    does: where it is gone, so is torchrun, and the process is asked to stop as by SIGTERM."""
+class Heartbeat:
+    """A thread that sends the heartbeat of rank 0 every second. In every process it also checks that the
+    store is reachable: if not, torchrun is gone, and the process stops as after SIGTERM."""
 
     def __init__(self, store: Store, rank: int, orphaned: Callable[[], None] | None = None) -> None:
         self._store, self._rank, self._orphaned = store, rank, orphaned or _terminate
         self._ended = threading.Event()
-        threading.Thread(target=self._beat, name="dragoman-pulse", daemon=True).start()
+        threading.Thread(target=self._beat, name="dragoman-heartbeat", daemon=True).start()
 
     def _beat(self) -> None:
         while not self._ended.is_set():
             try:
-                self._store.add("pulse", 1 if self._rank == 0 else 0)
+                self._store.add("heartbeat", 1 if self._rank == 0 else 0)
             except RuntimeError:
                 if not self._ended.is_set():
                     self._orphaned()
@@ -135,22 +135,24 @@ def _terminate() -> None:
     os.kill(os.getpid(), SIGTERM)
 
 
-def tell(store: Store, number: int, text: str) -> None:
-    """As rank 0, say something to all others."""
+def broadcast(store: Store, number: int, text: str) -> None:
+    """On rank 0, publish message `number`."""
     store.set(f"told/{number}", text)
 
 
-def hear(store: Store, number: int, listeners: int, patience: Callable[[], float] = lambda: PATIENCE) -> str:
-    """What rank 0 says, as soon as it does; Lost where its pulse has stopped for longer than the `patience`
-    of the moment. The last who hears it takes it out of the store."""
-    waiting, beats = Patience(PATIENCE), -1
+def receive(store: Store, number: int, listeners: int, timeout: Callable[[], float] = lambda: TIMEOUT) -> str:
+    """Wait for message `number` of rank 0. Raises ProcessLost if its heartbeat has stopped for longer than
+    `timeout()`. The last of the listeners deletes the message."""
+    waiting, beats = Polling(TIMEOUT), -1
     while (text := read(store, f"told/{number}")) is None:
-        if (now := store.add("pulse", 0)) != beats:
+        if (now := store.add("heartbeat", 0)) != beats:
             beats = now
-            waiting.begin_anew()
-        waiting.seconds = patience()
-        if not waiting.nap():
-            raise Lost(f"process 0 has not given a sign of life for {waiting.seconds:g} s, so all stop")
+            waiting.restart()
+        waiting.seconds = timeout()
+        if not waiting.wait():
+            raise ProcessLost(
+                f"process 0 has not given a sign of life for {waiting.seconds:g} s, so all stop"
+            )
     if store.add(f"heard/{number}", 1) == listeners:
         store.delete_key(f"told/{number}")
         store.delete_key(f"heard/{number}")

@@ -25,7 +25,7 @@ from dragoman.training.display import duration
 REPORT, PLAN = "report.md", "plan.json"
 _PLAN_LIMIT = 1 << 20
 _WORDS_FROM = 10_000
-"""Training pairs whose words count as known."""
+"""Number of training pairs whose words count as known."""
 _LATE = 0.75
 _STILL_RISING, _LARGE_GAP, _FEW_EPOCHS = 0.02, 0.5, 4
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
@@ -33,7 +33,7 @@ _NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 
 @dataclass(frozen=True)
 class ValidationTranslations:
-    """Validation sentences by the best checkpoint."""
+    """Validation sentences and their translations by the best checkpoint."""
 
     sources: list[str]
     references: list[str]
@@ -41,7 +41,7 @@ class ValidationTranslations:
 
 
 def write_reasons(directory: Path, reasons: Sequence[tuple[str, str]], speed: float = 1.0) -> None:
-    """What was chosen, and why: for the report."""
+    """Store the choices and their reasons for the report."""
     path = directory / PLAN
     with explained(path):
         replace_file(
@@ -51,7 +51,7 @@ def write_reasons(directory: Path, reasons: Sequence[tuple[str, str]], speed: fl
 
 
 def read_speed(directory: Path) -> float:
-    """What the machine was measured to have when the choices of a run were made; 1 where nobody measured."""
+    """The machine's relative speed when the choices were made; 1 if it was not measured."""
     try:
         found = json.loads(read_regular(directory / PLAN, _PLAN_LIMIT))["speed"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -60,7 +60,7 @@ def read_speed(directory: Path) -> float:
 
 
 def read_reasons(directory: Path) -> list[tuple[str, str]]:
-    """Nothing where nothing was chosen, or the file is not what it was."""
+    """The stored choices; empty if nothing was chosen or the file is damaged."""
     try:
         found = json.loads(read_regular(directory / PLAN, _PLAN_LIMIT))["reasons"]
         return [(str(choice), str(reason)) for choice, reason in found]
@@ -71,7 +71,7 @@ def read_reasons(directory: Path) -> list[tuple[str, str]]:
 def report_rows(
     run: Run, outcome: Outcome, seconds: float, said: ValidationTranslations | None
 ) -> list[tuple[str, str]]:
-    """The same in a few lines."""
+    """The report in a few rows, for the terminal."""
     metric, best = run.config.train.metric, run.best
     rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}: {outcome.reason}")]
     if best is not None:
@@ -106,8 +106,8 @@ def write_report(
 
 
 def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | None) -> list[str]:
-    """What would probably help most, from the end of the learning curve and from the distance between the
-    losses on training and validation data."""
+    """What would probably help most, judged by the end of the learning curve and the gap between training and
+    validation loss."""
     valid = [r for r in records if r["kind"] == "valid" and r.get(metric) is not None]
     learnt = [r for r in records if r["kind"] == "train" and r.get("nll") is not None]
     if len(valid) < 4 or not learnt:
@@ -172,7 +172,7 @@ def _curve_part(run: Run) -> list[str]:
 
 
 def _objective_part(run: Run) -> list[str]:
-    """What the objective has to say of the best validation."""
+    """The objective's own section about the best validation."""
     best = run.best
     valid = [r for r in run.metrics if r["kind"] in ("valid", "averaged")]
     own = [r for r in valid if best is not None and r.get(best["metric"]) == best["value"]]
@@ -209,7 +209,7 @@ def _known_words(prepared: Prepared) -> set[str]:
 
 
 def _examples_part(said: ValidationTranslations | None) -> list[str]:
-    """The worst, one of the middle, and the best of those that are not right to the letter."""
+    """Examples: the worst, a median one, and the best that is not an exact match."""
     if said is None:
         return []
     scores = sentence_scores(said.references, said.outputs, exact=False)

@@ -22,17 +22,17 @@ from dragoman.training.plan import Plan, open_or_create, prepare_for
 from dragoman.training.session import train_run
 
 _SHARE, _LARGEST_SHARE = 0.2, 0.25
-"""Of the minutes; the larger one where the smaller one has no time for four."""
+"""Share of the minutes for the contest; the larger one if the smaller one is too short for four."""
 _ENOUGH = 4
 _LEAST_SECONDS = {"cpu": 10.0, "cuda": 15.0}
-"""Of a contender in the first round: a card has to load kernels and record updates."""
+"""Minimum seconds per contender in the first round; a GPU also loads kernels and captures graphs."""
 _LEAST_UPDATES = 50
 
 
 def asked_for(
     sources: Sequence[Source], overrides: Overrides, valid: Sequence[str], minutes: float | None
 ) -> str:
-    """The arguments of a command in one text: a contest that was stopped goes on with the same ones."""
+    """The arguments of a command as one string: an interrupted contest resumes only with the same ones."""
     arguments = [list(map(_plain, sources)), as_assignments(overrides), list(valid), minutes]
     return json.dumps(arguments, ensure_ascii=False, sort_keys=True)
 
@@ -42,7 +42,7 @@ def _plain(source: Source) -> object:
 
 
 def run_directory(sources: Sequence[Source], overrides: Overrides, valid: Sequence[str]) -> Path:
-    """Where nobody has chosen one."""
+    """The default run directory."""
     data = apply_overrides(plain_config(sources, valid, "auto"), as_assignments(overrides)).get("data", {})
     if any(isinstance(source, Mapping) and "src_lang" in source for source in data.get("train", ())):
         return Path("runs") / from_dict(DataConfig, data, "data").languages_name
@@ -50,7 +50,7 @@ def run_directory(sources: Sequence[Source], overrides: Overrides, valid: Sequen
 
 
 def found_contest(out: Path, asked: str) -> Contest | None:
-    """One that was begun or finished with the same arguments; None where there is none."""
+    """A contest that was started or finished with the same arguments; None if there is none."""
     finished = Run.exists(out)
     contest = read_contest(out if finished else directory_of(out))
     if contest is not None and contest.asked != asked:
@@ -62,7 +62,7 @@ def found_contest(out: Path, asked: str) -> Contest | None:
 
 
 def begin_contest(plan: Plan, asked: str, display: Display) -> Contest | None:
-    """Make the runs of all who take part. None where the time is too short for two."""
+    """Create the runs of all contenders. None if the time is too short for two."""
     train = plan.config.train
     if not plan.config.budgeted or train.max_minutes is None:
         raise UserError("--search: a contest takes a share of the time; give it with --minutes")
@@ -107,7 +107,7 @@ def _least_seconds(plan: Plan, seconds: float) -> float:
 
 
 def _of_contender(config: RunConfig, seconds: float) -> RunConfig:
-    """One validation at the end, and nothing after it."""
+    """The configuration of a contender: one validation at the end, and nothing after it."""
     train = replace(
         config.train,
         max_minutes=seconds / 60,
@@ -123,7 +123,7 @@ def _of_contender(config: RunConfig, seconds: float) -> RunConfig:
 def search_and_train(
     planned: Callable[[Path], Plan], out: Path, asked: str, display: Display, clock: Clock, dry_run: bool
 ) -> Run | None:
-    """Hold the contest and train the winner, or go on with both. A dry run has no run."""
+    """Run or resume the contest, then train the winner. A dry run returns None."""
     contest = None if dry_run else found_contest(out, asked)
     if contest is None:
         plan = planned(out)
@@ -138,7 +138,7 @@ def search_and_train(
 
 
 def go_on(out: Path, contest: Contest, display: Display, clock: Clock) -> Run:
-    """To the end of the contest, and then of the winner's run."""
+    """Finish the contest, then train the winner."""
     if not Run.exists(out):
         run = Running(out, contest, display, clock).run()
         if run.outcome is not None and run.outcome.exit_status:

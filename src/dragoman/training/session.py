@@ -71,7 +71,7 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | Non
 def _learn(
     run: Run, prepared: Corpus, device: torch.device, log: Log, stop: StopRequest, crew: Crew
 ) -> Outcome:
-    """By gradients, update after update."""
+    """Train by gradient descent."""
     training = Training(run.config, prepared, device, crew)
     keeper = Keeper(run, training, log)
     keeper.restore()
@@ -96,7 +96,7 @@ def _learn(
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Inside, PyTorch uses so many threads."""
+    """Context manager: PyTorch uses `count` threads inside."""
     before = torch.get_num_threads()
     if count is not None:
         torch.set_num_threads(count)
@@ -157,7 +157,7 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
 def _stopped_by(
     run: Run, device: torch.device, error: OSError | RuntimeError | MemoryError
 ) -> UserError | None:
-    """The machine is short of something; the checkpoints are not touched by it. None for a bug of ours."""
+    """A message if the machine ran out of memory or disk space; None for other errors."""
     last = "not known"
     with suppress(OSError):
         last = run.last or "none"

@@ -28,7 +28,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Inside, the signals only set the request; outside, they do what they did before.
+    """Inside, the signals only set the request; afterwards the previous handlers are restored.
 
     Only the main thread may handle signals: in another one the request is simply never set.
     """
@@ -39,7 +39,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if request.signal is not None:
-            raise KeyboardInterrupt  # the last checkpoint is whole whenever this comes
+            raise KeyboardInterrupt  # safe: the last checkpoint is always complete
         request.signal = number
 
     before = {number: signal.signal(number, handle) for number in stop_signals()}

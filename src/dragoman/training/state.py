@@ -42,7 +42,7 @@ from dragoman.training.transfer import Transfer
 
 
 class Fitting:
-    """Model and progress of a run: all there is to a model that is fitted by counting."""
+    """Model and progress of a run; a counting model has nothing else."""
 
     amp = False
     packed = False
@@ -58,7 +58,7 @@ class Fitting:
         self.learning = learning_of(config)
         self.description = describe(kind, model_config, vocab, src, tgt, self.learning.head(config))
         torch.manual_seed(derive_seed(config.seed, "weights"))
-        home = torch.device("cpu") if self.sharded else device  # whole, it may not fit on the device
+        home = torch.device("cpu") if self.sharded else device  # unsharded, it may not fit on the device
         if config.transfer.lora.rank:
             if self.sharded:
                 raise UserError("transfer.lora.rank: pairs are not cut into parts; set train.shard to false")
@@ -110,7 +110,7 @@ class Fitting:
         }
 
     def environment(self) -> dict[str, Any]:
-        """What has to be the same for a resumed run to be bit-identical."""
+        """What must be equal for a resumed run to be bit-identical."""
         return {
             "torch": torch.__version__,
             "device": self.device.type,
@@ -121,7 +121,7 @@ class Fitting:
         }
 
     def restore(self, found: Checkpoint) -> list[str]:
-        """Take everything from a checkpoint. Returns what differs in the environment, for a warning."""
+        """Restore a checkpoint. Returns the differences in the environment, for a warning."""
         state = found.state
         self._refuse_other_run(found)
         load_into(self.model, self._read(found, "model", model_tensors(self.model)), found.path)
@@ -130,20 +130,20 @@ class Fitting:
         return [f"{key} {then.get(key)} → {now[key]}" for key in now if then.get(key) != now[key]]
 
     def begin_with(self, found: Checkpoint) -> None:
-        """The weights of another run's checkpoint; nothing else of it."""
+        """Load only the weights of another run's checkpoint."""
         own = model_tensors(self.model)
         read = loaded_weights(found, "cpu" if self.sharded else self.device)
         tensors = renamed_weights(read, found.state["model"], self.description)
         if self.sharded:
             tensors = parts_like(tensors, own)
-        if self.learning.head(self.config) is not None:  # a head that is not there stays as it was made
+        if self.learning.head(self.config) is not None:  # a missing head keeps its initial weights
             tensors = {**{name: own[name] for name in own if name.startswith("head.")}, **tensors}
         load_into(self.model, tensors | own_pairs(self.model), found.path)
         if self.average:
             self.average.load(model_tensors(self.model), found.path)
 
     def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The tensors of a part, or this process's share of them."""
+        """Read the tensors of one part of the checkpoint, or this process's shard of them."""
         if self.sharded:
             return parts_like(found.read(part), expected)
         return found.read(part, self.device)
@@ -167,7 +167,7 @@ class Fitting:
 
 
 class Training(Fitting):
-    """What gradients need beside the model: an optimizer, and the average of the weights."""
+    """Training by gradients: the model, an optimizer, and the average of the weights."""
 
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         load_compiler()
@@ -192,7 +192,7 @@ class Training(Fitting):
         self.recorder = GraphRecorder(self.passed, self.parameters, anew) if recorded else None
         self.time_share = 0.0
         """How much of the time for updates had passed when this update began; the same in every process."""
-        if device.type == "cuda":  # it plans anew for every shape of batch: worth it where there are few
+        if device.type == "cuda":  # cuDNN benchmarks every new shape, which pays only if there are few
             torch.backends.cuda.enable_cudnn_sdp(steady)
 
     @property

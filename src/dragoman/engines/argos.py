@@ -22,7 +22,7 @@ from dragoman.text.tokenizer_config import BOS_ID, PAD_ID
 SUFFIX = ".argosmodel"
 _VERSIONS = {"package_version": "1.0", "argos_version": "1.9"}
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""Of every file in the archive, so that the same model gives the same bytes."""
+"""Timestamp of every file in the archive, so that equal models give equal bytes."""
 
 
 def export_argos(
@@ -35,12 +35,12 @@ def export_argos(
     quantize: Quantization = "int8",
     positions: int = 1024,
 ) -> Path:
-    """Write the package to `out`, which appears as a whole or not at all; with the names of the languages."""
+    """Write the package, atomically, with the names of the languages."""
     if loaded.src_tokenizer.sha256 != loaded.tgt_tokenizer.sha256:
         raise UserError("tokenizer.joint: a package of Argos has one vocabulary, and this model has two")
     pieces = sentencepiece_model(loaded.src_tokenizer)
     spec = model_spec(loaded, quantize, positions, silent=(PAD_ID, BOS_ID)).spec
-    spec.config.add_source_eos = True  # Argos gives a sentence without its end
+    spec.config.add_source_eos = True  # Argos does not append </s> itself
     about = {
         **_VERSIONS,
         "type": "translate",

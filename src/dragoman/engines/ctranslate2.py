@@ -1,9 +1,9 @@
 """A translator that runs an exported model with CTranslate2, on a CPU and without torch.
 
-It offers what `decode/translator/base.py` says, with our tokenization, our length limits and our scores:
+It has the interface of `decode/translator/base.py`, with our tokenization, length limits and scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
-                                          └─ put right by `steer.py`, guarded by `decode/search/loops.py`
+                                          └─ corrected by `engine.py`, guarded by `decode/search/loops.py`
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,14 @@ from dragoman.errors import UserError
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 _INT8_TOKENS, _LISTED_TOKENS, _FLOAT_TOKENS = 1024, 1536, 3072
-"""Of a batch, what is quickest: products of small numbers pay in small batches already, small batches have
+"""Tokens per batch, by measured speed: int8 products pay in small batches already, and small batches have
 short shortlists."""
 _PER_CALL = 2048
-"""Sentences of similar length that are searched at once, with the greatest of their length limits."""
+"""Sentences of similar length per call, with the largest of their length limits."""
 
 
 class EngineAligner(Aligner):
-    """The attention that was chosen when the model was exported; `when_read` is what `Look` says of it."""
+    """The attention that was chosen at export; `when_read` as in `Look`."""
 
     def __init__(self, engine: Engine, tokenizers: Sequence[Tokenizer], when_read: bool | None) -> None:
         super().__init__(tokenizers[0], tokenizers[-1])
@@ -84,7 +84,7 @@ class CTranslate2Translator(BaseTranslator):
         threads: int = 1,
         shortlist: bool = True,
     ) -> "CTranslate2Translator":
-        """Check every file of an export and load it. `shortlist=False` leaves its shortlist aside."""
+        """Verify every file of an export and load it. `shortlist=False` ignores its shortlist."""
         directory = Path(directory)
         export = read_export(directory)
         if export.engine != CTRANSLATE2:
@@ -92,8 +92,8 @@ class CTranslate2Translator(BaseTranslator):
         return cls(directory, export, workers, threads, shortlist)
 
     def stream(self, text: str, *, search: SearchConfig | None = None) -> Iterator[Partial]:
-        """The greedy translation of one text, token by token. Nothing is protected or guarded against loops:
-        that needs the whole of it."""
+        """The greedy translation of one text, token by token. Without protected spans and loop guard, which
+        need the whole output."""
         config, (job,) = search or self.search, self.jobs([text], [FREE], [never])
         if not job.source:
             return iter([Partial("", (), EMPTY)])
@@ -145,7 +145,8 @@ class CTranslate2Translator(BaseTranslator):
         return [[replace(one, token_scores=next(scores)) for one in own] for own in results]
 
     def _shown(self, job: Job, found: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
-        """As text. A blank text with a given beginning becomes that beginning, which is not scored."""
+        """The hypothesis as text. A blank source with a given prefix becomes that prefix, which is not
+        scored."""
         own = job.constraints
         if not job.source and own.longest_prefix:
             rest = self.tgt_tokenizer.spell(own.tail.decode("utf-8"))
@@ -159,7 +160,7 @@ class CTranslate2Translator(BaseTranslator):
         alpha: float | None = None,
         batch_tokens: int | None = None,
     ) -> list[Hypothesis]:
-        """How probable the model finds the given translations, token by token."""
+        """Log-probabilities of given translations, token by token."""
         settings = self.search if alpha is None else replace(self.search, alpha=alpha)
         size = batch_tokens or self.default_batch_tokens
         sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
@@ -173,7 +174,7 @@ class CTranslate2Translator(BaseTranslator):
 
 
 def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:
-    """Every piece has a row: CTranslate2 would read past the end of the table for one that has none."""
+    """Check that every piece has a row: CTranslate2 would read past the end of the table otherwise."""
     path = directory / WEIGHTS
     shapes = read_shapes(path)
     tables = {"encoder/embeddings_0/weight": tokenizers[0], "decoder/embeddings/weight": tokenizers[-1]}

@@ -1,14 +1,14 @@
-"""A loaded export in ids: search with constraints and with the loop guard, and streams.
+"""A loaded export in token ids: search with constraints and loop guard, and streaming.
 
-Given beginnings and forbidden phrases, with an engine that knows no such rules.
+Prefixes and forbidden phrases with an engine that has no such rules:
 
-    search ─▶ is there a piece that may not stand where it stands? ── no ──▶ done
+    search ─▶ does a piece break a rule where it stands? ── no ──▶ done
                   │ yes, the first of them at t
-                  └─▶ y[1…t−1] and the best piece that may follow, as the new beginning ─▶ search …
+                  └─▶ y[1…t−1] and the best allowed piece, as the new prefix ─▶ search …
 
-The beginning grows with every round, so there is an end. A greedy search finds what a search that obeys at
-every step would find: up to the first offence it does the same, and there it takes the best that is allowed.
-With a beam the best hypothesis is put right in this way, and those that were right from the first stay.
+The prefix grows in every round, so this terminates. For greedy search the result equals a search that applies
+the rules at every step: both agree up to the first violation, and there the best allowed piece is taken. With
+a beam, the best hypothesis is corrected in this way, and hypotheses without violations are kept.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,12 +30,13 @@ from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Search = Callable[[Sequence[Job], BeamSearch], list[list[Ended]]]
-"""The hypotheses of jobs; none of one that is cancelled."""
+"""Finds the hypotheses of jobs; none for a cancelled one."""
 NextScores = Callable[[Sequence[tuple[Sequence[int], tuple[int, ...]]]], list[np.ndarray]]
 
 
 class Steering:
-    """What may follow where, for one job: the rules of `decode/search/batch.py` piece by piece."""
+    """Which pieces may follow a prefix, for one job: the rules of `decode/search/batch.py`, piece by
+    piece."""
 
     def __init__(self, job: Job, config: BeamSearch, spelling: Spelling) -> None:
         self.own, self.spelling, self.ngram = job.constraints, spelling, config.no_repeat_ngram
@@ -44,7 +45,7 @@ class Steering:
         self.read = forbidding(own.forbidden, spelling, EOS_ID) if own.forbidden else None
 
     def offence(self, ended: Ended) -> int | None:
-        """The first place with a piece that may not stand there. A `</s>` that the length limit set may."""
+        """The first position with a piece that breaks a rule. A `</s>` set by the length limit is allowed."""
         tokens = ended.tokens if ended.reason == "stop" else ended.tokens[:-1]
         state = 0
         for place, piece in enumerate(tokens):
@@ -58,8 +59,8 @@ class Steering:
         return None
 
     def allowed(self, tokens: tuple[int, ...]) -> np.ndarray:
-        """V: which pieces may follow. Beginnings win over what is forbidden; where nothing is left, `</s>`
-        does."""
+        """V: which pieces may follow. Prefixes take precedence over forbidden phrases; if nothing is left,
+        `</s>` may."""
         free = np.ones(len(self.spelling), dtype=bool)
         free[[PAD_ID, BOS_ID]] = False
         mask = free.copy()
@@ -80,7 +81,7 @@ class Steering:
         return mask
 
     def _agreeing(self, tokens: tuple[int, ...]) -> tuple[np.ndarray, bool]:
-        """Which pieces agree with the given beginning, and whether some of it is still to come."""
+        """Which pieces agree with the given prefix, and whether the prefix is incomplete."""
         own = self.own
         if len(tokens) < len(own.head):
             only = np.zeros(len(self.spelling), dtype=bool)
@@ -93,7 +94,7 @@ class Steering:
         return agrees, written < len(own.tail) + own.goes_on
 
     def _would_repeat(self, tokens: tuple[int, ...]) -> list[int]:
-        """Pieces that would complete an n-gram that is there already."""
+        """Pieces that would repeat an n-gram."""
         n = self.ngram
         if not n or len(tokens) < n:
             return []
@@ -105,8 +106,8 @@ class Steering:
 def steered(
     jobs: Sequence[Job], spelling: Spelling, settings: BeamSearch, search: Search, next_scores: NextScores
 ) -> list[list[Ended]]:
-    """The best hypotheses of each job that keep to its constraints: at least one, and at most n. A job that
-    is cancelled may have none."""
+    """The best hypotheses of each job that satisfy its constraints: at least one, at most n. A cancelled job
+    may have none."""
     rules = [Steering(job, settings, spelling) for job in jobs]
     whole_beam = replace(settings, n_best=settings.beam)
     kept: list[dict[tuple[int, ...], Ended]] = [{} for _ in jobs]
@@ -146,8 +147,8 @@ class Engine:
         self.runtime = Runtime(directory, export.quantization, workers, threads)
 
     def search(self, jobs: Sequence[Job], config: SearchConfig, batch_tokens: int) -> list[list[Ended]]:
-        """The n best of each job, without the scores of tokens. They should be of similar length. One that is
-        cancelled has none."""
+        """The n best hypotheses of each job, without token scores. Jobs should be of similar length. A
+        cancelled one has none."""
         beam = supported(config, self.positions)
         for job in jobs:
             self._refuse(job)
@@ -163,7 +164,7 @@ class Engine:
         return without_loops(found, jobs, beam, lambda again, calm: self.search(again, calm, batch_tokens))
 
     def stream(self, job: Job, config: SearchConfig) -> Iterator[tuple[int, ...] | Ended]:
-        """The tokens of a greedy translation one by one, without `</s>`; then all of it, scored."""
+        """The tokens of a greedy translation one by one, without `</s>`; then the whole, scored."""
         if isinstance(config, BeamSearch) and config.beam > 1:
             raise UserError(
                 f"search.beam: CTranslate2 shows what it writes with a beam of 1, not {config.beam}; set "

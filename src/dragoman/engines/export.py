@@ -1,4 +1,5 @@
-"""A trained model as a directory that runs without torch. `engines/manifest.py` says what lies in it."""
+"""Export of a trained model as a directory that runs without torch; its layout is in
+`engines/manifest.py`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -34,11 +35,11 @@ class ModelSpec(NamedTuple):
 
     spec: Any
     rows: int | None
-    """Of the table of positions."""
+    """Rows of the table of positions."""
     look: Look
-    """The attention that words are aligned by."""
+    """The attention for word alignment."""
     names: tuple[list[str], list[str]]
-    """Of the pieces of source and target."""
+    """Names of the pieces of source and target."""
 
 
 def model_spec(
@@ -48,7 +49,7 @@ def model_spec(
     examples: Sequence[SequencePair] = (),
     silent: Sequence[int] = (),
 ) -> ModelSpec:
-    """`silent` are pieces that get no probability."""
+    """`silent` pieces get no probability."""
     if quantize not in get_args(Quantization):
         known = ", ".join(get_args(Quantization))
         raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
@@ -59,7 +60,7 @@ def model_spec(
     config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
     rows = rows_needed(config, positions)
     look = choose(loaded.model, examples)
-    assert look is not None  # every decoder of a Transformer looks at its source
+    assert look is not None  # every Transformer decoder has cross-attention
     names = piece_names(loaded.src_tokenizer), piece_names(loaded.tgt_tokenizer)
     spec = build_spec(loaded.model, config, rows, names, look.module, silent)
     spec.optimize(quantization=quantize)
@@ -111,7 +112,7 @@ def export_ctranslate2(
 
 
 def write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[str, ...]:
-    """The names of our own files. Beside them lie those of libraries that can do the same."""
+    """Write our tokenizer files and return their names; also files for other libraries, where possible."""
     joint = src.sha256 == tgt.sha256
     sides = {"": src} if joint else {"source_": src, "target_": tgt}
     for side, tokenizer in sides.items():
@@ -122,7 +123,7 @@ def write_tokenizers(directory: Path, src: Tokenizer, tgt: Tokenizer) -> tuple[s
 
 
 def _for_others(tokenizer: Tokenizer) -> Iterator[tuple[str, bytes]]:
-    """Files for the library tokenizers and for SentencePiece, as far as they can do the same."""
+    """Files for the tokenizers library and for SentencePiece, if they can represent the tokenizer."""
     with suppress(UserError):
         library = json.dumps(exported_json(tokenizer), ensure_ascii=False, indent=2)
         yield "tokenizer.json", f"{library}\n".encode()

@@ -1,12 +1,12 @@
-"""The directory of an exported model: all that it takes to translate, and the hash of every file. One for
-CTranslate2 looks like this; `engines/onnx_export.py` has the one for ONNX Runtime.
+"""The directory of an exported model: everything needed to translate, and the hash of every file. This is the
+layout for CTranslate2; `engines/onnx_export.py` has the one for ONNX Runtime.
 
-export.json            what this is, how to search, and SHA-256 of each file below
-model.bin config.json  the weights and what CTranslate2 has to know of them
+export.json            kind of model, search settings, and SHA-256 of each file below
+model.bin config.json  the weights and CTranslate2's configuration
 *_vocabulary.json      CTranslate2's names of the pieces (in older exports their ids, written as numbers)
-vmap.txt               the shortlist, where there is one
-dragoman_tokenizer.json   our tokenizer; source_… and target_… where there are two
-tokenizer.json         the same for the library tokenizers (in older exports this is ours)
+vmap.txt               the shortlist, if there is one
+dragoman_tokenizer.json   our tokenizer; source_… and target_… if there are two
+tokenizer.json         the same for the tokenizers library (in older exports this is ours)
 """
 
 import hashlib
@@ -32,46 +32,46 @@ VERSION = 1
 _LARGEST_FILE = 1 << 20
 WEIGHTS = "model.bin"
 CTRANSLATE2, ONNX = "ctranslate2", "onnx"
-"""Engines."""
+"""Names of the engines."""
 ONNX_FOLDER = "onnx"
-"""Where the graphs of an export for ONNX Runtime lie."""
+"""Directory of the graphs in an export for ONNX Runtime."""
 _NEEDED = {CTRANSLATE2: {WEIGHTS, "config.json"}, ONNX: {"config.json"}}
 VOCABULARIES = (("shared_vocabulary.json",) * 2, ("source_vocabulary.json", "target_vocabulary.json"))
-"""Of source and target."""
+"""Vocabulary files of source and target."""
 _READ_BY_ENGINE = re.compile(r"model\.bin|config\.json|vmap\.txt|.*vocabulary\.(json|txt)")
-"""Files that CTranslate2 takes wherever it finds them."""
+"""Files that CTranslate2 reads if they exist."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """`export.json`."""
+    """The content of `export.json`."""
 
     engine: str
     quantization: str
     positions: int | None
-    """Rows of the table of positions; None where a model has no such limit."""
+    """Rows of the table of positions; None for models without such a limit."""
     shortlist: bool
     src_lang: str
     tgt_lang: str
     tokenizers: tuple[str, ...]
     """One file, or the source's and the target's."""
     attention_when_read: bool | None = None
-    """The attention that the model shows belongs to the word that was read, or to the one that is predicted
-    (`decode/alignment/attention.py`); None in exports from before one was chosen."""
+    """Whether the exported attention belongs to the word that was read, or to the one that is predicted
+    (`decode/alignment/attention.py`); None in old exports."""
     search: SearchConfig = field(default_factory=BeamSearch)
     files: dict[str, str] = field(default_factory=dict)
-    """SHA-256 by name."""
+    """SHA-256 by file name."""
     directions: Directions | None = field(default=None, metadata=LEFT_OUT)
-    """Of a model of several languages."""
+    """The directions of a multilingual model."""
     calibration: Calibration | None = field(default=None, metadata=LEFT_OUT)
-    """Of confidences, if the run had one when it was exported."""
+    """Calibration of confidences, if the run had one at export."""
 
     def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
-        """The direction that a person means by `--to` and `--from`; the only one where there is one."""
+        """The direction given by `--to` and `--from`; with a single direction, that one."""
         return chosen_languages(self.directions, (self.src_lang, self.tgt_lang), to, source, zero_shot)
 
     def refuse_long(self, lengths: Iterable[int], what: str) -> None:
-        """Texts, in tokens without `</s>`, for which there are not enough positions."""
+        """Refuse texts (lengths in tokens without `</s>`) for which there are not enough positions."""
         for number, length in enumerate(lengths, 1):
             if self.positions is not None and length >= self.positions:
                 raise UserError(
@@ -81,7 +81,7 @@ class Export:
 
 
 def is_export(directory: Path) -> bool:
-    """Whether it says that it is one; what stands there may still be damaged."""
+    """Whether a directory claims to be an export; it may still be damaged."""
     return os.path.lexists(directory / MANIFEST)
 
 
@@ -91,12 +91,12 @@ def serialise(export: Export) -> bytes:
 
 
 def read_manifest(directory: Path) -> Export:
-    """What an export says of itself. Its other files are not looked at."""
+    """Read the manifest of an export, without checking its other files."""
     return _read(directory / MANIFEST)
 
 
 def read_export(directory: Path) -> Export:
-    """Read the manifest and check every file; what is missing or changed is refused by name."""
+    """Read the manifest and verify every file; a missing or changed one is refused by name."""
     export = read_manifest(directory)
     for finding in _changes(directory, export):
         raise UserError(f"{finding}; export again")
@@ -104,7 +104,7 @@ def read_export(directory: Path) -> Export:
 
 
 def verify(directory: Path) -> list[str]:
-    """What is wrong with the files of an export, a sentence each; nothing if all are as they were written."""
+    """What is wrong with the files of an export, one sentence each; empty if all are intact."""
     try:
         export = _read(directory / MANIFEST)
     except UserError as error:

@@ -3,11 +3,11 @@
     onnx/encoder_model.onnx           with int8 weights encoder_model_quantized.onnx
     onnx/decoder_model_merged.onnx    with and without a cache
     config.json                       sizes and ids, in the words of Marian's configuration
-    tokenizer.json                    for the library tokenizers, where it can do the same
-    export.json                       hashes of all files, search and languages
+    tokenizer.json                    for the tokenizers library, if it can represent the tokenizer
+    export.json                       hashes of all files, search settings and languages
 
-Programs read from config.json only how large the cache is and which ids are special. How the model computes
-is in the graphs, so models run that have no class in transformers: rotary positions, LSTMs.
+Programs read only the size of the cache and the special ids from config.json. The computation is in the
+graphs, so models without a class in transformers run too: rotary positions, LSTMs.
 """
 
 import json
@@ -33,9 +33,9 @@ from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID
 
 QUANTIZATIONS = ("float32", "int8")
 _ENCODER, _DECODER, _INT8 = "encoder_model", "decoder_model_merged", "_quantized"
-"""Names that optimum and transformers.js look for."""
+"""File names that optimum and transformers.js expect."""
 _LARGEST_FILE = (1 << 31) - (1 << 20)
-"""Of a graph with its weights: protobuf's limit."""
+"""Maximum size of a graph with its weights: protobuf's limit."""
 
 
 def export_onnx(
@@ -48,7 +48,7 @@ def export_onnx(
     positions: int = DEFAULT_POSITIONS,
     card: str | None = None,
 ) -> Path:
-    """Write the model to `out`, which appears as a whole or not at all."""
+    """Write the model to `out`, atomically."""
     if quantize not in QUANTIZATIONS:
         raise UserError(f"--quantize: for ONNX expected {' or '.join(QUANTIZATIONS)}, found '{quantize}'")
     if positions < 1:
@@ -90,7 +90,7 @@ def export_onnx(
 def _graphs(
     model: EncoderDecoder, kind: str, config: object, positions: int
 ) -> tuple[dict[str, OnnxGraph], dict[str, int]]:
-    """Both graphs by name, and the sizes that programs make a cache by."""
+    """Both graphs by name, and the sizes of the cache."""
     if getattr(config, "copy", False):
         raise UserError("model.copy: the ONNX graphs cannot copy from the source; use the run itself")
     if isinstance(config, TransformerConfig):
@@ -122,7 +122,7 @@ def _write_graph(path: Path, graph: OnnxGraph, quantize: str) -> None:
 
 
 def _in_int8(content: bytes) -> bytes:
-    """The same graph with int8 matrices; activations are quantised as they come."""
+    """The same graph with int8 matrices; activations are quantised dynamically."""
     from onnxruntime.quantization import (  # pyright: ignore[reportMissingImports]
         QuantType,
         quantize_dynamic,
@@ -179,7 +179,7 @@ def _json(content: dict[str, Any]) -> bytes:
 def largest_difference(
     exported: EncoderDecoder, ours: EncoderDecoder, pairs: Sequence[SequencePair]
 ) -> float:
-    """Of log-probabilities over given pairs of ids, which the pieces of a target are scored by."""
+    """Largest difference of the log-probabilities of target pieces, over given pairs of ids."""
     import torch
 
     from dragoman.data.batch import collate

@@ -15,11 +15,11 @@ from torch import nn
 OPSET = 17
 IR_VERSION = 8
 HIDDEN = -1e9
-"""The score of a position that is not visible: its weight becomes 0."""
+"""The attention score of a hidden position: its weight becomes 0."""
 
 AxisSizes = Sequence[str | int]
 Wire = str
-"""Of a tensor in the graph."""
+"""Name of a tensor in the graph."""
 
 
 class OnnxGraph:
@@ -31,7 +31,7 @@ class OnnxGraph:
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
 
-    # Borders and constants
+    # Inputs, outputs and constants
 
     def input(self, name: str, shape: AxisSizes, dtype: int = TensorProto.FLOAT) -> Wire:
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
@@ -42,7 +42,7 @@ class OnnxGraph:
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
 
     def constant(self, value: Any) -> Wire:
-        """A tensor of torch, an array or a number. Equal constants are stored once."""
+        """A constant from a torch tensor, an array or a number. Equal constants are stored once."""
         array = _array(value)
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
@@ -92,24 +92,24 @@ class OnnxGraph:
         return self.op("Unsqueeze", x, self.ints(*axes))
 
     def split(self, x: Wire, *widths: int) -> list[Wire]:
-        """Along the last axis."""
+        """Split along the last axis."""
         if len(widths) == 1:
             return [x]
         return self.ops("Split", [x, self.ints(*widths)], len(widths), {"axis": -1})
 
     def size(self, x: Wire, axis: int) -> Wire:
-        """Of one axis, as a vector with one number."""
+        """Size of one axis, as a vector with one element."""
         return self.op("Gather", self.op("Shape", x), self.ints(axis))
 
     def first(self, x: Wire, end: Wire, axis: int) -> Wire:
         return self.op("Slice", x, self.ints(0), end, self.ints(axis))
 
     def last(self, x: Wire, axis: int) -> Wire:
-        """The last position of an axis, which is gone then."""
+        """The last element along an axis, which is removed."""
         return self.op("Gather", x, self.constant(np.int64(-1)), attributes={"axis": axis})
 
     def counted(self, start: Wire, end: Wire) -> Wire:
-        """Whole numbers from `start` on, before `end`; both are vectors with one number."""
+        """Integers from `start` to `end` (exclusive); both are vectors with one element."""
         bounds = (self.op("Squeeze", bound, self.ints(0)) for bound in (start, end))
         return self.op("Range", *bounds, self.constant(np.int64(1)))
 
@@ -117,7 +117,7 @@ class OnnxGraph:
         return x if factor == 1 else self.op("Mul", x, self.constant(np.float32(factor)))
 
     def penalty(self, visible: Wire) -> Wire:
-        """What is added to the scores: 0 where visible, else `HIDDEN`."""
+        """The mask to add to scores: 0 where visible, else `HIDDEN`."""
         return self.op("Where", visible, self.constant(np.float32(0)), self.constant(np.float32(HIDDEN)))
 
     # Parts of models
@@ -153,7 +153,7 @@ class OnnxGraph:
 
 
 def _array(value: Any) -> np.ndarray:
-    """In one piece; a number has no axis."""
+    """A contiguous array; a number becomes a scalar."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().float().numpy()
     return np.array(value, order="C")

@@ -1,5 +1,5 @@
-"""A model that ONNX Runtime computes, with the contract of `models/base.py`: our own search, constraints and
-scores work with it as with a run. It needs PyTorch for the search; docs/engines.md has a loop without it."""
+"""A model that ONNX Runtime runs, with the interface of `models/base.py`: our search, constraints and scores
+work as with a run. The search needs PyTorch; docs/engines.md shows a loop without it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _PAST, _PRESENT = "past_key_values", "present"
 
 
 class _Session:
-    """One graph."""
+    """An ONNX Runtime session of one graph."""
 
     def __init__(self, path: Path) -> None:
         import onnxruntime  # pyright: ignore[reportMissingImports]
@@ -37,7 +37,7 @@ class _Session:
             self._session: Any = onnxruntime.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # the library has a class of its own for every reason
+        except Exception as error:  # the library has many exception classes
             reason = str(error).splitlines()[0]
             raise UserError(f"{path}: ONNX Runtime cannot load this model ({reason})") from None
         self.inputs: dict[str, list[Any]] = {one.name: one.shape for one in self._session.get_inputs()}
@@ -59,7 +59,7 @@ class OnnxEncoder(nn.Module):
 
 
 class OnnxDecoder(nn.Module):
-    """It gives scores over the vocabulary."""
+    """The decoder graph; it returns scores over the vocabulary."""
 
     def __init__(self, session: _Session) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class OnnxDecoder(nn.Module):
         self.empty = {
             name: (shape[1], shape[3]) for name, shape in session.inputs.items() if name.startswith(_PAST)
         }
-        """Heads and width of each part of the cache."""
+        """Number of heads and width of each part of the cache."""
         self.one_by_one = session.inputs["input_ids"][1] == 1
 
     def start(self, memory: Memory) -> "OnnxState":
@@ -113,7 +113,7 @@ class OnnxDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class OnnxState:
-    """Everything has a row a beam."""
+    """The state of a search; every tensor has one row per beam."""
 
     hidden: Float[Tensor, "N S D"]
     mask: Bool[Tensor, "N S"]
@@ -129,7 +129,7 @@ class OnnxState:
             name: part if ".encoder." in name else part.index_select(0, order)
             for name, part in self.past.items()
         }
-        return replace(self, past=past)  # the beams of a sentence have one memory
+        return replace(self, past=past)  # the beams of a sentence share their memory
 
     def keep(self, sentences: Int[Tensor, "A"]) -> Self:
         return self._rows(rows_of(sentences, self.beams))
@@ -153,7 +153,7 @@ class OnnxTranslator(Translator):
 
     @classmethod
     def open(cls, directory: Path | str) -> "OnnxTranslator":
-        """Check every file of an export and load it."""
+        """Verify every file of an export and load it."""
         directory = Path(directory)
         export = read_export(directory)
         if export.engine != ONNX:
@@ -178,7 +178,7 @@ class OnnxTranslator(Translator):
         if (most := self.export.positions) is not None:
             config = replace(config, max_length=min(most, config.max_length or most))
         if self.export.quantization == "int8":
-            batch_tokens = 1  # the scale of the activations is one for a batch: a text would depend on others
+            batch_tokens = 1  # activations have one scale per batch: a result would depend on the other texts
         return super().search_jobs(jobs, config, batch_tokens, progress, scored)
 
     def score(

@@ -1,15 +1,15 @@
-"""Recurrent encoder-decoders as two ONNX graphs with the borders of `engines/onnx_transformer.py`, so that
-programs for encoder-decoders with a cache run them as well.
+"""Recurrent encoder-decoders as two ONNX graphs with the inputs and outputs of `engines/onnx_transformer.py`,
+so that programs for encoder-decoders with a cache can run them too.
 
 The cache has one layer with one head:
 
     decoder.key      one row for every piece so far: the hidden states of all layers and the last output
     decoder.value    the cells of an LSTM
-    encoder.key      what the attention compares queries with
+    encoder.key      the keys of the attention
     encoder.value    the memory
 
-All are padded to one width, since programs make them of one width. A step reads the last row of a state and
-adds the next one. It reads one piece.
+All are padded to one width, because programs expect it. A step reads one piece and the last row of the state,
+and appends a row.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from dragoman.nn.scores import AdditiveScore, BasicScore, ConcatScore, DotScore,
 
 _KINDS = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN"}
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,)}
-"""ONNX's order of torch's gates."""
+"""torch's gates in ONNX's order."""
 _PRODUCTS = (BasicScore, DotScore, ScaledDotScore, GeneralScore)
 _OTHERS = ("cosine", "location")
 
@@ -93,8 +93,8 @@ def decoder_graph(model: EncoderDecoder, config: RnnConfig) -> OnnxGraph:
 def _last_state(
     graph: OnnxGraph, ours: Any, borders: DecoderBorders, summary: Wire, width: int, dim: int
 ) -> tuple[list[Wire], list[Wire], Wire | None, list[Wire]]:
-    """Hidden states, cells and the last output, after the last piece or before the first one; and the rows of
-    the cache so far."""
+    """Hidden states, cells and last output after the last piece, or the initial ones; and the cache so
+    far."""
     layers, lstm = ours.num_layers, ours.parts == 2
     begun = graph.op("Tanh", graph.linear(summary, ours.bridge.weight, ours.bridge.bias))
     parts = graph.split(begun, *[dim] * (ours.parts * layers))
@@ -112,13 +112,13 @@ def _last_state(
 
 
 def _row(graph: OnnxGraph, parts: Sequence[Wire], dim: int, width: int) -> Wire:
-    """Vectors of one position as a row of the cache: B 1 1 W."""
+    """The vectors of one position as a row of the cache: B 1 1 W."""
     side_by_side = graph.concat(-1, *parts)
     return graph.unsqueeze(_padded(graph, side_by_side, 2, len(parts) * dim, width), 1, 2)
 
 
 def _memory(graph: OnnxGraph, ours: Any, borders: DecoderBorders, width: int, dim: int) -> tuple[Wire, Wire]:
-    """Keys and values of the attention, which are computed once and then come from the cache."""
+    """Keys and values of the attention: computed in the first step, then taken from the cache."""
     memory, score = borders.new_memory, getattr(ours.attention, "score", None)
     keys, own = (memory, dim) if score is None else _prepared(graph, score, memory, dim)
     known, found = borders.past(0, "encoder"), []
@@ -144,7 +144,7 @@ def _prepared(graph: OnnxGraph, score: Any, memory: Wire, dim: int) -> tuple[Wir
 
 
 def _scores(graph: OnnxGraph, score: Any, query: Wire, keys: Wire) -> Wire:
-    """B 1 S."""
+    """Attention scores: B 1 S."""
     if isinstance(score, _PRODUCTS):
         return graph.op("MatMul", query, graph.transpose(keys, 0, 2, 1))
     assert isinstance(score, AdditiveScore | ConcatScore), "others are refused"
@@ -161,7 +161,7 @@ def _advance(
     hidden: Sequence[Wire],
     cells: Sequence[Wire],
 ) -> tuple[Wire, list[Wire], list[Wire]]:
-    """One position of a stack: what is on top, and the states and cells of all layers."""
+    """One step of a stack: its output, and the states and cells of all layers."""
     states, kept = [], []
     for number, layer in enumerate(layers):
         from_input, from_past, input_bias, bias = layer.all_weights[0]
@@ -202,9 +202,9 @@ def _gru(graph: OnnxGraph, dim: int, seen: Wire, asked: Wire, hidden: Wire) -> W
 
 
 def _layer(graph: OnnxGraph, layer: nn.RNNBase, x: Wire, lengths: Wire, dim: int) -> Wire:
-    """A whole sequence by ONNX's own operator: B S D."""
+    """A whole sequence by ONNX's recurrent operator: B S D."""
     order = _GATES[layer.mode]
-    parts = list(zip(*layer.all_weights, strict=True))  # by kind, a direction each
+    parts = list(zip(*layer.all_weights, strict=True))  # by kind, one per direction
 
     def sorted_gates(of: Sequence[Tensor]) -> list[Tensor]:
         return [torch.cat([weight.detach().chunk(len(order))[gate] for gate in order]) for weight in of]
@@ -225,12 +225,12 @@ def _layer(graph: OnnxGraph, layer: nn.RNNBase, x: Wire, lengths: Wire, dim: int
 
 
 def _lengths(graph: OnnxGraph, mask: Wire) -> Wire:
-    """B."""
+    """Lengths: B."""
     return graph.op("ReduceSum", mask, graph.ints(1), attributes={"keepdims": 0})
 
 
 def _summary(graph: OnnxGraph, memory: Wire, mask: Wire, bidirectional: bool, dim: int) -> Wire:
-    """Where each direction ended: B D."""
+    """The final state of each direction: B D."""
     ends = graph.unsqueeze(graph.op("Sub", _lengths(graph, mask), graph.ints(1)), 1)
     places = graph.unsqueeze(graph.counted(graph.ints(0), graph.size(memory, 1)), 0)
     chosen = graph.op("Cast", graph.op("Equal", places, ends), attributes={"to": 1})  # B S
@@ -243,7 +243,7 @@ def _summary(graph: OnnxGraph, memory: Wire, mask: Wire, bidirectional: bool, di
 
 
 def _padded(graph: OnnxGraph, x: Wire, rank: int, size: int, width: int) -> Wire:
-    """With zeros at the end of its last axis."""
+    """Pad the last axis with zeros."""
     return x if size == width else graph.op("Pad", x, graph.ints(*[0] * (2 * rank - 1), width - size))
 
 

@@ -4,8 +4,8 @@
     decoder   input_ids, encoder_hidden_states, encoder_attention_mask, past_key_values.*, use_cache_branch
               ─▶ logits, present.*
 
-The decoder reads any number of pieces after its past. Without `use_cache_branch` the past counts as empty,
-and keys and values of the memory are computed; with it nothing of the memory is left to compute.
+The decoder reads any number of pieces after its cache. Without `use_cache_branch` the cache counts as empty,
+and keys and values of the memory are computed; with it they come from the cache.
 """
 
 import math
@@ -25,7 +25,7 @@ from dragoman.nn.positions import sinusoids
 
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
 BATCH, SOURCE, TARGET, PAST = "batch", "source", "target", "past"
-"""Names of axes."""
+"""Names of dynamic axes."""
 
 
 def refuse_unsupported(config: TransformerConfig) -> None:
@@ -111,7 +111,7 @@ class DecoderBorders:
         self.cached = graph.op("Cast", branch, attributes={"to": INT64})
         new = graph.op("Sub", graph.ints(1), self.cached)
         self.new_memory = graph.first(memory, graph.op("Mul", graph.size(memory, 1), new), 1)
-        """What keys and values are computed of: the whole memory, or nothing of it."""
+        """Input of the memory's keys and values: all of it, or an empty slice."""
         ends = {side: self._end(side) for side in ("decoder", "encoder")}
         self.past_length = ends["decoder"]
         self._ends = ends
@@ -121,7 +121,7 @@ class DecoderBorders:
         return self.graph.op("Mul", length, self.cached)
 
     def past(self, layer: int, side: str) -> list[Wire]:
-        """Keys and values that are known."""
+        """Keys and values from the cache."""
         parts = (self._past[layer, side, part] for part in ("key", "value"))
         return [self.graph.first(part, self._ends[side], 2) for part in parts]
 
@@ -139,7 +139,7 @@ class DecoderBorders:
 
 
 class _Half:
-    """An encoder or a decoder. Its queries stand at the positions from `start` on, before `end`."""
+    """An encoder or a decoder. Its queries are at positions `start` to `end` (exclusive)."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Half:
         return self.graph.norm(x, self.ours.embedding_norm)
 
     def _rows(self, table: Tensor) -> Wire:
-        """Of the positions of the queries."""
+        """Rows of a table for the positions of the queries."""
         return self.graph.op("Slice", self.graph.constant(table), self.start, self.end, self.graph.ints(0))
 
     def before(self, x: Wire, residual: Any) -> Wire:
@@ -187,14 +187,14 @@ class _Half:
         return self.after(x, graph.linear(inner, ours.narrow.weight, ours.narrow.bias), layer.ff_residual)
 
     def heads(self, x: Wire) -> Wire:
-        """B T H·E to B H T E."""
+        """From B T H·E to B H T E."""
         heads, width, _ = self.config.heads
         return self.graph.transpose(self.graph.reshape(x, 0, 0, heads, width), 0, 2, 1, 3)
 
     def self_attention(
         self, x: Wire, ours: Any, visible: Wire, past: list[Wire] | None
     ) -> tuple[Wire, list[Wire]]:
-        """The result, and keys and values of all positions."""
+        """The output, and keys and values of all positions."""
         weight, bias = _halves_first(ours, self.config)
         width = ours.num_heads * ours.head_dim
         parts = self.graph.split(self.graph.linear(x, weight, bias), width, width, width)
@@ -233,14 +233,14 @@ class _Half:
         return graph.reshape(graph.transpose(found, 0, 2, 1, 3), 0, 0, self.config.heads[0] * width)
 
     def causal(self) -> Wire:
-        """Positions after the query are hidden: Q M."""
+        """The causal mask: Q M."""
         graph = self.graph
         queries = graph.unsqueeze(graph.counted(self.start, self.end), 1)
         memory = graph.unsqueeze(graph.counted(graph.ints(0), self.end), 0)
         return graph.penalty(graph.op("LessOrEqual", memory, queries))
 
     def _distances(self) -> Wire:
-        """From every query to every position, clipped, as rows of a table: Q M."""
+        """Clipped distances from queries to positions, as row numbers of a table: Q M."""
         graph, config = self.graph, self.config
         queries = graph.unsqueeze(graph.counted(self.start, self.end), 1)
         memory = graph.unsqueeze(graph.counted(graph.ints(0), self.end), 0)
@@ -253,7 +253,7 @@ class _Half:
         return graph.op("Add", graph.op("Clip", apart, *bounds), graph.ints(least))
 
     def _bucketed(self) -> Wire:
-        """The learnt bias of every distance: 1 H Q M."""
+        """The learnt bias by distance: 1 H Q M."""
         relations = self.ours.relations
         table = relations.weight[relations.buckets]
         found = self.graph.op("Gather", self.graph.constant(table), self.distances or "")
@@ -265,7 +265,7 @@ class _Half:
         return self.graph.unsqueeze(found, 1)
 
     def _angles(self) -> list[Wire]:
-        """Sines and cosines of the queries' positions: T E/2."""
+        """Sines and cosines for rotary positions of the queries: T E/2."""
         width = self.config.heads[1]
         table = sinusoids(self.positions, width, self.config.position_base, "halves").float()
         return [self._rows(part) for part in table.chunk(2, dim=-1)]
@@ -280,8 +280,8 @@ class _Half:
 
 
 def _halves_first(ours: Any, config: TransformerConfig) -> tuple[Tensor, Tensor | None]:
-    """Projections of a self-attention. Where rotary positions turn neighbours, elements of queries and keys
-    are put in another order, so that halves are turned: their products stay the same."""
+    """Projections of a self-attention. Interleaved rotary positions are converted to rotated halves by
+    permuting the elements of queries and keys, which does not change their products."""
     linear = ours.query_key_value
     if config.positions != "rotary" or config.position_layout == "halves":
         return linear.weight, linear.bias
@@ -293,14 +293,14 @@ def _halves_first(ours: Any, config: TransformerConfig) -> tuple[Tensor, Tensor 
 
 
 def embedding(graph: OnnxGraph, ours: Any, ids: Wire) -> Wire:
-    """Rows of the scaled matrix; that of padding is zero."""
+    """Rows of the scaled embedding matrix; the row of padding is zero."""
     rows = ours.weight.detach().clone() * ours.scale
     rows[ours.pad_id] = 0
     return graph.op("Gather", graph.constant(rows), ids)
 
 
 def visible_source(graph: OnnxGraph, mask: Wire) -> Wire:
-    """B 1 1 S."""
+    """The source mask: B 1 1 S."""
     visible = graph.op("Cast", mask, attributes={"to": BOOL})
     return graph.penalty(graph.unsqueeze(visible, 1, 2))
 

@@ -1,4 +1,4 @@
-"""An export as if it were a run, whichever engine it is for."""
+"""Open an export of any engine with the interface of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from dragoman.engines.onnx_model import OnnxTranslator
 
 _MODULES = {CTRANSLATE2: "fast", ONNX: "onnx"}
-"""The extra that an engine needs."""
+"""The extra that each engine needs."""
 
 
 def open_export(
     directory: Path, which: str = "best", device: str = "auto"
 ) -> Union["CTranslate2Translator", "OnnxTranslator"]:
-    """It holds one checkpoint, and it runs on the CPU."""
+    """Open an export. It has one checkpoint, and runs on the CPU."""
     if which != "best":
         raise UserError(f"{directory}: this is an export, which holds one checkpoint; there is no '{which}'")
     if device not in ("auto", "cpu"):
@@ -35,7 +35,7 @@ def open_export(
 
 
 def refuse_without_packages(engine: str) -> None:
-    """Before anything of an engine is imported."""
+    """Refuse with one sentence if the engine's packages are not installed."""
     extra = _MODULES[engine]
     if missing := EXTRAS[extra].missing:
         raise missing_extra(missing[0], extra, f"an export for {engine}")

@@ -1,4 +1,4 @@
-"""A model that CTranslate2 has loaded, asked in ids."""
+"""A model loaded by CTranslate2, with token ids as input and output."""
 
 import logging
 import sys
@@ -21,21 +21,21 @@ from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
 TokenIds = Sequence[int]
 
 _COMPUTED = {"int8": ("int8", "int8_float32")}
-"""Types of weights that are not computed in a type of the same name alone."""
+"""Compute types that match a quantization under another name."""
 _LARGEST_VOCABULARY_FILE = 64 << 20
 _MOST_NUMBERS = 1 << 24
-"""Scores of pieces, or weights, that one call may return. It goes on to the greatest length of its rows, and
-returns as many for every step of each."""
+"""Maximum number of scores or weights that one call may return. A call runs to the length of its longest row,
+and returns as many for each step of each row."""
 
 
 def computed_as_stored(quantization: str) -> bool:
-    """Whether CTranslate2 computes with weights of this type on this CPU. Others it converts as it loads."""
+    """Whether CTranslate2 computes in this type on this CPU. It converts other types when loading."""
     supported = ctranslate2.get_supported_compute_types("cpu")
     return any(kind in supported for kind in _COMPUTED.get(quantization, (quantization,)))
 
 
 class _Names:
-    """CTranslate2's names of the pieces of one side."""
+    """CTranslate2's piece names of one side."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -56,7 +56,7 @@ class _Names:
 
 @dataclass(frozen=True)
 class Call:
-    """What all sentences of one call to CTranslate2 share."""
+    """The settings that all sentences of one call share."""
 
     longest: int
     shortest: int = 0
@@ -65,11 +65,12 @@ class Call:
     no_repeat_ngram: int = 0
     shortlist: bool = False
     forbid: bool = False
-    """Leave out `<pad>` and `<s>`. That renormalises what is left, so it is done only where needed."""
+    """Suppress `<pad>` and `<s>`. This renormalises the other probabilities, so it is used only where
+    needed."""
     shows: Literal["attention", "logits"] | None = None
 
     def limits(self, target: _Names) -> dict[str, Any]:
-        """What may be written, in CTranslate2's words, whole or piece by piece."""
+        """The length and suppression options of CTranslate2, for whole translations or streams."""
         return {
             "no_repeat_ngram_size": self.no_repeat_ngram,
             "suppress_sequences": [target.of([n]) for n in (PAD_ID, BOS_ID)] if self.forbid else None,
@@ -89,7 +90,7 @@ class Runtime:
         names = next((pair for pair in VOCABULARIES if (directory / pair[0]).exists()), VOCABULARIES[0])
         self._source, self.target = (_Names(directory / name) for name in names)
         self.compute_type: str = self._model.compute_type
-        """What CTranslate2 really computes in: a processor without int16 has int8 in its place."""
+        """The actual compute type: CPUs without int16 support use int8 instead."""
         self.quantized = self.compute_type.startswith("int8")
         if self.compute_type not in _COMPUTED.get(quantization, (quantization,)):
             logging.getLogger("dragoman").warning(
@@ -103,10 +104,10 @@ class Runtime:
         call: Call,
         batch_tokens: int,
     ) -> Iterator[Any]:
-        """CTranslate2's own results, in the order of the jobs, neighbours in a batch. All batches wait for
-        their turn at once, so what is done with the first results takes no time from the last. What a job
-        begins with is forced; it counts in its length. A greedy search breaks off jobs that are cancelled;
-        CTranslate2 asks nobody while it searches with a beam."""
+        """CTranslate2's results in the order of the jobs; adjacent jobs share a batch. All batches are
+        submitted at once, so processing the first results does not delay the last. Prefixes are forced and
+        count in the length. Greedy search stops cancelled jobs; beam search in CTranslate2 cannot be
+        interrupted."""
         rows = [self._source.of(job.source) for job in jobs]
         prefixes = [self.target.of(job.begin) for job in jobs] if any(job.begin for job in jobs) else None
         greedy = call.beam == 1 and any(job.cancelled is not never for job in jobs)
@@ -148,8 +149,8 @@ class Runtime:
     def attention(
         self, pairs: Sequence[tuple[TokenIds, TokenIds]], batch_tokens: int
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """The number of a pair, and the weights of the attention that the export has chosen: a row for `<s>`
-        and each target piece, a column for each source piece and `</s>`."""
+        """The index of a pair and its weights of the exported attention: a row for `<s>` and each target
+        piece, a column for each source piece and `</s>`."""
         widest = max((len(src) + 1 for src, _ in pairs), default=1)
         for numbers in by_length([len(tgt) + 1 for _, tgt in pairs], _MOST_NUMBERS // widest):
             found = self._forced([pairs[number] for number in numbers], "attention", batch_tokens)
@@ -162,7 +163,7 @@ class Runtime:
     def next_scores(
         self, pairs: Sequence[tuple[TokenIds, TokenIds]], vocab_size: int, batch_tokens: int
     ) -> list[np.ndarray]:
-        """What the model thinks of every piece after the given ones: log p, but for a constant."""
+        """Scores of every piece after the given ones: log p up to a constant."""
         results: list[np.ndarray] = [np.zeros(0)] * len(pairs)
         for numbers in by_length([len(tgt) + 1 for _, tgt in pairs], _MOST_NUMBERS // vocab_size):
             found = self._forced([pairs[number] for number in numbers], "logits", batch_tokens)
@@ -171,7 +172,7 @@ class Runtime:
         return results
 
     def stream(self, source: TokenIds, call: Call) -> Iterator[int]:
-        """The pieces of a greedy translation as they come, with `</s>` if it comes."""
+        """The pieces of a greedy translation as they are generated, including `</s>`."""
         steps = self._model.generate_tokens(self._source.of(source), **call.limits(self.target))
         return (step.token_id for step in steps)
 
@@ -181,26 +182,26 @@ class Runtime:
         shows: Literal["attention", "logits"],
         batch_tokens: int,
     ) -> list[Any]:
-        """Walk through given translations and one piece further."""
+        """Run given translations and one piece further."""
         jobs = [Job((*src, EOS_ID), begin=tuple(tgt)) for src, tgt in pairs]
         call = Call(max(len(job.begin) for job in jobs) + 1, shows=shows)
         return list(self.translate(jobs, call, batch_tokens))
 
     def _batch_size(self, rows: Sequence[Sequence[str]], batch_tokens: int) -> int:
-        """Tokens a batch: so few that every worker has something to do."""
+        """Tokens per batch: small enough to keep every worker busy."""
         longest = max(map(len, rows)) + 1
         share = sum(map(len, rows)) // self.workers + 1
         return max(longest, min(batch_tokens, share))
 
 
 def _breaking_off(jobs: Sequence[Job]) -> Callable[[Any], bool]:
-    """Whether a sentence of a batch ends with this step."""
+    """The callback that stops cancelled sentences of a batch."""
     return lambda step: jobs[step.batch_id].cancelled()
 
 
 def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> list[slice]:
-    """Neighbours in batches of about `batch_tokens` at most, padding counted: as many for each worker, all of
-    one size, so that the workers end together."""
+    """Adjacent sentences in batches of at most about `batch_tokens`, including padding: equally many for each
+    worker and of equal size, so that the workers finish together."""
     rough = list(filled(lengths, batch_tokens))
     padded = sum(max(lengths[part]) * (part.stop - part.start) for part in rough)
     each = padded / (workers * -(-len(rough) // workers))
@@ -215,7 +216,7 @@ def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> lis
 
 
 def _load(directory: Path, workers: int, threads: int) -> Any:
-    """Loading sets OpenMP's threads for the thread that loads; torch, if it is there, keeps its own."""
+    """Load the model in another thread: loading changes OpenMP's thread count of the calling thread."""
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 0
     try:

@@ -1,4 +1,4 @@
-"""Sentences in ids, searched by CTranslate2 as our own search would.
+"""Beam search by CTranslate2 with the results of our own search.
 
 CTranslate2's beam search is ours with `stop: complete`: 2K extensions, those by `</s>` among the K best are
 set aside, done with K of them. Two things are put right afterwards. Its length limit is one for all sentences
@@ -49,15 +49,15 @@ def supported(search: SearchConfig, positions: int | None = None) -> BeamSearch:
 
 
 def is_complete(job: Job, config: BeamSearch) -> bool:
-    """There is room for `</s>` alone after what the job begins with, or not even for that."""
+    """Whether the prefix leaves room for `</s>` at most."""
     return len(job.begin) + 1 >= job.longest(config) or job.begin[-1:] == (EOS_ID,)
 
 
 def search(
     runtime: Runtime, jobs: Sequence[Job], settings: BeamSearch, shortlist: bool, batch_tokens: int
 ) -> list[list[Ended]]:
-    """The n best of each job, ranked; their tokens are not scored one by one. They share their calls, so they
-    should be of similar length. A job that is cancelled has none."""
+    """The n best hypotheses of each job, ranked, without token scores. Jobs share calls, so they should be of
+    similar length. A cancelled job has none."""
     results: list[list[Ended]] = [[_at_the_end(job)] if is_complete(job, settings) else [] for job in jobs]
     open_jobs = [number for number, found in enumerate(results) if not found]
     together = max((jobs[number].longest(settings) for number in open_jobs), default=0)
@@ -68,7 +68,7 @@ def search(
         no_repeat_ngram=settings.no_repeat_ngram,
         shortlist=shortlist,
     )
-    # What is given at the beginning may be outside of the shortlist.
+    # Pieces of a prefix may be outside of the shortlist.
     kinds = [(job.shortest(settings), bool(job.begin)) for job in jobs]
     calls = {
         (shortest, given): replace(plain, shortest=shortest, shortlist=shortlist and not given)
@@ -98,9 +98,9 @@ def _run(
     results: list[list[Ended]],
     settings: BeamSearch,
 ) -> list[int]:
-    """Search the jobs of these numbers, those that share a call together. Told are those that have to be
-    searched again, alone. CTranslate2 ranks as we do, so of the others the n best are enough, unless their
-    scores will change."""
+    """Search the jobs of these numbers, grouped by call. Returns those that have to be searched again on
+    their own. CTranslate2 ranks as we do, so of the others the n best are enough, unless their scores
+    change."""
     groups: dict[Call, list[int]] = {}
     for number in numbers:
         groups.setdefault(calls[number], []).append(number)
@@ -111,7 +111,7 @@ def _run(
             continue
         found = runtime.translate([jobs[number] for number in members], call, batch_tokens)
         for number, row in zip(members, found, strict=True):
-            if jobs[number].cancelled():  # it may have been broken off
+            if jobs[number].cancelled():  # it may have been interrupted
                 continue
             hypotheses = [runtime.target.ids(names) for names in row.hypotheses]
             if not call.forbid and _has_to_be_redone(hypotheses, jobs[number].longest(settings)):
@@ -126,7 +126,7 @@ def _run(
 
 
 def _is_scored_again(job: Job, settings: BeamSearch) -> bool:
-    """Where something was kept away, CTranslate2 has renormalised; and what is given is not scored at all."""
+    """Whether scores must be recomputed: suppression renormalises them, and prefixes are not scored."""
     return job.shortest(settings) > 0 or bool(job.begin) or settings.no_repeat_ngram > 0
 
 
@@ -137,7 +137,7 @@ def _score_again(
     settings: BeamSearch,
     batch_tokens: int,
 ) -> None:
-    """The `</s>` that the length limit set has a probability too."""
+    """Recompute scores, including the `</s>` that the length limit set."""
     changed = [_is_scored_again(job, settings) for job in jobs]
     places = [(i, k) for i, found in enumerate(results) for k in range(len(found))]
     places = [(i, k) for i, k in places if changed[i] or results[i][k].reason == "length"]
@@ -153,8 +153,8 @@ def _at_the_end(job: Job) -> Ended:
 
 
 def _ended(ids: tuple[int, ...], score: float, penalty: float) -> Ended:
-    """CTranslate2 has divided the score by the length of what it returns, `</s>` counted, to the power. Where
-    the length limit has ended a hypothesis, `</s>` and its score are missing."""
+    """Undo CTranslate2's length normalisation, which counts `</s>`. If the length limit ended a hypothesis,
+    `</s>` and its score are missing."""
     log_prob = score * len(ids) ** penalty
     if ids[-1:] == (EOS_ID,):
         return Ended(ids, (), "stop", ranked=log_prob)
@@ -162,7 +162,7 @@ def _ended(ids: tuple[int, ...], score: float, penalty: float) -> Ended:
 
 
 def _has_to_be_redone(found: Sequence[tuple[int, ...]], longest: int) -> bool:
-    """At its limit a sentence ends every live hypothesis; and control pieces are no text."""
+    """Whether a sentence reached its own limit, or contains control pieces."""
     return any(
         len(ids) >= longest or ids[-1:] != (EOS_ID,) or PAD_ID in ids or BOS_ID in ids for ids in found
     )

@@ -1,11 +1,11 @@
-"""Our Transformer as CTranslate2 describes it.
+"""Conversion of a Transformer to CTranslate2's model specification.
 
     self-attention    linear 0 = query, key and value in one    linear 1 = out
     cross-attention   linear 0 = query    linear 1 = key and value in one    linear 2 = out
     feed-forward      linear 0 = W₁    linear 0 noact = the gate's V    linear 1 = W₂
 
-Every array is a copy: CTranslate2 quantises in place. Positions that are added are given as a table of
-`positions` rows, whatever made them; relative ones are given as what they are and have no limit.
+Every array is a copy: CTranslate2 quantises in place. Absolute positions become a table of `positions` rows;
+relative ones keep their kind and have no limit.
 """
 
 import re
@@ -37,7 +37,7 @@ _ADDED = ("sinusoidal", "learned", "none")
 
 
 def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
-    """The configuration, if CTranslate2 can run such a model."""
+    """The configuration, if CTranslate2 can run the model; else a UserError."""
     if kind != "transformer" or not isinstance(config, TransformerConfig):
         raise UserError(f"model.kind: CTranslate2 runs the kind transformer, not {kind}")
     if config.decoder_self == "average":
@@ -57,7 +57,7 @@ def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
 
 
 def rows_needed(config: TransformerConfig, positions: int) -> int | None:
-    """Rows of the table of positions; None where the model needs no table. A learnt one keeps all its own."""
+    """Rows of the table of positions; None if the model needs no table. A learnt table is kept whole."""
     if config.positions not in _ADDED:
         return None
     return max(positions, config.max_positions) if config.positions == "learned" else positions
@@ -122,7 +122,7 @@ def build_spec(
 
 
 def _layer_of(shown: str, model: EncoderDecoder) -> int:
-    """The number of the decoder's layer with the attention of this name; the last one without a name."""
+    """The index of the decoder layer with the attention of this name; by default the last one."""
     layers: Any = _module(model.decoder).layers
     names = {module: name for name, module in model.named_modules()}
     found = [number for number, layer in enumerate(layers) if names[layer.cross_attention] == shown]
@@ -130,7 +130,7 @@ def _layer_of(shown: str, model: EncoderDecoder) -> int:
 
 
 def piece_names(tokenizer: Tokenizer) -> list[str]:
-    """CTranslate2 looks pieces up by name, which has to be unique and without white space."""
+    """Piece names for CTranslate2, which must be unique and without white space."""
     names = tokenizer.pieces(range(tokenizer.size))
     counts = Counter(names)
 
@@ -146,7 +146,7 @@ def _name_pieces(
     vocab, (source, target) = model.vocab, names
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
-    spec.config.unk_token = target[vocab.pad_id]  # nothing is unknown
+    spec.config.unk_token = target[vocab.pad_id]  # there are no unknown pieces
     spec.config.bos_token = spec.config.decoder_start_token = target[vocab.bos_id]
     spec.config.eos_token = target[vocab.eos_id]
     spec.config.layer_norm_epsilon = config.norm_eps
@@ -175,7 +175,7 @@ def _fill_half(spec: Any, embedding: Any, ours: Any, config: TransformerConfig, 
 
 
 def _position_table(positions: nn.Module, rows: int, dim: int) -> np.ndarray:
-    """What is added to each place, found by adding it to nothing."""
+    """The vector added at each position, found by adding it to zeros."""
     with torch.inference_mode():
         table = positions(torch.zeros(1, rows, dim))[0]
     return _array(table)
@@ -196,7 +196,7 @@ def _fill_attention(spec: Any, ours: SelfAttention | CrossAttention, window: int
 
 
 def _both_sides(table: Tensor, window: int) -> np.ndarray:
-    """Shaw's vectors from −k to k. A decoder has none for what lies ahead, and CTranslate2 never asks it."""
+    """Shaw's vectors from −k to k. A decoder has none for later positions, and they are never used."""
     ahead = 2 * window + 1 - len(table)
     return np.concatenate([_array(table), np.zeros((ahead, table.size(1)), np.float32)])
 

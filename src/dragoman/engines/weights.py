@@ -1,10 +1,10 @@
-"""The weights of a CTranslate2 model as they lie in model.bin: shapes, held to the file before it is loaded.
+"""The layout of CTranslate2's model.bin: shapes are checked against the file before it is loaded.
 
     u32 version, text name of the architecture, u32 its revision, u32 number of variables
     each variable: text name, u8 number of axes, u32 a size each, u8 type, u32 number of bytes, the bytes
     u32 number of aliases, each: text name, text variable                (a text: u16 length, bytes, 0)
 
-CTranslate2 takes memory for whatever sizes stand there, in native code.
+CTranslate2 allocates memory for any sizes in the file, in native code.
 """
 
 import os
@@ -16,16 +16,16 @@ from dragoman.errors import UserError
 from dragoman.files import open_regular
 
 _VERSIONS = range(4, 100)
-"""Since the fourth the layout is this one; which of them it reads, CTranslate2 says itself."""
+"""Versions with this layout; CTranslate2 itself refuses those that it cannot read."""
 _MOST_VARIABLES, _MOST_AXES = 100_000, 8
 _WIDTHS = (4, 1, 2, 4, 2, 2)
-"""Bytes of a number: float32, int8, int16, int32, float16, bfloat16."""
+"""Bytes per number: float32, int8, int16, int32, float16, bfloat16."""
 
 Shapes = dict[str, tuple[int, ...]]
 
 
 def read_shapes(path: Path) -> Shapes:
-    """The shapes of all variables. A file that contradicts itself is refused."""
+    """The shapes of all variables. An inconsistent file is refused."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         try:

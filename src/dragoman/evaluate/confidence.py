@@ -23,7 +23,7 @@ from dragoman.runs.directory import Run
 
 CONFIDENCE = "confidence.json"
 SENTENCES = 1000
-"""Of the validation set that are translated."""
+"""Number of validation sentences to translate."""
 _LARGEST, _SEAL = 1 << 20, "seal"
 _BINS = 10
 
@@ -46,7 +46,7 @@ def calibrate(
 def calibration_of(
     run: Run, checkpoint: str = "best", device: str = "auto", progress: SentenceProgress | None = None
 ) -> Calibration:
-    """That of a checkpoint of a run: read from the run, or made when it is first needed and stored there."""
+    """The calibration of a checkpoint: read from the run, or computed on first use and stored there."""
     stored = stored_calibration(run, checkpoint)
     if stored is not None:
         return stored
@@ -71,7 +71,7 @@ def _seal_of(data: dict[str, Any]) -> str:
 
 
 def stored_calibration(run: Run, checkpoint: str = "best") -> Calibration | None:
-    """That of a checkpoint of a run, if it has been made."""
+    """The stored calibration of a checkpoint, if there is one."""
     return read_calibration(run.directory / CONFIDENCE, _name(run, checkpoint))
 
 
@@ -81,7 +81,7 @@ def _name(run: Run, checkpoint: str) -> str:
 
 
 def read_calibration(path: Path, checkpoint: str) -> Calibration | None:
-    """What is stored for this checkpoint; None where that is nothing."""
+    """Read the calibration stored for this checkpoint; None if there is none."""
     try:
         data = json.loads(read_regular(path, _LARGEST))
         own, stored = data["checkpoint"], data["calibration"]
@@ -101,14 +101,14 @@ def read_calibration(path: Path, checkpoint: str) -> Calibration | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """How well confidences tell good translations from bad ones."""
+    """How well confidences separate good translations from bad ones."""
 
     sentences: int
     pearson: float
     """Correlation with chrF."""
     spearman: float
     auc_worst_tenth: float
-    """Probability that one of the worst tenth has a lower confidence than another translation."""
+    """Probability that a translation of the worst tenth has a lower confidence than another one."""
     calibration_error: float
     """The mean distance between confidence and observed share over the bins, by their sizes."""
     expected: tuple[float, ...]
@@ -143,7 +143,7 @@ def measure(
 
 
 def auc(sure: np.ndarray, bad: np.ndarray) -> float:
-    """The probability that a bad one has the lower confidence; equal ones count half."""
+    """The probability that a bad translation has the lower confidence; ties count half."""
     if bad.all() or not bad.any():
         return 0.5
     order = np.sort(sure[~bad])

@@ -216,7 +216,7 @@ def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> lis
 
 
 def _load(directory: Path, workers: int, threads: int) -> Any:
-    """Load the model in another thread: loading changes OpenMP's thread count of the calling thread."""
+    """Load the model. Loading changes OpenMP's thread count, so torch's is restored."""
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 0
     try:

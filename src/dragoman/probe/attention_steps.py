@@ -136,7 +136,7 @@ def score_steps(
     position: int,
     device: Device = None,
 ) -> ScoreSteps:
-    """Of one scored attention (`module` is its name) at one position of the decoder, in a forced pair."""
+    """The steps of one scored attention (`module` is its name) at one decoder position of a given pair."""
     score = dict(model.named_modules())[f"{module}.score"]
     calls: list[tuple[Tensor, Tensor, Tensor]] = []
     with standing([score.register_forward_hook(partial(_keep, calls))]):

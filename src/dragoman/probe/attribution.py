@@ -40,11 +40,11 @@ class Attribution:
     token_scores: np.ndarray
     """log p(y_t | y_<t, x)"""
     baseline: np.ndarray
-    """The same with all embeddings 0."""
+    """The output with all embeddings set to 0."""
 
     @property
     def gap(self) -> float:
-        """How far integrated gradients are from complete, at most: more steps make it smaller."""
+        """The largest completeness error of integrated gradients; more steps reduce it."""
         sums = self.source.sum(axis=1) + self.target.sum(axis=1)
         return float(np.abs(sums - (self.token_scores - self.baseline)).max())
 
@@ -55,8 +55,8 @@ def mean_by_place(
     parts: int = 10,
     device: Device = None,
 ) -> np.ndarray:
-    """How the gradient of a target piece is spread over the source, in the mean over pairs: parts of the
-    target × parts of the source, both from the first to the last piece. A row sums to 1."""
+    """How the gradient of a target piece is distributed over the source, averaged over pairs: parts of the
+    target × parts of the source. A row sums to 1."""
     total, counts = np.zeros((parts, parts)), np.zeros(parts)
     for src_ids, tgt_ids in pairs:
         norms = attribute(model, src_ids, tgt_ids, "gradient", device=device).source[:-1, :-1]
@@ -84,8 +84,8 @@ def attribute(
     steps: int = 64,
     device: Device = None,
 ) -> Attribution:
-    """A forced pair of ids. `steps` are the points of the integral: Gauss & Legendre's, so few are enough
-    where a model is smooth; the kinks of ReLU take hundreds to be within 0.01. `gap` tells."""
+    """Attributions for a given pair of ids. `steps` is the number of Gauss–Legendre points: few are enough
+    for smooth models; ReLU needs hundreds for errors below 0.01. See `gap`."""
     if steps < 1:
         raise UserError(f"steps: expected at least 1, found {steps}")
     batch = collate([(src_ids, tgt_ids)] * (len(tgt_ids) + 1), device)

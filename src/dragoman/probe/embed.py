@@ -31,7 +31,7 @@ VectorUnit = Literal["piece", "word"]
 
 @dataclass(frozen=True)
 class TextVectors:
-    """Of one text: R rows, one where they are pooled, of the chosen layers."""
+    """The vectors of one text in the chosen layers: R rows, or one if pooled."""
 
     rows: Float[np.ndarray, "R L D"]
     labels: tuple[str, ...]

@@ -41,7 +41,7 @@ _SIDES = {
     "joint": ("target", "source, then target"),
     "copy": ("target", "source"),
 }
-"""What the rows and the columns of each kind of attention are."""
+"""Sides of the rows and columns of each kind of attention."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Explained:
     translator: Translator
     source: str
     found: tuple[Hypothesis, ...]
-    """What the search found, best first; empty for a given translation."""
+    """Hypotheses of the search, best first; empty for a given translation."""
     seen: Inside
     chosen: Seen | None
     """The attention that is shown; None where the model has none."""
     head: int | None
     look: Look | None
-    """How the model aligns best, where it has attention to its source."""
+    """The cross-attention that aligns best, if the model has any."""
     search: SearchConfig
 
     @property
@@ -105,8 +105,8 @@ class Explained:
         return (self.translator.src_tokenizer, self.translator.tgt_tokenizer) if words else None
 
     def table(self, alternatives: int = 0) -> list[str]:
-        """A line for each target piece: its probability, and what was looked at most for it, or so many
-        pieces that were most probable there."""
+        """One line per target piece: its probability, and the source piece with the most attention, or the
+        most probable alternatives."""
         names = [f"{piece}" for piece in self.seen.written]
         width = max(map(len, names))
         lines = [
@@ -132,7 +132,7 @@ class Explained:
         return lines
 
     def page(self, name: str) -> str:
-        """One file of HTML."""
+        """A self-contained HTML page."""
         kind = "given translation" if not self.found else self.search.summary
         log_prob = f"{self.seen.log_prob:.3f}".replace("-", "−")
         about = f"{name}: {kind}, log p {log_prob}, {len(self.seen.tgt_ids)} pieces with </s>"
@@ -169,7 +169,7 @@ def explain_sentence(
 
 
 def explain_gaps(filler: Filler, text: str) -> Explained:
-    """A model that has learnt to write what is missing (T5), or a damaged text as a whole (BART)."""
+    """Explain a model that fills gaps (T5), or rewrites a damaged text (BART)."""
     translator, source = filler.translator, filler.source(text)
     if filler.name == "spans" and source == translator.src_tokenizer.encode(text):
         raise UserError("explain: this model fills gaps; write <mask> where something is missing")
@@ -190,7 +190,7 @@ def draw(
     metrics: Sequence[Mapping[str, Any]],
     words: bool = False,
 ) -> bytes:
-    """One picture, as the bytes of a file with this ending."""
+    """One figure, as the bytes of a file with this suffix."""
     endings = (ending,)
     if figure == "curves":
         return draw_curves(metrics, endings)[ending]
@@ -213,7 +213,7 @@ def draw(
 def draw_mean_gradient(
     model: EncoderDecoder, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], ending: str, device: Any
 ) -> bytes:
-    """Where in the source the gradient of a target piece is, in the mean over pairs of ids."""
+    """Figure of the gradient of a target piece over the source, averaged over pairs of ids."""
     found = mean_by_place(model, pairs, device=device)
     names = tuple(f"{10 * part}–{10 * part + 10}%" for part in range(len(found)))
     hidden = np.zeros(found.shape, dtype=bool)
@@ -268,7 +268,7 @@ _ROWS = "rows: piece read › piece written"
 
 
 def _note(explained: Explained) -> str:
-    """What the labels of the rows mean, and which of the two pieces this attention aligns."""
+    """Caption: what the row labels mean, and which of the two pieces this attention aligns."""
     if explained.attention().kind == "encoder":
         return ""
     best = {None: "", True: "; it aligns the piece read", False: "; it aligns the piece written"}

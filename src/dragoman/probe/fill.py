@@ -24,7 +24,7 @@ from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 GAP = re.compile(r"<mask>|\[MASK\]", re.IGNORECASE)
-"""Where something is missing in a text."""
+"""A gap in a text."""
 _WORD = "a"
 FILLS = ("masked", "bidirectional", "spans", "denoise")
 """Objectives whose models can fill gaps."""
@@ -33,9 +33,9 @@ FILLS = ("masked", "bidirectional", "spans", "denoise")
 @dataclass(frozen=True)
 class Filling:
     probability: float
-    """Of everything that fills the gaps; for BART, of the whole text."""
+    """Joint probability of all gaps; for BART, of the whole text."""
     gaps: tuple[str, ...]
-    """What stands in each gap; empty where it cannot be told (BART may change the rest too)."""
+    """The text in each gap; empty if it cannot be determined (BART may also change the rest)."""
     text: str
 
 
@@ -145,7 +145,7 @@ def _guessed(guesser: Guesser, parts: Sequence[str], count: int) -> list[Filling
 
 
 def _spans(tokenizer: Tokenizer, parts: Sequence[str], tokens: Sequence[int]) -> tuple[tuple[str, ...], str]:
-    """What was written after each sentinel."""
+    """The text after each sentinel."""
     sentinels = {mark: number for number, mark in enumerate(_sentinels(tokenizer, len(parts)))}
     written: list[list[int]] = [[] for _ in parts]  # the last sentinel ends them
     now = len(parts) - 1

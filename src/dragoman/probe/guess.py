@@ -22,7 +22,7 @@ class Guesser(Protocol):
     network: Any
     tokenizer: Tokenizer
     blank: int
-    """What stands at a place that is not known."""
+    """The id of an unknown position: the mask."""
 
     def guess(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> Float[Tensor, "N V"]:
         """log p of every piece at one place of each row. Rows are as long as each other and have no marks."""
@@ -49,7 +49,7 @@ class _Guesser:
         return torch.tensor([[BOS_ID, *row, EOS_ID] for row in rows], device=self.device)
 
     def _scores(self, logits: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
-        """A mark is not a text."""
+        """Scores without special pieces."""
         return log_probs(logits.index_fill(1, self._never, -torch.inf)).cpu()
 
 

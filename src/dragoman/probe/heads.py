@@ -97,8 +97,8 @@ def entropy(seen: Seen) -> Float[Tensor, "H"]:
 def weighted_norms(
     model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
 ) -> Inside:
-    """A pair with ‖α f(x)‖ in the place of every weight α. Rows do not sum to 1: they have the size of what
-    was written. A scored attention writes the memory itself, ‖α h‖."""
+    """A pair with ‖α f(x)‖ in place of every weight α (rows do not sum to 1). Scored attention has no value
+    projection: ‖α h‖."""
     seen = look_inside(model, src_ids, tgt_ids, device=device)
     written = {
         name: vectors.written().norm(dim=-1).cpu()  # H #Q M

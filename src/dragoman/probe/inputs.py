@@ -19,13 +19,13 @@ from dragoman.shapes import Float, Tensor
 
 @dataclass(frozen=True)
 class Inputs:
-    """Of the queries of one attention, for one sentence."""
+    """The inputs of the queries of one attention, for one sentence."""
 
     read: Float[Tensor, "Q D"]
     embedded: Float[Tensor, "Q D"] | None
-    """None where the model has no module of its own for positions."""
+    """Embeddings; None if the model has no separate module for positions."""
     position: Float[Tensor, "Q D"] | None
-    """What was added for the place; zeros where positions enter the scores."""
+    """The added positional encoding; zeros if positions enter the scores instead."""
 
 
 def inputs_of(

@@ -53,9 +53,9 @@ class Seen:
 @dataclass(frozen=True)
 class Inside:
     src_ids: tuple[int, ...]
-    """With `</s>`: the columns of cross-attention."""
+    """Source ids with `</s>`: the columns of cross-attention."""
     tgt_ids: tuple[int, ...]
-    """With `</s>`: what each position predicts."""
+    """Target ids with `</s>`: what each position predicts."""
     src: tuple[str, ...]
     read: tuple[str, ...]
     """`<s>` and all target pieces: what each position of the decoder has read last."""
@@ -63,11 +63,11 @@ class Inside:
     """All target pieces and `</s>`: what each position predicts."""
     token_scores: tuple[float, ...]
     alternatives: tuple[LikelyPieces, ...]
-    """At each position the pieces that were most probable."""
+    """The most probable pieces at each position."""
     attentions: tuple[Seen, ...]
 
     def of(self, kind: AttentionKind) -> tuple[Seen, ...]:
-        """Those of one kind, from the first layer to the last."""
+        """The attentions of one kind, from the first layer to the last."""
         return tuple(seen for seen in self.attentions if seen.kind == kind)
 
     def named(self, module: str) -> Seen:
@@ -84,7 +84,7 @@ class Inside:
         return tuple(f"{read} › {written}" for read, written in zip(self.read, self.written, strict=True))
 
     def labels(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the rows and the columns of weights of this kind stand for."""
+        """Labels of the rows and columns for this kind of attention."""
         if kind == "encoder":
             return self.src, self.src
         columns = {
@@ -108,7 +108,7 @@ def look_inside(
     device: Device = None,
     num_alternatives: int = 5,
 ) -> Inside:
-    """A forced pair of ids, neither with `</s>`. Without tokenizers, tokens are shown as their numbers."""
+    """Record a given pair of ids, both without `</s>`. Without tokenizers, tokens are shown as numbers."""
     batch = collate([(src_ids, tgt_ids)], device)
     with torch.no_grad(), record(model) as calls:
         hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
@@ -146,7 +146,7 @@ def look_inside(
 
 
 def inside_texts(translator: Translator, source: str, target: str) -> Inside:
-    """A given translation of a text."""
+    """Record a given translation of a text."""
     src, tgt = translator.src_tokenizer, translator.tgt_tokenizer
     return look_inside(
         translator.model, src.encode(source), tgt.encode(target), (src, tgt), translator.device
@@ -154,7 +154,7 @@ def inside_texts(translator: Translator, source: str, target: str) -> Inside:
 
 
 def inside_hypothesis(translator: Translator, source: str, found: Hypothesis) -> Inside:
-    """A hypothesis of any search, token by token as it was found."""
+    """Record a hypothesis of any search, with exactly its tokens."""
     src, tgt = translator.src_tokenizer, translator.tgt_tokenizer
     return look_inside(translator.model, src.encode(source), found.tokens, (src, tgt), translator.device)
 

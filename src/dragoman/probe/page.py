@@ -58,7 +58,7 @@ def make_page(
 
 
 def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, about: str) -> str:
-    """The same for a network that only reads: what it guesses at each place, and its attention."""
+    """The page for an encoder: its predictions at each position, and its attention."""
     data = {
         "source": text,
         "translation": said,

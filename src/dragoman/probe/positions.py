@@ -28,7 +28,7 @@ class PositionReport:
     kind: str
     table: Float[Tensor, "R C"]
     rows: tuple[str, ...]
-    """What a row stands for: places, or distances j − i."""
+    """Row labels: positions, or distances j − i."""
     row_name: str
     column_name: str
     square: Float[Tensor, "A A"]
@@ -37,7 +37,7 @@ class PositionReport:
 
 
 def positions_of(model: EncoderDecoder, length: int = 50, half: Half = "encoder") -> PositionReport:
-    """Of one half of a model, for the first `length` places."""
+    """The position report of encoder or decoder, for the first `length` positions."""
     if length < 2:
         raise UserError(f"length: expected at least 2 places, found {length}")
     part = getattr(model, half)
@@ -63,7 +63,7 @@ def sinusoidal_square(table: Float[Tensor, "T D"]) -> Float[Tensor, "T T"]:
 
 
 def _added(module: SinusoidalPositions | LearnedPositions, length: int) -> Float[Tensor, "T D"]:
-    """What is added to a zero vector at every place."""
+    """The vector added at every position."""
     if isinstance(module, LearnedPositions):
         like, dim = module.weight, module.weight.size(1)
     else:

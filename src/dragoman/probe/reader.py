@@ -20,7 +20,7 @@ from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 
 _TEXTS = {"classify": 1, "pair": 2, "similarity": 2, "span": 2}
-"""How many texts an example of a task has."""
+"""Number of texts per example, by task."""
 
 
 class RunReader:
@@ -68,14 +68,14 @@ class RunReader:
         return found
 
     def without(self, text: str, heads: Mapping[str, Sequence[int]], whole: Read) -> Read:
-        """The same text with heads switched off; `log_prob` is that of what the whole network said."""
+        """Read the text with heads switched off; `log_prob` is that of the full network's answer."""
         with mask_heads(self.network, heads):
             read = self.read(text, steps=0)
         return read if whole.said is None else read.about(whole.said)
 
     def layers(self, text: str, place: int, count: int = 5) -> list[LikelyPieces]:
-        """What the network would guess at a place if it ended after each of its layers, the embedding first
-        (the logit lens, nostalgebraist 2020). Only for networks that guess what is masked."""
+        """Predictions at a position from each layer's output, the embedding first (the logit lens,
+        nostalgebraist 2020). Only for networks that predict masked pieces."""
         guesser = self.guesser
         if not isinstance(guesser, MaskedGuesser):
             raise UserError("layers: only for networks that guess what is masked, such as BERT")
@@ -91,7 +91,7 @@ class RunReader:
 
 
 def texts_of(text: str, task: TaskConfig) -> list[str]:
-    """What a task reads: one text, two with a tab between them, or words."""
+    """Split the input of a task: one text, two separated by a tab, or words."""
     texts = text.split() if task.kind == "tag" else text.split("\t")
     needed = _TEXTS.get(task.kind)
     if needed is not None and len(texts) != needed:

@@ -37,23 +37,22 @@ _ROWS = 64  # texts with one piece hidden that are read at once
 class Read:
     text: str
     seen: Inside
-    """Its source is the text, with marks; `written` and the scores are those of its pieces, where they are
-    guessed."""
+    """Its source is the text with special pieces; `written` and the scores are those of predicted pieces."""
     said: Prediction | None = None
-    """What a fine-tuned network says."""
+    """The prediction of a fine-tuned network."""
     units: tuple[str, ...] = ()
     """The words of a text, or the pieces of two, with marks."""
     shares: tuple[float, ...] = ()
-    """What each unit contributes to log p of what is said."""
+    """The contribution of each unit to log p of the prediction."""
     sides: tuple[tuple[float, float], ...] = ()
     """log p of each piece from the left and from the right, where the network reads both ways."""
     word_labels: tuple[dict[str, float], ...] = ()
     """tag: the probabilities of the labels of each word."""
     log_prob: float | None = None
-    """Of what is said, where it has a probability; of tags their sum."""
+    """Log-probability of the prediction, if it has one; for tags, their sum."""
 
     def about(self, said: Prediction) -> "Read":
-        """The same with the log-probability of something else that could have been said."""
+        """The same for another possible prediction."""
         if self.word_labels and isinstance(said.value, tuple):
             shares = [
                 labels[value] for labels, value in zip(self.word_labels, said.value, strict=True) if labels
@@ -65,7 +64,7 @@ class Read:
 
 
 def read_text(guesser: Guesser, text: str, ids: Sequence[int]) -> Read:
-    """A pre-trained network: every piece of the text is guessed from the others."""
+    """Read a text with a pre-trained network: every piece is predicted from the others."""
     tokenizer, network = guesser.tokenizer, guesser.network
     ids = list(ids)
     if not ids:
@@ -95,7 +94,7 @@ def read_text(guesser: Guesser, text: str, ids: Sequence[int]) -> Read:
 
 
 def read_example(predictor: Predictor, texts: Sequence[str], steps: int = 64) -> Read:
-    """A fine-tuned network: what it says of a text or of two, and why."""
+    """Read one or two texts with a fine-tuned network: its prediction, and attributions."""
     task, tokenizer = predictor.task, predictor.tokenizer
     example = Example(tuple(texts), None, "the text")
     item = Labelled([example], task, tokenizer).items[0]
@@ -121,7 +120,7 @@ def read_example(predictor: Predictor, texts: Sequence[str], steps: int = 64) ->
 def _word_labels(
     count: int, words: Sequence[int], scores: Tensor, labels: Sequence[str]
 ) -> tuple[dict[str, float], ...]:
-    """Of every word; empty for one that has no pieces or stands beyond the longest text."""
+    """The label of every word; empty for a word without pieces or beyond the maximum length."""
     rows = dict(zip(words, scores.float().softmax(dim=-1).tolist(), strict=True))
     return tuple(dict(zip(labels, rows[word], strict=True)) if word in rows else {} for word in range(count))
 
@@ -187,7 +186,7 @@ def _inside(
 
 
 def table(read: Read, tokenizer: Tokenizer) -> list[str]:
-    """What was found, as lines for a terminal."""
+    """The results as lines for a terminal."""
     if read.said is not None:
         return [*_said(read.said), *_shares(read)]
     width = max(map(len, read.seen.written))
@@ -226,7 +225,7 @@ def _shares(read: Read) -> list[str]:
 
 
 def attention_of(read: Read, layer: int | None) -> Seen:
-    """That of a layer, from 1; by default the last."""
+    """The attention of a layer, counted from 1; by default the last."""
     found = read.seen.attentions
     if not found:
         raise UserError("explain: this model has no attention to show")

@@ -32,7 +32,7 @@ class Rollout:
 
 
 def rollout(seen: Inside) -> Rollout:
-    """Of a model all of whose layers attend: a Transformer."""
+    """Attention rollout; for models whose layers all have attention (Transformers)."""
     encoder, decoder, cross = _layers(seen)
     encoded = np.eye(len(seen.src))
     for layer in encoder:
@@ -54,9 +54,10 @@ def encoder_flow(seen: Inside) -> np.ndarray:
 
 
 def greatest_flow(layers: np.ndarray, start: int, end: int) -> float:
-    """From `start` above the last layer to `end` below the first; `layers` L Q M are the capacities.
+    """Maximum flow from `start` above the last layer to `end` below the first; `layers` L Q M are the
+    capacities.
 
-    Ford & Fulkerson with the widest path first: every path found takes the largest amount that can still go.
+    Ford & Fulkerson with the widest path first: each path takes the largest possible amount.
     """
     down, up = layers.astype(np.float64).copy(), np.zeros(layers.shape)  # what may still go, what came back
     total = 0.0

@@ -24,7 +24,7 @@ _GROUP = 1024
 
 
 def write_vectors(path: Path, found: Numbered, all_layers: bool) -> int:
-    """How many rows were written; the ending of the name says how."""
+    """Write vectors in the format of the file's suffix. Returns the number of rows."""
     kinds = {".npy": _write_npy, ".parquet": _write_parquet}
     if path.suffix not in kinds:
         raise UserError(f"--out: expected a name that ends in {' or '.join(kinds)}, found '{path.name}'")

@@ -23,27 +23,27 @@ from dragoman.shapes import Bool, Float, Tensor
 
 @dataclass(frozen=True)
 class AttentionVectors:
-    """Of one attention and one sentence. weights = softmax(query · key × scale + bias) over what is visible;
-    output = Σ weights × value, joined and multiplied by `out`."""
+    """The vectors of one attention for one sentence. weights = softmax(query · key × scale + bias) over what
+    is visible; output = Σ weights × value, joined and multiplied by `out`."""
 
     query: Float[Tensor, "H Q E"]
     key: Float[Tensor, "H M E"]
     value: Float[Tensor, "H #Q M W"]
-    """One a memory position; with Shaw's positions, one a pair of positions."""
+    """One vector per memory position; with Shaw's positions, one per pair of positions."""
     scale: float
     bias: Float[Tensor, "H Q M"] | None
-    """Of relative positions, T5's and Shaw's."""
+    """Bias of relative positions (T5, Shaw)."""
     visible: Bool[Tensor, "Q M"]
     out: nn.Linear
 
     def scores(self) -> Float[Tensor, "H Q M"]:
-        """What the softmax sees; −∞ where nothing may be looked at."""
+        """The input of the softmax; −∞ where masked."""
         scores = self.query @ self.key.transpose(-2, -1) * self.scale
         scores = scores if self.bias is None else scores + self.bias
         return scores.masked_fill(~self.visible, -math.inf)
 
     def written(self) -> Float[Tensor, "H #Q M D"]:
-        """What each memory position would write if it had all the weight: its values through `out`."""
+        """The output if one memory position had all the weight: its value times `out`."""
         weight = self.out.weight.detach().unflatten(1, (len(self.value), -1))  # D H W
         return torch.einsum("hqmw,dhw->hqmd", self.value, weight)
 
@@ -67,7 +67,7 @@ def catch_vectors(model: EncoderDecoder) -> Iterator[Caught]:
 def vectors_of(
     model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
 ) -> Caught:
-    """Of a forced pair. Only multi-head attention has such vectors; see `contexts_of` for the scored ones."""
+    """The vectors of all multi-head attentions for a given pair; see `contexts_of` for scored attention."""
     with catch_vectors(model) as caught:
         read_pair(model, src_ids, tgt_ids, device)
     return caught
@@ -76,7 +76,8 @@ def vectors_of(
 def contexts_of(
     model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
 ) -> dict[str, Float[Tensor, "M W"]]:
-    """What the scored attentions of recurrent and convolutional decoders sum: a vector a source position."""
+    """The vectors that scored attentions (recurrent and convolutional decoders) sum, one per source
+    position."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str, _module: nn.Module, inputs: tuple[Any, ...]) -> None:

@@ -32,12 +32,12 @@ StageKind = Literal[
 
 @dataclass(frozen=True)
 class ModelStage:
-    """What one part of the model gives out."""
+    """The output of one part of the model."""
 
     module: str
     kind: StageKind
     given: Float[Tensor, "P D"]
-    """A vector for each position."""
+    """One vector per position."""
     before: Float[Tensor, "P E"] | None = None
     """norm: its input, the sum of a residual connection; attention: its heads side by side; feed-forward: its
     inner layer before the activation; readout: what is read out, side by side."""
@@ -58,7 +58,7 @@ class Walk:
 def walk(
     model: EncoderDecoder, src_ids: Sequence[int], tgt_ids: Sequence[int], device: Device = None
 ) -> Walk:
-    """A forced pair of ids, neither with `</s>`."""
+    """The stages for a given pair of ids, both without `</s>`."""
     calls: dict[str, list[tuple[Tensor | None, Tensor]]] = {}
     kinds = _kinds(model)
     modules = dict(model.named_modules())

@@ -107,7 +107,7 @@ class TrainingRequest(BaseModel):
 
 
 class Worker:
-    """One thread: hooks on a model are not for two at once. Who leaves before his turn is passed over."""
+    """A single worker thread, because hooks on a model cannot be shared. Cancelled requests are skipped."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="studio")
@@ -132,7 +132,7 @@ def _reads(of: Subject | Reading) -> Reading:
 
 
 class Desk:
-    """Who asks is answered in turn."""
+    """Answers requests in order."""
 
     def __init__(self, subjects: Subjects, worker: Worker) -> None:
         self.subjects, self.worker = subjects, worker
@@ -155,7 +155,7 @@ def router_of(subjects: Subjects, worker: Worker, trains: bool = False) -> APIRo
 
 
 def _add_writing(router: APIRouter, desk: Desk) -> None:
-    """What only a model that writes is asked."""
+    """Routes for models that generate text."""
 
     @router.post("/translate")
     async def translate(asked: ShownTranslateRequest) -> Any:
@@ -191,7 +191,7 @@ def _add_writing(router: APIRouter, desk: Desk) -> None:
 
 
 def _add_reading(router: APIRouter, desk: Desk) -> None:
-    """What a network that reads can be asked too."""
+    """Routes for encoders."""
 
     @router.post("/attention")
     async def attention(asked: AttentionRequest) -> Any:

@@ -22,8 +22,7 @@ _MOST_PAIRS = 50_000  # of the training data that are searched, spread evenly
 
 
 def table(subject: Subject, count: int, beam: int, alpha: float, test: Sequence[str] = ()) -> dict[str, Any]:
-    """So many pairs of the test files, or else of the validation set, spread evenly, each translated and
-    measured."""
+    """Pairs of the test files, or else of the validation set, evenly spaced, translated and scored."""
     if subject.generator is not None or subject.filler is not None:
         raise UserError("data: only for runs that translate")
     pairs = _test_pairs(subject, test) if test else _validation_pairs(subject)

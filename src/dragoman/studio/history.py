@@ -12,7 +12,7 @@ _PACE = 20  # records of updates
 
 
 def history(run: Run, since: int = 0) -> dict[str, Any]:
-    """What was written after so many records; nothing that was there before is sent again."""
+    """Records after the first `since`, so that nothing is sent twice."""
     records = read_records(run.directory / "metrics.jsonl")
     if since > len(records):  # it has been killed, and went on from an earlier checkpoint
         since = 0

@@ -12,7 +12,7 @@ from dragoman.errors import UserError
 
 @cache
 def lessons() -> dict[str, Any]:
-    """By name, in the order in which they build upon each other."""
+    """All lessons by name, in teaching order."""
     return json.loads((files("dragoman.studio") / "assets" / "lessons.json").read_text("utf-8"))
 
 

@@ -5,7 +5,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 MOST_CHARACTERS = 2000
 MOST_PIECES = 256
-"""Of a source."""
+"""Maximum source length in pieces."""
 MOST_WRITTEN = 600
 
 

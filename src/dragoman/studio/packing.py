@@ -16,7 +16,7 @@ MOST_WEIGHTS = 700_000
 
 
 def packed(weights: Float[Tensor, "H Q M"]) -> str:
-    """A byte for each, in 255 steps from 0 to 1: exact to 0.002, and 0 stays 0."""
+    """One byte per weight, in 255 steps from 0 to 1: exact to 0.002, and 0 stays 0."""
     return base64.b64encode((weights * 255).round().byte().numpy().tobytes()).decode()
 
 
@@ -63,7 +63,7 @@ def number(value: float) -> float | None:
 
 
 def numbers(values: np.ndarray) -> list[Any]:
-    """The same for arrays of any shape."""
+    """Pack arrays of any shape."""
     if values.ndim == 1:
         return [number(value) for value in values.tolist()]
     return [numbers(row) for row in values]

@@ -23,7 +23,7 @@ _FILLINGS = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """A network that reads, at one checkpoint of its run."""
+    """An encoder at one checkpoint of its run."""
 
     run: Run
     reader: RunReader
@@ -61,7 +61,7 @@ def read(of: Subject | Reading, text: str) -> dict[str, Any]:
 
 
 def _read_on(of: Subject, text: str) -> dict[str, Any]:
-    """A language model: every piece of the text given those before it."""
+    """A language model: the probability of every piece given those before it."""
     if of.generator is None:
         return {"mode": "fill", "pieces": []}
     target = of.tokenizers[1].encode(GAP.sub("", text))
@@ -69,7 +69,7 @@ def _read_on(of: Subject, text: str) -> dict[str, Any]:
 
 
 def fill(of: Subject | Reading, text: str) -> dict[str, Any]:
-    """What the gaps of a text are filled with, most probable first."""
+    """Fillings for the gaps of a text, most probable first."""
     filler = _filler(of)
     check_text(text, filler.tokenizer)
     return {
@@ -88,7 +88,7 @@ def _filler(of: Subject | Reading) -> Filler:
 
 
 def layers(of: Reading, text: str, place: int) -> dict[str, Any]:
-    """What would be guessed at a place after each layer."""
+    """Predictions at a position after each layer."""
     check_text(text, of.reader.tokenizer)
     tokenizer = of.reader.tokenizer
     return {"layers": [_options(tokenizer, best) for best in of.reader.layers(text, place)]}
@@ -97,7 +97,7 @@ def layers(of: Reading, text: str, place: int) -> dict[str, Any]:
 def attention(
     of: Reading, text: str, masked: Mapping[str, Sequence[int]], kind: str | None
 ) -> dict[str, Any]:
-    """As `sentence.attention`: the weights, and what changes where heads are switched off."""
+    """Like `sentence.attention`: the weights, and what changes if heads are switched off."""
     reader = of.reader
     check_text(text, reader.tokenizer)
     found, effect = reader.read(text, steps=0), None

@@ -29,7 +29,7 @@ def translate(subject: Subject, text: str, settings: SearchConfig, head: Sequenc
 
 
 def positions(subject: Subject, text: str, target: Sequence[int]) -> dict[str, Any]:
-    """A translation that is given by its pieces: the probability of each, and what else could stand there."""
+    """For a translation given by its pieces: the probability and the alternatives of each."""
     return {"pieces": pieces_of(subject, subject.look(text, target))}
 
 
@@ -83,7 +83,7 @@ def attention(
 
 
 def weigh_heads(subject: Subject, text: str, target: Sequence[int]) -> dict[str, Any]:
-    """By how much log p falls when each head alone is off."""
+    """The drop of log p when each single head is switched off."""
     source = subject.source(text)
     subject.check(target)
     if not head_counts(subject.translator.model):
@@ -125,7 +125,7 @@ def _hypothesis(found: Hypothesis) -> dict[str, Any]:
 
 
 def pieces_of(subject: Subject, seen: Inside) -> list[dict[str, Any]]:
-    """What is written, `</s>` at the end."""
+    """The output pieces, with `</s>` at the end."""
     tokenizer = subject.tokenizers[1]
     return [
         {

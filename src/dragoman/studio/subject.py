@@ -45,11 +45,11 @@ class Subject:
         return [] if self.generator is not None else found
 
     def prompt(self, text: str) -> int:
-        """How many pieces of what is written are those of the text itself."""
+        """Number of output pieces that belong to the prompt."""
         return 0 if self.generator is None else len(self.tokenizers[1].encode(text))
 
     def settings(self, beam: int, n_best: int, alpha: float, record: bool = False) -> BeamSearch:
-        """A beam in one group over the whole vocabulary, so that it can be recorded."""
+        """Settings of a plain beam search over the whole vocabulary, which can be recorded."""
         plain = self.translator.search.converted(BeamSearch, n_best=1)
         return plain.plain(beam=beam, n_best=min(n_best, beam), alpha=alpha, record=record, shortlist=False)
 
@@ -82,7 +82,7 @@ class Subject:
         return self.translator.search_jobs([job], settings)[0]
 
     def look(self, text: str, target: Sequence[int]) -> Inside:
-        """A hypothesis by its pieces, token by token as it was found."""
+        """Record a hypothesis given by its pieces."""
         source = self.source(text)
         self.check(target)
         translator = self.translator

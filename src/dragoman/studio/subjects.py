@@ -81,7 +81,7 @@ class Subjects:
         return self._others[key]
 
     def add_test(self, files: Sequence[str]) -> str:
-        """One more test set for the *Data* view; its name."""
+        """Add a test set to the *Data* view. Returns its name."""
         for file in files:
             if not Path(file).is_file():
                 raise UserError(f"{file}: there is no such file")
@@ -95,7 +95,7 @@ class Subjects:
         return self.tests.get(name, ())
 
     def nearest(self, name: str) -> Nearest:
-        """What finds the training pairs that are most like a sentence; made when it is first asked for."""
+        """The index for the nearest training pairs; built on first use."""
         if name not in self._nearest:
             self._nearest[name] = Nearest(self.get(name).run)
         return self._nearest[name]
@@ -155,7 +155,7 @@ class Subjects:
 
 
 def _example(subject: Subject | Reading) -> str:
-    """A sentence to begin with: of the validation set, and short enough to be taken in at a glance."""
+    """A short sentence of the validation set to start with."""
     if isinstance(subject, Subject) and subject.generator is not None:
         return "The"
     if isinstance(subject, Reading) and subject.reader.task is not None:
@@ -191,6 +191,6 @@ def _labelled_example(run: Run, task: str) -> str:
 
 
 def _languages(run: Run) -> tuple[str, str]:
-    """Of a run of several languages, those of its first direction."""
+    """The languages of a run; for a multilingual run, those of its first direction."""
     data = run.config.data
     return (data.src_lang, data.tgt_lang) if data.directions is None else data.directions.trained[0]

@@ -67,7 +67,7 @@ def _described(stage: ModelStage, seen: Inside, subject: Subject, few: int | Non
 
 
 def _labels(stage: ModelStage, seen: Inside) -> list[str]:
-    """What the positions of a stage are."""
+    """Labels of the positions of a stage."""
     count, own = len(stage.given), seen.src if stage.half == "encoder" else seen.steps
     if count == len(own):
         return list(own)

@@ -41,7 +41,7 @@ class Workshop:
         self._lock = threading.Lock()
 
     def files(self) -> dict[str, Any]:
-        """What could be trained on: regular files below the directories, with their sizes."""
+        """Files to train on: regular files below the directories, with their sizes."""
         found: list[dict[str, Any]] = []
         for root in self.roots:
             for folder, folders, names in os.walk(root):
@@ -98,7 +98,7 @@ class Workshop:
         return self._begin(f"evaluate {name}", ["evaluate", str(self.directory(name)), *self.check(files)])
 
     def export(self, name: str) -> dict[str, Any]:
-        """A CTranslate2 directory with 8-bit weights, inside the run."""
+        """Export to CTranslate2 with int8 weights, inside the run."""
         return self._begin(f"export {name}", ["export", str(self.directory(name)), "--quantize", "int8"])
 
     def serve(self, name: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Workshop:
         return self._begin(f"serve {name}", ["serve", str(self.directory(name)), "--port", "0"])
 
     def stop(self) -> dict[str, Any]:
-        """As Ctrl-C: a training saves, and can be resumed."""
+        """Stop like Ctrl-C: training saves a checkpoint, and can be resumed."""
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 self._child.send_signal(interruption())
@@ -139,7 +139,7 @@ class Workshop:
         return sorted(path.parent.name for path in self.runs.glob("*/manifest.json"))
 
     def _address(self, text: str) -> str | None:
-        """Where the service that is running can be opened."""
+        """The address of the running service."""
         found = _ADDRESS.search(text) if self._what.startswith("serve ") else None
         return found and found[0]
 

@@ -58,7 +58,7 @@ _HEAD = 2000
 
 @dataclass(frozen=True)
 class OpenDocument:
-    """A document with the text and encoding that it was read from."""
+    """A document with its original text and encoding."""
 
     name: str
     text: str

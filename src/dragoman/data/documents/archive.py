@@ -28,7 +28,7 @@ from dragoman.errors import UserError
 
 MOST_PARTS = 10_000
 MOST_BYTES = 256 << 20
-"""Of all parts together, unpacked."""
+"""Maximum size of all parts together, unpacked."""
 MOST_EXPANSION = 200
 """Times that a part with text may be larger than what is packed."""
 _SMALL = 1 << 20
@@ -49,7 +49,7 @@ class ParagraphDocument:
                 self._paragraph(paragraph)
 
     def _paragraph(self, paragraph: Node) -> None:
-        """Where other paragraphs are inside (in a footnote), what is before and after them is apart."""
+        """A paragraph that contains others (in a footnote) is split around them."""
         stretch = Node(paragraph.name, {}, paragraph.start, paragraph.line)
         start = paragraph.open_end
         for child in paragraph.children:
@@ -108,14 +108,14 @@ ARCHIVES: dict[str, dict[str, ParsePart]] = {
     ".odp": {r"(content|styles)\.xml": _open_document},
     ".epub": {r".*\.(xhtml|html|htm)": _chapter, r".*\.ncx": _contents},
 }
-"""By the suffix of the file, which parts have text, and how they are read."""
+"""Parts with text and their parsers, by file suffix."""
 ADVICE = {
     ".pdf": "a PDF has places of letters, not paragraphs; convert it to DOCX or ODT, or to plain text",
     ".doc": "save it as DOCX", ".ppt": "save it as PPTX", ".rtf": "save it as DOCX or ODT",
     ".xlsx": "save its sheet as .tsv", ".ods": "save its sheet as .tsv", ".pages": "export it as DOCX",
     ".mobi": "convert it to EPUB",
 }  # fmt: skip
-"""What to do with a document that is not read."""
+"""Advice for documents that are not supported."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class OpenArchive:
 
 
 def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
-    """A new entry with the name, date and rights of another."""
+    """A new entry with the name, date and permissions of another."""
     new = zipfile.ZipInfo(info.filename, info.date_time)
     new.external_attr, new.create_system = info.external_attr, info.create_system
     new.compress_type, new.comment = info.compress_type, info.comment

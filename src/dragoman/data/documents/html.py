@@ -104,7 +104,7 @@ class _Scanner:
 
     @cached_property
     def _closings(self) -> dict[str, tuple[list[int], list[int]]]:
-        """Where the closing tags of each name begin and end."""
+        """Start and end of the closing tags by name."""
         found: dict[str, tuple[list[int], list[int]]] = {}
         for tag in _CLOSING.finditer(self._text):
             self._check(1)
@@ -114,7 +114,7 @@ class _Scanner:
         return found
 
     def _tag_end(self, at: int) -> int | None:
-        """Where a tag ends; `>` and `<` in quotes do not count."""
+        """The end of a tag; `>` and `<` in quotes do not count."""
         passed: list[int] = []
         while (found := _MARKS.search(self._text, at)) and found.start() not in self._in_vain:
             if found[0] == ">":
@@ -147,7 +147,7 @@ class HtmlDocument:
         self._add(run)
 
     def _add(self, run: list[HtmlToken]) -> None:
-        """What lies between two blocks, without the white space around it."""
+        """Add the text between two blocks, without surrounding white space."""
         if not any(t.kind == "text" and not self._text[t.start : t.end].isspace() for t in run):
             return
         raw = self._text[run[0].start : run[-1].end]

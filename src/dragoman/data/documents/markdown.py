@@ -40,7 +40,7 @@ class MarkdownDocument:
         ends = [*(found.start() for found in breaks), len(text)]
         self._lines = list(zip(starts, ends, strict=True))
         self._first = _front_matter(text, self._lines)
-        """How many lines the front matter has."""
+        """Number of lines of the front matter."""
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
         self._cells: set[int] = set()
@@ -149,7 +149,7 @@ def _front_matter(text: str, lines: list[tuple[int, int]]) -> int:
 
 
 def _not_a_block(text: str) -> str:
-    """A translation that begins like a heading, an item, a quote or a rule is none."""
+    """Escape a translation that starts like a heading, an item, a quote or a rule."""
     if number := re.match(r"\d{1,9}(?=[.)](?:\s|$))", text):
         return f"{number[0]}\\{text[number.end() :]}"
     return f"\\{text}" if re.match(r"(?:#{1,6}|[-+*])(?:\s|$)|>|(?:=+|-+)\s*$|```|~~~", text) else text

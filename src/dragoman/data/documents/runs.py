@@ -36,7 +36,7 @@ class _Piece:
 
 
 class RunDocument:
-    """A part of a Word or PowerPoint file. `prefix` is that of its elements: `w:` or `a:`."""
+    """A part of a Word or PowerPoint file. `prefix` of its elements: `w:` or `a:`."""
 
     def __init__(self, text: str, where: str, prefix: str, check: Check = unchecked) -> None:
         self._text, self._prefix, self._check = text, prefix, check
@@ -50,7 +50,7 @@ class RunDocument:
         return self._text[node.start : node.end]
 
     def _paragraph(self, paragraph: Node) -> None:
-        """Where other paragraphs are inside (in a text box), what is before and after them is apart."""
+        """A paragraph that contains others (in a text box) is split around them."""
         stretch: list[Node] = []
         for child in paragraph.children:
             if isinstance(child, str):

@@ -102,7 +102,7 @@ class JsonlDocument:
 
 
 def _value_place(line: str, src: str, tgt: str, nested: bool) -> tuple[int, int, str] | None:
-    """Where the value of `tgt` is or can be: start, end, and what is written before it."""
+    """Where the value of `tgt` is or will be: start, end, and the text to insert before it."""
     places = _values(line, 0)
     if nested:
         places = _values(line, places["translation"][0])
@@ -116,8 +116,8 @@ def _value_place(line: str, src: str, tgt: str, nested: bool) -> tuple[int, int,
 
 
 def _values(line: str, at: int) -> dict[str, tuple[int, int]]:
-    """Where the values of an object of JSON begin and end, by their names; of two of a name the last, which
-    is the one that counts. The line has been read as JSON before."""
+    """Start and end of the values of a JSON object, by key; for duplicate keys the last one, which counts.
+    The line is known to be valid JSON."""
     places: dict[str, tuple[int, int]] = {}
     at = _past_spaces(line, _past_spaces(line, at) + 1)
     while line[at] != "}":

@@ -62,7 +62,7 @@ def _language(variant: Node) -> str:
 
 
 def _languages(units: list[Node], root: Node, wanted: tuple[str, str], where: str) -> tuple[str, str]:
-    """Those of the run; where it does not know them, those of the memory."""
+    """The languages of the run; if unknown, those of the memory."""
     found = dict.fromkeys(_language(variant) for unit in units for variant in unit.elements("tuv"))
     header = root.first("header")
     named = "" if header is None else header.attributes.get("srclang", "")

@@ -52,7 +52,7 @@ def parse_tree(text: str, where: str, check: Check = unchecked) -> Node:
 
 
 class _Builder:
-    """A tag ends where the next event begins, whatever that is: so every event is listened to."""
+    """Builds the tree. A tag ends where the next event begins, so it listens to every event."""
 
     def __init__(self, text: str, where: str, check: Check) -> None:
         self._check = check
@@ -127,7 +127,7 @@ OPENING = frozenset({"bpt", "bx", "sc", "sm"})
 
 
 def with_attributes(tag: str, values: Mapping[str, str]) -> str:
-    """A start tag with these attributes set; the others stay as they are written."""
+    """A start tag with these attributes set; the others keep their spelling."""
     for name, value in values.items():
         found = next((match for match in _ATTRIBUTE.finditer(tag) if match[1] == name), None)
         if found is not None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Check = Callable[[int], None]
-"""Told how many parts (lines, tags, pieces of text) have been read since the last time. It may raise, and so
-end the reading of a document that is too large, or not wanted any more."""
+"""Called with the number of parts (lines, tags, text) read since the last call. It may raise to stop reading
+a document that is too large or no longer needed."""
 UnitState = Literal["new", "done"]
 """`new`: there is no translation yet; `done`: there is one, and it is left alone."""
 
@@ -42,7 +42,7 @@ class Unit:
     source: str
     codes: Mapping[str, str] = field(default_factory=dict)
     before: str = ""
-    """What stands before the source in the file and comes out as it is: white space, codes."""
+    """White space and codes before the source, kept as they are."""
     after: str = ""
     state: UnitState = "new"
 
@@ -52,8 +52,8 @@ class Document(Protocol):
     def units(self) -> Sequence[Unit]: ...
 
     def edits(self, texts: Mapping[int, str]) -> Iterable[Edit]:
-        """How the document changes with these translations, by the number of the unit. Each has been checked:
-        it has the codes of its unit."""
+        """The edits for these translations, by unit number. Each has been checked to contain the codes of its
+        unit."""
         ...
 
 

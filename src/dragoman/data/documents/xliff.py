@@ -21,10 +21,10 @@ _REVIEW_2 = {"state": "translated", "subState": "dragoman:needs-review"}
 
 @dataclass
 class _Target:
-    """Where translations of one trans-unit (1.2) or segment (2.x) go, by the number of their unit."""
+    """Where the translations of one trans-unit (1.2) or segment (2.x) are written, by unit number."""
 
     number: int
-    """Of the first unit."""
+    """Number of the first unit."""
     owner: Node
     source: Node
     target: Node | None
@@ -111,7 +111,7 @@ class XliffDocument:
             yield self._whole(place, self._content(place, contents))
 
     def _content(self, place: _Target, contents: Mapping[int, str]) -> str:
-        """Of a new target. Where the source is in segments, it is a copy with other text in them."""
+        """The content of a new target. For a segmented source, a copy of its segments with new text."""
         if not place.parts:
             return contents[place.number]
         changed = [

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def sources_by_direction(files: Sequence[str]) -> list[SourceConfig]:
-    """A corpus for every direction that files of several languages have: both ways between any two."""
+    """One corpus per direction between files of several languages."""
     plain: dict[str, dict[str, str]] = {}
     found: list[SourceConfig] = []
     for file in files:

@@ -8,7 +8,7 @@ from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.xml import check_text_size
 
 UNKNOWN = ("src", "tgt")
-"""What a run calls its languages if nobody has told it."""
+"""Default names of unknown languages."""
 _CODE = "\0"  # never in XML: where a code stood by itself
 _BETWEEN_SPACES = re.compile(r"(?<=\s)\0+\s")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)\0+(?=\w)")
@@ -24,8 +24,8 @@ def primary(language: str) -> str:
 
 
 def best_match(wanted: str, found: Iterable[str]) -> str | None:
-    """Of the languages there are, the one that is meant: itself, then a variant of it. `en` is also `en-GB`;
-    `en-US` is `en`, or `en-GB` if there is no other."""
+    """The available language that matches best: the same, then a variant. `en` matches `en-GB`; `en-US`
+    matches `en`, or `en-GB` if there is no other."""
     found = list(found)
     exact = [language for language in found if normal(language) == normal(wanted)]
     related = [language for language in found if primary(language) == primary(wanted)]
@@ -34,7 +34,7 @@ def best_match(wanted: str, found: Iterable[str]) -> str | None:
 
 
 def as_pair_of_languages(src: str | None, tgt: str | None) -> tuple[str, str] | None:
-    """As a run calls them: short (`en`, `de`), unless only the variants differ (`pt-PT`, `pt-BR`)."""
+    """Language names of a run: short (`en`, `de`), unless only the variants differ (`pt-PT`, `pt-BR`)."""
     if not src or not tgt or not (is_language(primary(src)) and is_language(primary(tgt))):
         return None
     if primary(src) != primary(tgt):

@@ -35,7 +35,7 @@ def rows(path: str) -> Iterator[TableRow]:
 
 
 def _delimiter(first_line: str) -> str:
-    """A comma; or a semicolon, as spreadsheets write where the comma is in numbers, if only that is used."""
+    """The delimiter: a comma, or a semicolon if only that occurs (spreadsheets with decimal commas)."""
     return ";" if ";" in first_line and "," not in first_line else ","
 
 

@@ -32,13 +32,13 @@ MAX_MO = 256 << 20
 _MAGIC = 0x950412DE
 _CHARSET = re.compile(rb"""Content-Type:[^"\n]*charset=([\w.:-]+)""", re.IGNORECASE)
 _ESCAPES = dict(zip("ntrabfv", "\n\t\r\a\b\f\v", strict=True)) | {sign: sign for sign in "\\\"?'"}
-"""What stands for what after a backslash."""
+"""Escape sequences after a backslash."""
 _KEYWORDS = ("msgctxt", "msgid", "msgid_plural", "msgstr")
 
 
 @dataclass
 class Field:
-    """A string of an entry, in as many pieces as lines, and the first and last line that it takes."""
+    """A string of an entry: its lines, and the numbers of the first and last one."""
 
     pieces: list[str]
     first: int
@@ -55,7 +55,7 @@ class Entry:
 
     begins: int
     fields: dict[str, Field] = field(default_factory=dict)
-    """By keyword; the forms of a plural by `msgstr[0]` and so on."""
+    """Fields by keyword; plural forms are `msgstr[0]` and so on."""
     flags: tuple[str, ...] = ()
     flags_line: int | None = None
 
@@ -261,7 +261,7 @@ class _Parser:
 
 
 def escape_po(text: str) -> str:
-    """What stands between the quotes."""
+    """Escape a string for a PO file."""
     for char, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")):
         text = text.replace(char, escaped)
     return text

@@ -72,7 +72,7 @@ def _choose(
 
 
 def _keys(record: Mapping[str, Any], name: str) -> FieldNames:
-    """A name as it stands if there is such a field, else as a dotted way: translation.en."""
+    """The keys of a field name: the name itself if it exists, else a dotted path (translation.en)."""
     return (name,) if name in record else tuple(name.split("."))
 
 

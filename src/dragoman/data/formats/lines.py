@@ -33,7 +33,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
-    """The same for bytes that come from elsewhere; `path` is what errors call them."""
+    """The same for bytes from another source; `path` is their name in errors."""
     first_line, offset = 1, 0
     for block in _blocks(chunks, path):
         text = _decode(block, path, first_line, offset)
@@ -53,13 +53,13 @@ def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
 
 @dataclass
 class Meter:
-    """How many bytes of some files have been read, as they lie on the disk, and how many they have."""
+    """Progress in bytes on disk: how many have been read, of how many."""
 
     size: int
     read: int = 0
 
     def expected(self, done: int) -> int | None:
-        """How many things there will be in all, if there were `done` in what is read. None: not known."""
+        """Estimated total number of items, given `done` so far. None: unknown."""
         return max(done, round(done * self.size / self.read)) if self.read else None
 
 
@@ -84,7 +84,7 @@ def _count(size: int) -> None:
 
 @dataclass(frozen=True)
 class HashedFile:
-    """A file as it was when all of it was read."""
+    """A file and its hash, as it was when it was read."""
 
     sha256: str
     size: int
@@ -106,7 +106,7 @@ def hashed_while_read() -> Iterator[dict[str, HashedFile]]:
 
 
 class _Hashing:
-    """A file that is being read, and the hash of what was read."""
+    """Reads a file and hashes what was read."""
 
     def __init__(self, file: BufferedReader, path: str | Path) -> None:
         self._file, self._path = file, str(path)

@@ -53,8 +53,8 @@ def _rows(table: Any, file: IO[bytes], source: SourceConfig, languages: tuple[st
 
 
 def _batches(table: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[Any]:
-    """A few rows at a time, so many that their cells have a bounded size however they are packed: a file of
-    100 kB can have a thousand rows that all point to one cell of 1 MB."""
+    """A few rows at a time, so that the unpacked cells have a bounded size: in a file of 100 kB, a thousand
+    rows can point to one cell of 1 MB."""
     for number in range(table.num_row_groups):
         group = table.metadata.row_group(number)
         if not group.num_rows:
@@ -70,7 +70,7 @@ def _batches(table: Any, file: IO[bytes], names: list[str], path: str) -> Iterat
 
 
 def _page_sizes(group: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[int]:
-    """Of the pages of these columns in a row group, unpacked."""
+    """Unpacked sizes of the pages of these columns in a row group."""
     for number in range(group.num_columns):
         column = group.column(number)
         if column.path_in_schema in names:
@@ -119,7 +119,7 @@ def _choose(
 
 
 def _refuse_lists(schema: Any, ways: Iterable[tuple[str, ...]], path: str) -> None:
-    """One cell of a list can have any number of entries, and a page of a few bytes can say so."""
+    """Refuse list columns: a page of a few bytes can expand to any number of entries."""
     import pyarrow.types
 
     for way in ways:

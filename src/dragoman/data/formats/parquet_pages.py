@@ -20,7 +20,7 @@ _SIZES = (2, 3)
 
 
 def unpacked_sizes(file: IO[bytes], begin: int, end: int, path: str) -> Iterator[int]:
-    """Of each page between two places of a file."""
+    """Unpacked size of each page between two offsets of a file."""
     while begin < end:
         length, unpacked, packed = _header(file, begin, path)
         yield unpacked
@@ -45,7 +45,7 @@ def _header(file: IO[bytes], begin: int, path: str) -> tuple[int, int, int]:
 
 
 class _Reader:
-    """Of Thrift's compact protocol. Past the end it raises an IndexError, at nonsense a ValueError."""
+    """Reads Thrift's compact protocol. Raises IndexError past the end, ValueError for invalid data."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.place = data, 0

@@ -81,7 +81,7 @@ def read_rows(
 def row_languages(
     cells: Sequence[str], told: tuple[int, int], header: Sequence[str], where: str
 ) -> tuple[str, str]:
-    """What the language columns of a row say."""
+    """The languages named in the language columns of a row."""
     for place in told:
         if not is_language(cells[place].strip()):
             raise UserError(

@@ -55,7 +55,7 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
 
 
 def languages_of(path: str) -> tuple[str, str] | None:
-    """Those of the first file in it that names both."""
+    """The languages of the first `file` element that names both."""
     for piece in read_xml(path, _Handler(path)):
         if all(piece.languages):
             return as_pair_of_languages(*piece.languages)
@@ -63,7 +63,7 @@ def languages_of(path: str) -> tuple[str, str] | None:
 
 
 def _agree(wanted: tuple[str, str], found: tuple[str, str]) -> bool:
-    """A language that nobody has named agrees with any."""
+    """Whether two languages match; an unnamed one matches any."""
     return wanted == UNKNOWN or all(
         not there or best_match(asked, [there]) is not None
         for asked, there in zip(wanted, found, strict=True)
@@ -86,9 +86,9 @@ class _Unit:
     state: str | None = None
     unfinished: bool = False
     whole: dict[str, Segment] = field(default_factory=dict)
-    """By `source`, `seg-source` and `target`."""
+    """Segments by element: `source`, `seg-source` and `target`."""
     parts: dict[str, dict[str, Segment]] = field(default_factory=dict)
-    """By the same, then by the name of the segment."""
+    """Parts by element, then by segment id."""
     unfinished_parts: set[str] = field(default_factory=set)
 
 

@@ -27,7 +27,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Handler(Protocol[T]):
-    """Told what is in a file; from time to time asked for what it has made of it."""
+    """Receives the events of a file, and returns results from time to time."""
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None: ...
 
@@ -81,7 +81,7 @@ def root_name(path: str | Path) -> str | None:
 
 
 def hardened_parser(where: str, encoding: str | None = None) -> expat.XMLParserType:
-    """A parser that refuses what text does not need. `encoding` overrides what the file says of itself."""
+    """An XML parser that refuses declared entities and internal DTDs. `encoding` overrides the file's own."""
     parser = expat.ParserCreate(encoding)
 
     def refuse(*_: object) -> NoReturn:

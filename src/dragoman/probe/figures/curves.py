@@ -24,7 +24,7 @@ _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
 def draw_curves(
     records: Sequence[Mapping[str, Any]], endings: Sequence[str] = ("png", "svg"), title: str = ""
 ) -> dict[str, bytes]:
-    """A panel each for loss, quality and rate, over updates; what a run never wrote is left out."""
+    """Panels for loss, quality and learning rate over updates; missing values are left out."""
     panels = [(name, unit, _lines(records, lines)) for name, unit, lines in _PANELS]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
@@ -66,7 +66,7 @@ def overlaid(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> "list[tuple[str
 
 
 def draw_overlaid(panels: "Sequence[tuple[str, list[CurveLine]]]") -> dict[str, bytes]:
-    """A panel for each number, and in it a line for each run. A run has the same colour in all panels."""
+    """One panel per number, one line per run. A run has the same colour in all panels."""
     labels = list(dict.fromkeys(label for _, lines in panels for label, _, _ in lines))
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)

@@ -42,7 +42,7 @@ def _image(figure: "Figure", axes: "Axes", values: np.ndarray, signed: bool, mos
 
 
 def _ticks(setter: Callable[[list[int], list[str]], object], labels: Sequence[str]) -> None:
-    """At most a dozen of them, at equal distances."""
+    """Set at most a dozen tick labels, evenly spaced."""
     step = max(1, -(-len(labels) // 12))
     if step > 2:
         step = next(nice for nice in (5, 10, 20, 25, 50, 100, 250, 500, 1000) if nice >= step)

@@ -53,7 +53,7 @@ def draw_heatmap(
 def draw_heads(
     views: Sequence[Sequence[View]], endings: Sequence[str] = ("png", "svg"), note: str = ""
 ) -> dict[str, bytes]:
-    """A row of small maps for each layer, one for each head, all in one scale."""
+    """A grid of small heat-maps: a row per layer, a column per head, one colour scale."""
     layers, heads = len(views), max(map(len, views))
     first = views[0][0]
     labelled = max(first.weights.shape) <= _LABELLED
@@ -95,8 +95,8 @@ def _draw(axes: "Axes", view: View, signed: bool, most: float) -> "AxesImage":
 
 
 def _most(views: Sequence[View], signed: bool) -> float:
-    """Where the colours end: for signed values at the largest size that is shown; for weights at 1, or at the
-    largest where all are small."""
+    """The end of the colour scale: the largest magnitude for signed values; for weights 1, or the largest one
+    if all are small."""
     largest = max(float(np.abs(view.weights).max(initial=1e-12)) for view in views)
     return largest if signed or largest < _SMALL else max(1.0, largest)
 

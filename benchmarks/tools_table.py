@@ -1,13 +1,13 @@
 """Do outside tools give the same translations as dragoman? Each in an environment of its own, on 70 lines.
 
-    python benchmarks/tools_table.py                       all tools; trains three small models, a minute each
+    python benchmarks/tools_table.py                       all tools; trains four small models, a minute each
     python benchmarks/tools_table.py optimum argos         some, and the table keeps the others
     python benchmarks/tools_table.py --scratch DIR         keep models and environments there
 
-The models: one trained with no option but the time (`default`, which has rotary positions), an LSTM, and one
-with the positions that transformers' Marian has. The lines are 60 that were held out and 10 odd ones. They
-are compared with `dragoman translate` with the same beam: of the run or, for int8, of the same export. The
-table is benchmarks/results/tools.md.
+The models: one trained with no option but the time (`default`, which has rotary positions), an LSTM, one with
+the positions that transformers' Marian has, and one of three languages in all directions (`languages`). The
+lines are 60 that were held out and 10 odd ones. They are compared with `dragoman translate` with the same
+beam: of the run or, for int8, of the same export. The table is benchmarks/results/tools.md.
 """
 
 import argparse
@@ -62,18 +62,35 @@ RUNS = {
     "default": (),
     "lstm": ("model.preset=lstm", "model.model_dim=128"),
     "sinusoidal": ("model.positions=sinusoidal",),
+    "languages": (),
 }
+FRENCH = dict(
+    zip(
+        [german for part in (SUBJECTS, VERBS, PLACES, TIMES) for german in part.values()],
+        [
+            *("le chien", "le chat", "mon ami", "l'enfant", "notre voisin", "la vieille femme", "personne"),
+            *("l'oiseau", "le petit cheval", "le professeur", "dort", "mange", "chante", "travaille"),
+            *("attend", "rit", "lit", "joue", "dans le jardin", "sur le toit", "sous la table"),
+            *("derrière la maison", "à la gare", "dans la cuisine", "aujourd'hui", "chaque jour", "le soir"),
+            *("maintenant", "à 7 heures", "à 12 heures"),
+        ],
+        strict=True,
+    )
+)
+"""The third language of `languages`: each part of a German sentence in French."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One way to translate. `export` are the arguments of `dragoman export`; None where a server is asked."""
+    """One way to translate."""
 
     name: str
     program: str
     packages: tuple[str, ...]
     models: tuple[tuple[str, tuple[str, ...] | None], ...]
-    """Runs with their exports."""
+    """Runs with the arguments of `dragoman export`; None for the run itself."""
+    served: bool = False
+    """Whether the tool is a client of `dragoman serve`."""
     beam: int | None = 1
     """None where a server searches as its run does."""
     alpha: float | None = None
@@ -83,6 +100,7 @@ class Tool:
 INT8 = ("--quantize", "int8")
 ONNX, HF, CT2 = ("--to", "onnx"), ("--to", "huggingface"), ("--to", "ctranslate2")
 OPTIMUM = ("optimum[onnxruntime]", "transformers<5", *TORCH, "ctranslate2", "sentencepiece")
+SERVED = (("default", None), ("default", (*CT2, *INT8)), ("lstm", None), ("languages", None))
 TOOLS = (
     Tool("transformers", programs.TRANSFORMERS, ("transformers>=5", *TORCH), (("sinusoidal", HF),), 5),
     Tool("transformers 4", programs.TRANSFORMERS, OPTIMUM, (("sinusoidal", HF),), 5),
@@ -119,10 +137,11 @@ TOOLS = (
         "libretranslatepy",
         programs.LIBRETRANSLATE,
         ("libretranslatepy",),
-        (("default", None), ("lstm", None)),
-        None,
+        SERVED,
+        served=True,
+        beam=None,
     ),
-    Tool("deepl", programs.DEEPL, ("deepl",), (("default", None), ("lstm", None)), None),
+    Tool("deepl", programs.DEEPL, ("deepl",), SERVED, served=True, beam=None),
 )
 
 
@@ -140,6 +159,18 @@ def pairs(count: int) -> list[tuple[str, str]]:
     return list(chosen.items())
 
 
+def in_french(german: str) -> str:
+    """A sentence of `pairs` in the third language, part by part."""
+    said, rest = [], german.removesuffix(".")
+    while rest:
+        rest = rest.removeprefix(", und ") if (joins := rest.startswith(", und ")) else rest.lstrip()
+        part = max((p for p in FRENCH if rest.lower().startswith(p.lower())), key=len)
+        said += [", et"] * joins + [FRENCH[part]]
+        rest = rest[len(part) :]
+    text = " ".join(said).replace(" ,", ",")
+    return f"{text[0].upper()}{text[1:]}."
+
+
 class Bench:
     def __init__(self, scratch: Path, minutes: float) -> None:
         self.scratch, self.minutes = scratch, minutes
@@ -147,12 +178,20 @@ class Bench:
         self.lines = [src for src, _ in known[-60:]] + list(ODD)
         self.data = scratch / "train.tsv"
         self.data.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in known[:-60]), "utf-8")
+        self.languages = scratch / "data"
+        self.languages.mkdir(exist_ok=True)
+        sides = zip(*((src, tgt, in_french(tgt)) for src, tgt in known[:-60]), strict=True)
+        for language, lines in zip(("en", "de", "fr"), sides, strict=True):
+            text = "".join(f"{line}\n" for line in lines)
+            (self.languages / f"train.{language}").write_text(text, "utf-8")
 
     def run(self, name: str) -> Path:
         out = self.scratch / name
         if not (out / "checkpoints").exists():
-            options = ["data.src_lang=en", "data.tgt_lang=de", *RUNS[name], "--minutes", str(self.minutes)]
-            self.dragoman("train", self.data, *options, "--out", out)
+            data = [self.data, "data.src_lang=en", "data.tgt_lang=de"]
+            if name == "languages":
+                data = [self.languages]
+            self.dragoman("train", *data, *RUNS[name], "--minutes", self.minutes, "--out", out)
         return out
 
     def exported(self, run: Path, arguments: tuple[str, ...]) -> Path:
@@ -165,6 +204,8 @@ class Bench:
     def expected(self, model: Path, tool: Tool) -> list[str]:
         options = {"--beam": tool.beam, "--alpha": tool.alpha}
         search = [str(part) for pair in options.items() if pair[1] is not None for part in pair]
+        if model.name == "languages":
+            search += ["--from", "en", "--to", "de"]
         out = self.dragoman("translate", model, *search, text="".join(f"{line}\n" for line in self.lines))
         return out.splitlines()
 
@@ -216,15 +257,15 @@ class Bench:
             # ONNX Runtime quantises all hypotheses of a beam with one scale, and each search has others.
             tool = replace(given, beam=1) if int8 and "onnx" in (export or ()) else given
             title = f"{name}, int8" if int8 else name
-            if export is None:
-                with served(run) as address:
+            model = run if export is None else self.exported(run, export)
+            if tool.served:
+                with served(model) as address:
                     version, found = self.translated(tool, address)
-                expected = self.expected(run, tool)
+                expected = self.expected(model, tool)
             else:
-                model = self.exported(run, export)
                 version, found = self.translated(tool, str(model))
                 # A package of Argos holds what an export for CTranslate2 holds.
-                same = self.exported(run, (*CT2, *INT8)) if "argos" in export else model
+                same = self.exported(run, (*CT2, *INT8)) if model.suffix == ".argosmodel" else model
                 expected = self.expected(same if int8 else run, tool)
             equal = sum(mine == theirs.strip() for mine, theirs in zip(found, expected, strict=True))
             search = {None: "the run's own", 1: "greedy"}.get(tool.beam, f"beam {tool.beam}")
@@ -274,7 +315,8 @@ def write_results(table: dict[str, list[tuple[str, ...]]]) -> None:
         "Written by `benchmarks/tools_table.py`, which says what is compared. `default` is a run that was",
         "trained with no option but the time. It has rotary positions, which no such class of transformers",
         "has; transformers is shown with a run of `model.positions=sinusoidal`. Of these tools those on ONNX",
-        "Runtime and the clients of `dragoman serve` run an LSTM.",
+        "Runtime and the clients of `dragoman serve` run an LSTM. `languages` has English, German and French",
+        "in all directions.",
         "",
         f"| {' | '.join(HEAD)} |",
         "|---|---|---|---|---:|",

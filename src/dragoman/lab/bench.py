@@ -32,17 +32,17 @@ class Bench:
 
     size: Size
     folder: Path
-    """Of the whole lab."""
+    """Folder of the whole lab."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     changes: Sequence[str] = ()
     """Fields that a person has set, for every run."""
     data: Path | None = None
     device: str = "auto"
     runs: dict[str, list[Run]] = field(default_factory=dict)
-    """By the label of the setting, one a seed."""
+    """Runs by the label of the setting, one per seed."""
 
     def each(self, look: Callable[[Run], Mapping[str, float]]) -> Numbers:
-        """What `look` sees in every run: a row a setting, a value a seed."""
+        """The value of `look` in every run: one row per setting, one value per seed."""
         return {label: stacked([look(run) for run in runs]) for label, runs in self.runs.items()}
 
     def on_test(self, look: Callable[[Run, list[tuple[str, str]]], Mapping[str, float]]) -> Numbers:
@@ -93,7 +93,7 @@ class Bench:
         return range(1, self.size.seeds + 1)
 
     def directory(self, setting: Setting, seed: int) -> Path:
-        """Of a run. Its name follows from its configuration, so experiments find each other's runs."""
+        """Directory of a run. Its name follows from its configuration, so experiments share runs."""
         return self.folder / "runs" / run_name(setting, self.configuration(setting, seed))
 
     def configuration(self, setting: Setting, seed: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dragoman.lab.experiment import Experiment
 
 @cache
 def all_experiments() -> dict[str, Experiment]:
-    """By name, in the order of lectures; those without training first."""
+    """All experiments by name, in the order of lectures; those without training first."""
     modules = [module for module in vars(experiments).values() if isinstance(module, ModuleType)]
     found: list[Experiment] = [module.EXPERIMENT for module in modules]
     found.sort(key=lambda each: (each.lecture, each.trains, each.name))

@@ -22,7 +22,7 @@ LECTURES = {
 
 Said = Literal["holds", "holds here for", "does not hold"]
 Pictures = dict[str, bytes]
-"""By ending: png and svg."""
+"""Pictures by suffix: png and svg."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Size:
     """Symbols of a made-up sentence."""
     width: int = 64
     points: tuple[int, ...] = ()
-    """What is gone through: lengths, widths, beams, numbers of labels."""
+    """Values of the independent variable: lengths, widths, beams, numbers of labels."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ class Experiment:
     """Its docstring is the rule in words."""
     figure: Callable[[Numbers], Pictures]
     settings: Callable[[Size], Mapping[str, Setting]] | None = None
-    """By label; each is trained once a seed. None: nothing is trained."""
+    """Settings by label; each is trained once per seed. None: nothing is trained."""
     quick: Size = Size()
     full: Size = Size()
     also: tuple[int, ...] = ()
     """Other lectures that make the claim."""
     cell: str = "value"
-    """What a cell of the table of numbers is."""
+    """What a cell of the table of numbers means."""
     remark: str = ""
-    """What a reader should know beside: limits, errata, what is missing."""
+    """Remarks: limits, errata, what is missing."""
 
     def __post_init__(self) -> None:
         assert {self.lecture, *self.also} <= set(LECTURES), self.name

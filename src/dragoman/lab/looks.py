@@ -31,7 +31,7 @@ def _translator(directory: str, device: str) -> Translator:
 
 
 def translator_of(run: Run, device: str = "auto") -> Translator:
-    """Of the last checkpoint: what training ended with, not what was best on the way."""
+    """The translator of the last checkpoint, not of the best one."""
     return _translator(str(run.directory), device)
 
 
@@ -92,7 +92,7 @@ def parameters(run: Run) -> int:
 
 
 def microseconds_a_token(run: Run) -> float:
-    """Of the last stretch of training that the run has timed."""
+    """Microseconds per token, from the last timed part of training."""
     records = [json.loads(line) for line in read_file(run.directory / "timing.jsonl").splitlines()]
     speeds = [record["tokens_per_second"] for record in records if record.get("tokens_per_second")]
     return 1e6 / speeds[-1]
@@ -125,7 +125,7 @@ def cross_weights(run: Run, pair: TaskPair) -> np.ndarray:
 
 
 def self_weights(run: Run, source: str) -> dict[str, np.ndarray]:
-    """Of every head of the encoder: weights of each source word on the source words."""
+    """For every encoder head: the weights of each source word on the source words."""
     seen = inside_texts(translator_of(run, "cpu"), source, source)
     return {
         f"layer {attention.layer} head {number}": head.double().numpy()

@@ -19,7 +19,7 @@ class ExperimentReport:
     numbers: Numbers
     verdict: Verdict
     seconds: float
-    """Of training, as the runs have written it down, and of measuring."""
+    """Seconds of training, as recorded by the runs, and of measuring."""
     runs: Sequence[tuple[str, int, int, float, str]]
     """Label, seed, updates, seconds, directory."""
     made_with: Mapping[str, str]

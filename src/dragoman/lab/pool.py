@@ -35,7 +35,7 @@ class PoolStep:
     seed: int = 0
     needs: set[str] = field(default_factory=set)
     cost: float = 0.0
-    """Of its experiment's longest chain, to begin with the long ones."""
+    """Cost of the experiment's longest chain; long ones start first."""
 
 
 def run_at_once(
@@ -96,7 +96,7 @@ def steps_of(place: Lab, experiments: Sequence[Experiment]) -> dict[str, PoolSte
 
 
 def ready(steps: dict[str, PoolStep], finished: set[str]) -> list[str]:
-    """What can begin: measurements first, which end an experiment, then the longest."""
+    """Steps that can start: measurements first, which finish an experiment, then the longest."""
     free = [key for key, step in steps.items() if step.needs <= finished]
     return sorted(free, key=lambda key: (steps[key].label is not None, -steps[key].cost))
 

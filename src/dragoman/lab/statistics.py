@@ -16,7 +16,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def half_width(values: Sequence[float]) -> float:
-    """Of the 95% interval of the mean, by Student's t; infinite where there is one value."""
+    """Half width of the 95% interval of the mean, by Student's t; infinite for a single value."""
     freedom = len(values) - 1
     if freedom < 1:
         return math.inf
@@ -36,7 +36,7 @@ def close(value: float, expected: float, tolerance: float = 5e-5) -> bool:
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """Of the line through the points by least squares, and the share of the variance that it explains."""
+    """Slope of the least-squares line, and the share of the variance that it explains."""
     middle_x, middle_y = fmean(xs), fmean(ys)
     around = [(x - middle_x, y - middle_y) for x, y in zip(xs, ys, strict=True)]
     xx, xy, yy = (sum(products) for products in zip(*((x * x, x * y, y * y) for x, y in around), strict=True))

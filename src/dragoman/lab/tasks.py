@@ -24,7 +24,7 @@ TaskPair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Task:
-    """What to learn. `longest_test` is the longest test sentence where that is not `longest`."""
+    """A task to learn. `longest_test` is the longest test sentence, by default `longest`."""
 
     kind: str
     pairs: int

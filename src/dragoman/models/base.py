@@ -34,7 +34,7 @@ _MOST_PIECES = 1 << 26
 
 @dataclass(frozen=True)
 class Vocab:
-    """What a model knows of its tokenizers: sizes and the ids of control pieces."""
+    """What a model needs to know about its tokenizers: sizes and ids of control pieces."""
 
     src_size: int
     tgt_size: int
@@ -211,7 +211,7 @@ class HalfConfig(Protocol):
 
 
 def joined_abilities(encoder: HalfConfig, decoder: HalfConfig) -> Abilities:
-    """Of an encoder with a decoder: those of the decoder, and packing if both support it."""
+    """Abilities of an encoder-decoder: those of the decoder, and packing if both support it."""
     packs = encoder.abilities.packs and decoder.abilities.packs
     return replace(decoder.abilities, packs=packs)
 
@@ -262,10 +262,10 @@ class AlignmentGuide:
     weight: float = 0.0
     """0 is off."""
     layer: int | None = None
-    """Of the attentions to the source: 0 the first, −1 the last; None the last but one, or the only one."""
+    """Index of the cross-attention: 0 the first, −1 the last; None the last but one, or the only one."""
     head: int = 0
     step: Literal["read", "predict"] = "read"
-    """Where the head looks for a word: at the step that reads it, or at the one that predicts it."""
+    """Which step aligns a word: the one that reads it, or the one that predicts it."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight < math.inf:

@@ -257,7 +257,8 @@ class ConvDecoder(nn.Module):
         return F.dropout(self.positions(self.embedding(ids), start), self.dropout, self.training)
 
     def _prepare(self, memory: Memory) -> tuple[PreparedMemory, ...]:
-        """What every layer looks at. The values are common to all, and have their factor √m already."""
+        """Keys and values for the attention of every layer. The values are shared, and already scaled by
+        √m."""
         hidden = memory.hidden
         keys, values = hidden, hidden if memory.values is None else memory.values
         if self.training:

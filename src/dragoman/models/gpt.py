@@ -120,7 +120,7 @@ class GptDecoder(nn.Module):
 @dataclass(frozen=True)
 class GptState:
     pasts: tuple[KeyValueCache, ...]
-    """Of each layer: keys and values of the padded source, then of the target."""
+    """Per layer: keys and values of the padded source, then of the target."""
     sources: Int[Tensor, "B"]
     """Lengths of the sources."""
     source_mask: Bool[Tensor, "B S"] | None
@@ -147,7 +147,7 @@ class GptState:
         return (self.sources + self.position).repeat_interleave(self.beams)[:, None]
 
     def mask(self, pieces: int = 1) -> Mask:
-        """What the next pieces see: everything before them but the padding of the source."""
+        """The mask of the next pieces: everything before them except the padding of the source."""
         causal = pieces > 1
         if self.source_mask is None:
             return CAUSAL if causal else EVERYTHING

@@ -137,7 +137,7 @@ class MarkovDecoder(nn.Module):
     def _predict(
         self, target: Int[Tensor, "N P"], state: "MarkovState", queries: int, dtype: torch.dtype
     ) -> Float[Tensor, "N Q V"]:
-        """What follows each of the last `queries` positions of the target."""
+        """Scores of what follows each of the last `queries` positions of the target."""
         contexts = windows(target, self.order, self.vocab.bos_id)[:, -queries:]  # N Q order
         words, present = self._words(target, state)  # N M
         first = words.size(1) - queries  # position of the first query in the sequence
@@ -278,5 +278,5 @@ class MarkovState:
 
 
 def windows(target: Int[Tensor, "B T"], order: int, bos_id: int) -> Int[Tensor, "B T N"]:
-    """At each position the last `order` pieces, oldest first; before the first there is <s>."""
+    """The last `order` pieces at each position, oldest first, padded with <s>."""
     return F.pad(target, (order - 1, 0), value=bos_id).unfold(1, order, 1)

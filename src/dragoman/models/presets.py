@@ -105,7 +105,7 @@ def ulmfit() -> UlmfitConfig:
 
 
 def ulmfit_tiny() -> UlmfitConfig:
-    """The same wiring for two CPU cores and some minutes, with less left out."""
+    """The same architecture, small enough for a CPU, with less dropout."""
     return UlmfitConfig(
         num_layers=2,
         model_dim=128,
@@ -124,13 +124,13 @@ def elmo() -> ElmoConfig:
 
 
 def elmo_tiny() -> ElmoConfig:
-    """The same wiring for two CPU cores and some minutes."""
+    """The same architecture, small enough for a CPU."""
     filters = ((1, 16), (2, 32), (3, 64), (4, 64))
     return ElmoConfig(model_dim=96, hidden_dim=256, max_characters=16, filters=filters, num_highway=1)
 
 
 def unilm_base() -> UnilmConfig:
-    """Of the size of BERT's smaller model; that of Dong et al. 2019 has twice the layers and more width."""
+    """As large as BERT base; the model of Dong et al. 2019 has twice the layers and is wider."""
     return UnilmConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
 
 

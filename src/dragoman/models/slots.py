@@ -50,14 +50,14 @@ def past_bytes(model: EncoderDecoder) -> int:
 
 @dataclass
 class StepView:
-    """What every layer of a step needs: where to write, and what is visible."""
+    """Inputs that all layers of a step share: where to write, and what is visible."""
 
     position: Int[Tensor, "B"]
     ancestors: Int[Tensor, "B K C"]
     lengths: Int[Tensor, "B"]
-    """Of the memories."""
+    """Lengths of the memories."""
     rotation: Rotation | None = None
-    """Of the queries and keys of this step, sentence by sentence and beam by beam."""
+    """Rotation of the queries and keys of this step, by sentence and beam."""
     past: Float[Tensor, "B 1 K M"] | None = None
     memory: Float[Tensor, "B 1 1 S"] | None = None
     """Zeros and −∞ to add to scores, where no kernel uses the fields above."""

@@ -86,7 +86,7 @@ class ScalarMix(nn.Module):
 
 
 class Head(nn.Module):
-    """What all heads share: one vector a piece from the layers of a network, whose widths are `widths`."""
+    """Base class of heads: one vector per piece from the layers of a network of these `widths`."""
 
     def __init__(self, config: HeadConfig, widths: Sequence[int]) -> None:
         super().__init__()

@@ -224,7 +224,7 @@ class TransformerDecoder(nn.Module):
         return self._scaled(hidden)
 
     def finish(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """What is projected, of what the last layer gave."""
+        """The output of the last layer, as it is projected."""
         return self._scaled(self.final_norm(x))
 
     def _scaled(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

@@ -18,9 +18,9 @@ from dragoman.text.word_boundaries import is_word_character
 _START, _IN_WORD = 0, 1  # no match has begun; none can begin after a word character
 _SYMBOLS = 512
 _MOST_CELLS = 1 << 28
-"""Of a table: 1.3 GB."""
+"""Maximum number of cells of a table: 1.3 GB."""
 _ROWS = 256
-"""Of a table that are computed at once."""
+"""Rows of a table that are computed at once."""
 
 
 @dataclass(frozen=True)

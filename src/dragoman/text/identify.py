@@ -20,7 +20,7 @@ import numpy as np
 from dragoman.errors import missing_package
 
 _MOST_CHARACTERS = 1000
-"""Of a text. The rest is not read."""
+"""Maximum number of characters; the rest of a text is ignored."""
 _BATCH = 1024
 _NO_LANGUAGE = "zxx"
 _SAME = {"nb": "no", "iw": "he", "in": "id", "fil": "tl"}
@@ -41,7 +41,7 @@ class _Model:
     features: np.ndarray
     log_priors: np.ndarray
     log_likelihoods: np.ndarray
-    """By n-gram and label."""
+    """Log-likelihoods by n-gram and label."""
 
     @cached_property
     def columns(self) -> dict[str, list[int]]:
@@ -52,7 +52,7 @@ class _Model:
         return found
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """By text and label."""
+        """Probabilities by text and label."""
         encoded = [_encode(text) for text in texts]
         lengths = np.array([len(one) for one in encoded])
         features = self._features(encoded, lengths)
@@ -138,11 +138,10 @@ def identify(text: str, among: Sequence[str] | None = None) -> list[tuple[str, f
 
 
 def confidences(texts: Sequence[str], among: Sequence[str]) -> np.ndarray:
-    """By text and language, from 0 to 100.
+    """Confidences by text and language, from 0 to 100.
 
-    A candidate is held against all others and the likeliest language that is none of them. So a text in
-    German is not English, even where English is the only candidate. Languages that are not known and texts
-    without letters have 0.
+    Candidates compete with each other and with the most likely other language. So a German text is not
+    English, even if English is the only candidate. Unknown languages and texts without letters have 0.
     """
     model = load_model()
     columns = [model.columns.get(_label(code), []) for code in among]

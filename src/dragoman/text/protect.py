@@ -29,7 +29,7 @@ Protection = Literal["copied", "placed", "appended"]
 placement was safe, so they were put at the end."""
 
 _MOST_UNITS = 1024
-"""Of a text whose words nothing is known about but their order."""
+"""Maximum number of units of a text that is matched by word order alone."""
 _GLUED_MARKS = frozenset(".,;:!?)]}»”")
 _TRIGGERS = str.maketrans(dict.fromkeys("<>{}%$&@/\\:#€£¥+-.,'’0123456789", None))
 """Without these characters there is no span of any kind."""

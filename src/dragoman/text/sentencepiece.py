@@ -27,7 +27,7 @@ _UNIGRAM, _BPE = 1, 2
 _SENTINELS = 100
 _LARGEST_FILE = 64 << 20
 _MOST_FIELDS, _MOST_OPTIONS = LARGEST_VOCABULARY + 1000, 1000
-"""Of a whole file, and of one part of it."""
+"""Maximum number of fields of a whole file, and of one part of it."""
 T = TypeVar("T")
 ScoredPiece = tuple[str, float, int]
 

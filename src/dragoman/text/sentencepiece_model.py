@@ -62,7 +62,7 @@ def lowest_ranks(tokenizer: Tokenizer) -> dict[int, int]:
 
 
 class SentencePieceRules:
-    """What SentencePiece would make of a text."""
+    """How SentencePiece would normalise and split a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

@@ -63,8 +63,8 @@ def _comes_before(tag: re.Match[str], boundary: int, removed: int) -> bool:
 
 
 def _boundaries(text: str, language: str) -> Iterator[int]:
-    """Where a sentence ends and another begins. From each window only what begins in its first half is taken,
-    since the rest may look different with what comes after it."""
+    """Sentence boundaries. Of each window only the boundaries in its first half are used, since those near
+    its end may change with the following text."""
     start = 0
     while len(text) - start > WINDOW:
         within = [start + end for end in _ends(text[start : start + WINDOW], language)]
@@ -76,7 +76,7 @@ def _boundaries(text: str, language: str) -> Iterator[int]:
 
 
 def _ends(text: str, language: str) -> list[int]:
-    """Where the sentences of a short text end, but for the last."""
+    """Ends of the sentences of a short text, except the last."""
     try:
         from sentencex import segment  # type: ignore[attr-defined]
     except ModuleNotFoundError:

@@ -39,9 +39,9 @@ WIRING = {
 }
 """All that cannot be chosen in any of them."""
 SINUSOIDS = {"position_base": 10000.0, "norm_embeddings": False}
-"""What cannot be chosen either where positions are sinusoidal."""
+"""Further options that are fixed for sinusoidal positions."""
 POSITIONS = 1024
-"""What is written as the longest sentence: transformers computes a table of so many."""
+"""Maximum sentence length that is written: transformers computes a table of this many positions."""
 
 
 def layer_weights(theirs: str, cross: bool) -> dict[str, Weight]:
@@ -85,10 +85,10 @@ def body_weights(config: TransformerConfig) -> dict[str, Weight]:
 
 
 def sines_before_cosines(config: TransformerConfig, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same model with its dimensions in another order: all that have a sine, then all that have a cosine.
+    """Permute the model's dimensions: those with a sine first, then those with a cosine.
 
-    These families know no other layout. What the dimensions are called makes no difference to a model: every
-    product sums over them, and norms treat them alike.
+    These families have no other layout. The order of dimensions does not matter to a model: products sum over
+    them, and norms treat them alike.
     """
     if config.position_layout == "halves":
         return named

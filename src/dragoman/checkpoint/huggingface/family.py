@@ -32,7 +32,7 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Weight:
-    """Where one tensor of ours is in a published file."""
+    """Where one of our tensors is in a published file."""
 
     theirs: tuple[str, ...]
     rows: Side | None = None
@@ -69,15 +69,15 @@ class Family:
     """One architecture. A new one is a file like `marian.py`, and a line in `families.py`."""
 
     model_type: str
-    """As config.json has it."""
+    """`model_type` in config.json."""
     architecture: str
     kind: str
-    """Of ours, as in `model.kind`."""
+    """Our `model.kind`."""
     read_config: Callable[[ConfigFields], dict[str, Any]]
     """The fields of ours that config.json tells; what only the weights tell is added afterwards."""
     write_config: Callable[[Any], dict[str, Any]]
     weights: Callable[[Any, bool], dict[str, Weight]]
-    """By our name, of a model with these options; with one vocabulary for both sides or two."""
+    """Weights by our names, for a configuration, with a shared vocabulary or two."""
     copies: Mapping[str, tuple[str, ...]]
     """Names that a file may have beside, or in place of, the one that the table reads."""
     output_bias: str | None = None
@@ -93,10 +93,10 @@ class Family:
     opening: bool = False
     """Every text begins with `bos_token_id`, in the source and in the target."""
     prefix: str = "model."
-    """What a file of the bare model, without its head, leaves out before every name."""
+    """Prefix of weight names that files of the bare model (without head) leave out."""
     controls: Controls = "decoder"
-    """Where our three control pieces come from: what config.json says of a decoder or of a text; a tokenizer
-    that has [CLS] and [SEP] around texts; or nowhere, and then they are new."""
+    """Source of our three control pieces: config.json's decoder or text settings; a tokenizer with [CLS] and
+    [SEP] around texts; or none, and then they are added."""
     heads: tuple[str, ...] = ()
     """Our modules that a file may lack; they are new then."""
     older: Mapping[str, str] = field(default_factory=dict)
@@ -109,8 +109,8 @@ class Family:
     silences: tuple[str, ...] = ("silent_bos",)
     """Our options by which a control piece has no part in the softmax, where there are any."""
     relabel: Callable[[Any, dict[str, Tensor]], dict[str, Tensor]] | None = None
-    """What a model of ours with these options has to go through before its tensors, under their names, are
-    theirs: an order of dimensions that they do not know."""
+    """Conversion of our tensors before they are renamed: a permutation of dimensions for layouts that the
+    published family does not have."""
 
 
 def modules(

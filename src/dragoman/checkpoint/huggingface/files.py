@@ -46,8 +46,8 @@ def has_manifest(directory: Path) -> bool:
 
 
 def verify_directory(directory: Path) -> list[str]:
-    """What is wrong with the files, a sentence each; nothing if all are as they were written. Of a directory
-    without a manifest all that can be said is `NOT_VERIFIED`."""
+    """What is wrong with the files, one sentence each; empty if all are intact. For a directory without a
+    manifest: `NOT_VERIFIED`."""
     path = directory / MANIFEST
     try:
         files = read_listing(path)
@@ -161,7 +161,7 @@ def _load(path: Path) -> dict[str, Tensor]:
 
 
 def one_of(fields: Sequence[dict[str, Any]], name: str) -> Any:
-    """What the first of several files says of a field, if any does."""
+    """The value of a field in the first of several files that has it."""
     return next((own[name] for own in fields if own.get(name) is not None), None)
 
 

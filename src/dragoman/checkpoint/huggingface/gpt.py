@@ -119,7 +119,7 @@ def _family(
     places: str,
     controls: Controls,
 ) -> Family:
-    """What the two have in common; `tokens` and `places` are their names of the embeddings."""
+    """The common part of both families; `tokens` and `places` are their names of the embeddings."""
     return Family(
         model_type=model_type,
         architecture=architecture,

@@ -45,7 +45,7 @@ def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
 
 
 def position_table(rows: int, dim: int, pad: int) -> Tensor:
-    """As transformers computes it, in float32: positions are counted from the one after the id of padding."""
+    """The position table as transformers computes it, in float32: positions start after the id of padding."""
     half = dim // 2
     rates = torch.exp(torch.arange(half).float() * -(math.log(10000) / (half - 1)))
     angles = torch.arange(pad + 1, pad + 1 + rows).float()[:, None] * rates

@@ -47,7 +47,7 @@ class Imported:
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     search: dict[str, Any]
-    """What the publisher recommends for search, in our fields."""
+    """The publisher's recommended search settings, in our fields."""
     new: tuple[str, ...] = ()
     """Modules that the directory has no weights for: they begin at random, every time the same."""
     objective: str = "translate"
@@ -100,7 +100,7 @@ def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = (
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """What is wrong inside is wrong with this file."""
+    """Prefix errors raised inside with the name of this file."""
     try:
         yield
     except KeyError as error:

@@ -72,7 +72,7 @@ def read_languages(directory: Path, codes: tuple[str, str]) -> tuple[int, int]:
 
 
 def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As tokenizer.json has them: of the source and of the target."""
+    """The tokenizers of source and target, from tokenizer.json."""
     if is_archive(directory):
         vocabulary = read_vocabulary(directory)
         src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])

@@ -10,7 +10,7 @@ from dragoman.lab.statistics import Numbers, mean, slope
 from dragoman.lab.tasks import Task
 
 TOKENS = 1024
-"""Of a batch, as the recipe has it."""
+"""Tokens per batch, as in the recipe."""
 
 
 def settings(size: Size) -> dict[str, Setting]:

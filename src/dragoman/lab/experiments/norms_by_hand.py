@@ -13,7 +13,7 @@ EPS = 1e-5
 
 
 def layer_norm(x: torch.Tensor) -> torch.Tensor:
-    """By the module of the models."""
+    """LayerNorm by the module that the models use."""
     with torch.no_grad():
         return make_norm(x.size(-1), "layer", EPS).double()(x)
 

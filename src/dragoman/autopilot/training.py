@@ -113,9 +113,7 @@ def pace(
         return Choice(TimeAllowance(max_updates, max_updates / an_epoch, seconds), "as given")
     if minutes is not None:
         updates = max(100, round_down(in_time))
-        return Choice(
-            TimeAllowance(updates, updates / an_epoch, seconds), f"as many as {minutes:g} minutes allow"
-        )
+        return Choice(TimeAllowance(updates, updates / an_epoch, seconds), "as many as there is time for")
     where = "gpu" if machine.gpu else "cpu"
     if is_spelt(profile):
         wanted, most = _WORD_UPDATES[where], _WORD_UPDATES[where]

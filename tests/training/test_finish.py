@@ -140,6 +140,18 @@ def test_advice_follows_from_the_curve_and_the_losses(
     assert all(part in line for part, line in zip(told, found, strict=True))
 
 
+def test_more_time_is_no_advice_for_a_run_that_has_everything_right_or_got_worse() -> None:
+    def told(exact: list[float]) -> list[str]:
+        valid = [{"kind": "valid", "exact": value, "loss": 1.0} for value in exact]
+        return advice([{"kind": "train", "update": 1, "nll": 0.9, "epoch": 2}, *valid], "exact", 15)
+
+    assert told([10, 50, 90, 100, 99]) == [
+        "every output on the validation set is right: try it on other data (dragoman evaluate)"
+    ]
+    assert "more minutes would probably help most" in told([10, 20, 30, 40, 50])[0]
+    assert "would probably change little" in told([10, 80, 79, 78, 77])[0]
+
+
 def test_reasons_that_are_gone_are_no_matter(make_run: MakeRun) -> None:
     run = make_run(train=False)
     assert read_reasons(run.directory) == []

@@ -120,12 +120,15 @@ def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | N
     learnt = [r for r in records if r["kind"] == "train" and r.get("nll") is not None]
     if len(valid) < 4 or not learnt:
         return ["there were too few validations to say what would help"]
-    if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS:
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    late = valid[int(_LATE * (len(valid) - 1)) :]
+    best = max(valid, key=lambda r: sign * r[metric])
+    then, now = late[0][metric], max(late, key=lambda r: sign * r[metric])[metric]
+    if metric == "exact" and best[metric] >= 100:
+        return ["every output on the validation set is right: try it on other data (dragoman evaluate)"]
+    if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS and now == best[metric]:
         more = "more minutes" if minutes else "more updates"
         return [f"training is in epoch {learnt[-1]['epoch']} of its data: {more} would probably help most"]
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    late = valid[int(_LATE * (len(valid) - 1))]
-    then, now = late[metric], max(valid, key=lambda r: sign * r[metric])[metric]
     gain = sign * (now - then) / max(abs(now), 1e-9)
     rise = f"from {metric_value(metric, then)} to {metric_value(metric, now)}"
     told = f"{metric_name(metric)} went {rise} in the last quarter"

@@ -181,6 +181,12 @@ def test_on_a_cpu_a_model_is_small_enough_for_thousands_of_updates() -> None:
     assert widths == sorted(widths) and widths[0] < widths[-1] == 256
 
 
+def test_the_reason_for_the_smallest_batch_does_not_promise_updates() -> None:
+    found = chosen(profile_of(sounds(60)), CPU, minutes=0.5)
+    assert found.sections["train"]["batch_tokens"] == 1000
+    assert dict(found.reasons)["batch size"].endswith("the smallest, for the corpus or the time is small")
+
+
 def test_more_pairs_make_a_larger_model_on_a_card() -> None:
     profile = profile_of(sentences(500))
     presets = [

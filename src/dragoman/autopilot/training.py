@@ -87,7 +87,8 @@ def batch(
     elif (in_time := _updates_in(size, counts, pieces, machine, minutes, wanted / a_pair)) < _ENOUGH_UPDATES:
         wanted = int(wanted * max(_SMALLEST_SHARE, in_time / _ENOUGH_UPDATES))
         reason = "smaller, since time allows few updates"
-    wanted = max(FEWEST_TOKENS, wanted)
+    if wanted < FEWEST_TOKENS:
+        wanted, reason = FEWEST_TOKENS, "the smallest, for the corpus or the time is small"
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
     return Choice((max(round_down(wanted / accumulate), longest + 2), accumulate), reason)

@@ -24,7 +24,7 @@ _SAVE = 0.005
 """Of the budget, for the last checkpoint, at least."""
 _MARGIN, _MARGIN_SECONDS = 0.02, 2.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
-_MOST_VALIDATING = 0.2
+_MOST_VALIDATING = 0.1
 """Of the time for updates and validations."""
 _SECONDS_BETWEEN_SAVES = 600.0
 COOLING = 0.1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.autopilot.corpora import (
     KINDS,
+    abstracts,
     commands,
     inflections,
     long_symbols,
@@ -185,6 +186,10 @@ def test_the_reason_for_the_smallest_batch_does_not_promise_updates() -> None:
     found = chosen(profile_of(sounds(60)), CPU, minutes=0.5)
     assert found.sections["train"]["batch_tokens"] == 1000
     assert dict(found.reasons)["batch size"].endswith("the smallest, for the corpus or the time is small")
+    found = chosen(profile_of([(src * 20, tgt) for src, tgt in abstracts(60)]), CPU, minutes=0.5)
+    longest = found.sections["data"]["clean"]["max_length"]
+    assert found.sections["train"]["batch_tokens"] == longest + 2
+    assert dict(found.reasons)["batch size"].endswith(f"with room for a line of {longest:,} pieces")
 
 
 def test_more_pairs_make_a_larger_model_on_a_card() -> None:

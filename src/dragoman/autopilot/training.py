@@ -91,7 +91,10 @@ def batch(
         wanted, reason = FEWEST_TOKENS, "the smallest, for the corpus or the time is small"
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
-    return Choice((max(round_down(wanted / accumulate), longest + 2), accumulate), reason)
+    tokens = round_down(wanted / accumulate)
+    if longest + 2 > tokens:
+        tokens, reason = longest + 2, f"with room for a line of {longest:,} pieces"
+    return Choice((tokens, accumulate), reason)
 
 
 def pace(

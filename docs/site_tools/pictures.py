@@ -82,11 +82,12 @@ def shoot(browser: Browser, name: str) -> None:
     """The whole page, in as few colours as it has."""
     from PIL import Image
 
-    browser.run("scrollTo(0, 0); await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
-    browser.run("const top = document.getElementById('top'); if (top) top.style.position = 'static'")
+    browser.devtools("Emulation.clearDeviceMetricsOverride")
     high = browser.run("return document.documentElement.scrollHeight")
-    clip = {"x": 0, "y": 0, "width": 1265, "height": high, "scale": 1}  # without the scroll bar
-    shot = browser.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+    size = {"width": 1265, "height": high, "deviceScaleFactor": 1, "mobile": False}  # without the scroll bar
+    browser.devtools("Emulation.setDeviceMetricsOverride", **size)
+    browser.run("await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
+    shot = browser.devtools("Page.captureScreenshot", format="png")
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
     picture.quantize(256).save(IMAGES / f"{name}.png", optimize=True)
 

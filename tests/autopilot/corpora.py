@@ -71,6 +71,11 @@ def queries(count: int) -> Pairs:
     return [one(chance.choice(names)) for _ in range(count)]
 
 
+def labels(count: int) -> Pairs:
+    """Sentences, and one of four words."""
+    return [(src, ("english", "french", "german", "czech")[len(src) % 4]) for src, _ in sentences(count)]
+
+
 def abstracts(count: int) -> Pairs:
     """Long sources and short targets."""
     return [(" ".join([src] * 40), tgt) for src, tgt in sentences(count)]
@@ -94,6 +99,7 @@ KINDS = {
     "inflections": inflections,
     "sentences": sentences,
     "queries": queries,
+    "labels": labels,
     "abstracts": abstracts,
     "commands": commands,
 }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.autopilot.corpora import (
     KINDS,
+    abstracts,
     commands,
     inflections,
     long_symbols,
@@ -179,6 +180,29 @@ def test_on_a_cpu_a_model_is_small_enough_for_thousands_of_updates() -> None:
         assert found.sections["train"]["max_updates"] > 1000
         widths.append(found.sections["model"].get("model_dim", _WIDTHS[found.sections["model"]["preset"]]))
     assert widths == sorted(widths) and widths[0] < widths[-1] == 256
+
+
+def test_the_reason_for_the_smallest_batch_does_not_promise_updates() -> None:
+    found = chosen(profile_of(sounds(60)), CPU, minutes=10.0)
+    assert found.sections["train"]["batch_tokens"] == 1000
+    assert dict(found.reasons)["batch size"].endswith("the smallest, for the corpus or the time is small")
+    found = chosen(profile_of([(src * 20, tgt) for src, tgt in abstracts(60)]), CPU, minutes=0.5)
+    longest = found.sections["data"]["clean"]["max_length"]
+    assert found.sections["train"]["batch_tokens"] == longest + 2
+    assert dict(found.reasons)["batch size"].endswith(f"with room for a line of {longest:,} pieces")
+
+
+def test_with_little_time_a_cpu_makes_more_and_smaller_updates() -> None:
+    profile = scaled(profile_of(sentences(500)), 500)
+    tokens, updates = zip(
+        *(
+            (train["batch_tokens"], train["max_updates"])
+            for train in (chosen(profile, CPU, minutes=minutes).sections["train"] for minutes in (0.3, 10.0))
+        ),
+        strict=True,
+    )
+    assert tokens == (510, 1000) and 100 < updates[0] < updates[1]
+    assert chosen(profile, LARGE_GPU, minutes=0.3).sections["train"]["batch_tokens"] >= 1000
 
 
 def test_more_pairs_make_a_larger_model_on_a_card() -> None:

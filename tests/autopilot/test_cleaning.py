@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.autopilot.corpora import KINDS, profile_of, queries, sentences, words
+from tests.autopilot.corpora import KINDS, labels, profile_of, queries, sentences, words
 from tests.autopilot.test_choices import chosen
 
-from dragoman.autopilot.cleaning import MOST
+from dragoman.autopilot.cleaning import MOST, max_ratio
+from dragoman.autopilot.tokens import count_tokens, fewest_tokens
 from dragoman.config import from_dict
 from dragoman.data.config import CleanConfig
 from dragoman.training import plan as plan_module
@@ -59,6 +60,14 @@ def test_a_widened_rule_shows_three_of_its_pairs() -> None:
     assert "max_ratio" in found.sections["data"]["clean"]
     assert len(found.shown) == 3
     assert "1 : 9" in dict(found.reasons)["cleaning"]
+
+
+def test_a_label_may_be_one_piece_however_long_it_is() -> None:
+    profile = profile_of(labels(300))
+    counts, fewest = count_tokens(profile, "bpe"), fewest_tokens(profile, "bpe")
+    assert set(fewest.tgt) == {1} and fewest.src == counts.src and max(counts.tgt) == 2
+    assert max_ratio(counts, fewest).value >= 2 * max(counts.src) - 1
+    assert fewest_tokens(profile_of(sentences(300)), "bpe") == count_tokens(profile_of(sentences(300)), "bpe")
 
 
 def test_usual_corpora_keep_the_usual_rules() -> None:

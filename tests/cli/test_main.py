@@ -1,10 +1,12 @@
 """The command as a person meets it: exit statuses, one-line errors, help."""
 
+import importlib
 import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,8 @@ from dragoman.cli import main as command
 from dragoman.errors import UserError
 from dragoman.extras import install_command
 from dragoman.files import beside
+from dragoman.training import api
+from dragoman.training.clock import Clock
 
 COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
 
@@ -168,3 +172,24 @@ def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir("/")
     with pytest.raises(UserError, match="root of all directories"):
         beside(Path(), "-student")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "called"), [(["train", "a.tsv"], "plan_and_train"), (["resume", "run"], "resume")]
+)
+def test_the_time_of_a_command_begins_before_its_heavy_imports(
+    arguments: list[str], called: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ages: list[float] = []
+
+    def note(*given: Any, clock: Clock | None = None, **_: Any) -> None:
+        ages.extend(each.seconds() for each in (*given, clock) if isinstance(each, Clock))
+        raise UserError("seen")
+
+    monkeypatch.setattr(api, called, note)
+    module = importlib.import_module(f"dragoman.cli.{arguments[0]}")
+    monkeypatch.setattr(module, "BEGAN", module.BEGAN - 1e6)
+    monkeypatch.setattr(sys, "argv", ["dragoman", *arguments])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert len(ages) == 1 and ages[0] > 1e6

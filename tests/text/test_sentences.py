@@ -20,6 +20,7 @@ from dragoman.text.sentences import split_sentences
         ["今日は。", "元気？", "はい"],
         ["a\n", "b\n\n  ", "c"],
         ["Version 2. ", "Next."],
+        ["3. Juni 1999\n", "2. Clean the filter. ", "It was 42. ", "12. Stop."],
         ["<g1>One. ", "Two.</g1> ", "Three."],
         ["One. ", "<b>Two.</b> ", "<i>Three</i>."],
         ["  Hello. ", "You."],

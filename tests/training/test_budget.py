@@ -74,7 +74,7 @@ def test_the_share_is_of_the_time_for_updates_and_never_goes_back() -> None:
     assert found.left == 0
 
 
-def test_validations_come_at_equal_distances_and_take_a_fifth_of_the_time_at_most() -> None:
+def test_validations_come_at_equal_distances_and_take_a_tenth_of_the_time_at_most() -> None:
     quick = budget(validations=10)
     assert [share for share in (0.05, 0.1, 0.2) if quick.validation_is_due(share)] == [0.1, 0.2]
     quick.validated(0.1, seconds=6.0)
@@ -82,7 +82,7 @@ def test_validations_come_at_equal_distances_and_take_a_fifth_of_the_time_at_mos
     quick.validated(0.9, seconds=6.0)
     assert not quick.validation_is_due(0.99)  # the end is near, and validates too
     slow = budget(validations=10)
-    slow.validated(0.1, seconds=30.0)
+    slow.validated(0.1, seconds=15.0)
     assert not slow.validation_is_due(0.34) and slow.validation_is_due(0.36)
 
 
@@ -131,7 +131,7 @@ def test_minutes_that_are_over_before_the_first_update_are_too_few(
 def test_the_rate_ends_at_zero_and_the_run_within_its_minutes(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = Timed(monkeypatch, update=1.0, validation_seconds=2.0)
+    timed = Timed(monkeypatch, update=1.0, validation_seconds=1.0)
     run = make_run(*BUDGET, train=False)
     timed.train(run, start=10.0)
     assert run.outcome is not None and run.outcome.reason == "max_minutes 2 is over"

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from dragoman.evaluate import tune
-from dragoman.runs.directory import Run
+from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.records import scored
 from dragoman.training import finish
-from dragoman.training.report import advice, read_reasons, write_reasons
+from dragoman.training.report import (
+    ValidationTranslations,
+    advice,
+    read_reasons,
+    report_rows,
+    write_reasons,
+)
 from timed import Timed
 
 MakeRun = Callable[..., Run]
@@ -133,8 +140,42 @@ def test_advice_follows_from_the_curve_and_the_losses(
     assert all(part in line for part, line in zip(told, found, strict=True))
 
 
+def test_more_time_is_no_advice_for_a_run_that_has_everything_right_or_got_worse() -> None:
+    def told(exact: list[float]) -> list[str]:
+        valid = [{"kind": "valid", "exact": value, "loss": 1.0} for value in exact]
+        return advice([{"kind": "train", "update": 1, "nll": 0.9, "epoch": 2}, *valid], "exact", 15)
+
+    assert told([10, 50, 90, 100, 99]) == [
+        "every output on the validation set is right: try it on other data (dragoman evaluate)"
+    ]
+    assert "more minutes would probably help most" in told([10, 20, 30, 40, 50])[0]
+    assert "would probably change little" in told([10, 80, 79, 78, 77])[0]
+
+
 def test_reasons_that_are_gone_are_no_matter(make_run: MakeRun) -> None:
     run = make_run(train=False)
     assert read_reasons(run.directory) == []
     (run.directory / "plan.json").write_text("{")
     assert read_reasons(run.directory) == []
+
+
+def test_a_share_is_told_as_a_percentage_and_wrong_outputs_are_counted(make_run: MakeRun) -> None:
+    run = make_run("train.metric=exact")
+    best = run.best
+    assert best is not None
+    said = ValidationTranslations(["a", "b", "c"], ["1", "22", "3"], ["1", "21", "4"])
+    rows = dict(report_rows(run, Outcome("max_updates is over", 7), 1.0, said))
+    assert rows["best"] == f"{best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
+    assert rows["mistakes"] == "of 3 translations, 2 wrong: no common kind"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("exact", 0.74074, "exact match 0.74%"),
+        ("bleu", 31.256, "BLEU 31.26"),
+        ("loss", 1.23456, "loss 1.235"),
+    ],
+)
+def test_scores_have_a_name_and_a_unit(metric: str, value: float, told: str) -> None:
+    assert scored(metric, value) == told

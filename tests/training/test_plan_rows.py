@@ -9,6 +9,7 @@ from dragoman.runs.directory import Run
 from dragoman.training import plan as plan_module
 from dragoman.training.display import Quiet
 from dragoman.training.plan import Plan, make_plan, open_or_create
+from dragoman.training.plan_rows import details
 from dragoman.training.report import read_reasons
 from timed import Killed
 
@@ -45,6 +46,8 @@ def test_reasons_are_told_on_request(tmp_path: Path) -> None:
     assert list(tables) == ["Plan", "Details", "Reasons"]
     assert tables["Reasons"] == list(plan.reasons)
     assert "positions" in dict(tables["Details"])["model"]
+    assert dict(tables["Details"])["ends after"].startswith("3 minutes or ")
+    assert dict(details(plan_of(tmp_path, *SMALL, minutes=1.0)))["ends after"].startswith("1 minute or ")
 
 
 @pytest.mark.parametrize(

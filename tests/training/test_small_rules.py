@@ -20,6 +20,7 @@ from dragoman.runs.objective import ObjectiveConfig
 from dragoman.training import loop as loop_module
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.display import Quiet
+from dragoman.training.draft import plain_config
 from dragoman.training.estimate import Costs, Estimate
 from dragoman.training.loop import Loop
 from dragoman.training.plan import Plan
@@ -152,3 +153,13 @@ def test_a_run_begins_with_empty_sums() -> None:
     cleared.clear_sums()
     assert TrainingProgress() == cleared
     assert cleared.sum_norm == cleared.sum_loss == cleared.sum_tokens == cleared.sum_updates == 0
+
+
+def test_a_file_that_is_named_twice_does_not_make_several_languages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.en", "a.de"):
+        Path(name).write_text("one\n")
+    with pytest.raises(UserError, match=r"two by two, source and target; found 3: a\.en, a\.de, a\.en"):
+        plain_config(["a.en", "a.de", "a.en"], [], "auto")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
-from dragoman.autopilot.tokens import TokenCounts, count_tokens
+from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens
 from dragoman.data.clean import SHORT
 from dragoman.data.config import CleanConfig
 from dragoman.decode.search.config import SearchConfig
@@ -46,7 +46,7 @@ def cleaning(profile: Profile, kind: str) -> Choice[Cleaning]:
         section["max_length"] = length.value
         reasons.append(length.reason)
         shown += _longest(profile)
-    ratio = max_ratio(counts)
+    ratio = max_ratio(counts, fewest_tokens(profile, kind))
     if ratio.value != _USUAL.max_ratio:
         section["max_ratio"] = ratio.value
         reasons.append(ratio.reason)
@@ -76,10 +76,14 @@ def max_length(counts: TokenCounts) -> Choice[int]:
     )
 
 
-def max_ratio(counts: TokenCounts) -> Choice[float]:
-    """Longer over shorter side."""
-    asked = [(a, b) for a, b in zip(counts.src, counts.tgt, strict=True) if max(a, b) * 1.25 > SHORT]
-    ratios = sorted(max(a, b) / max(1, min(a, b)) for a, b in asked)
+def max_ratio(counts: TokenCounts, fewest: TokenCounts) -> Choice[float]:
+    """Longer over shorter side, where the shorter one may have the `fewest` pieces."""
+    sides = zip(counts.src, counts.tgt, fewest.src, fewest.tgt, strict=True)
+    ratios = sorted(
+        max(src / max(1, few_tgt), tgt / max(1, few_src))
+        for src, tgt, few_src, few_tgt in sides
+        if max(src, tgt) * 1.25 > SHORT
+    )
     uneven = _share(ratios, _USUAL.max_ratio / 1.25) * len(ratios) / max(1, len(counts.src))
     if uneven <= _SAFE:
         return Choice(_USUAL.max_ratio, "hardly any pair is so uneven")

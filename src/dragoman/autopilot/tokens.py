@@ -57,11 +57,15 @@ def looks_of(side: SideProfile, pairs: int) -> Looks:
     mean_words, mean_characters = side.words / lines, side.characters / lines
     single = side.single_words / lines
     tagged = side.tags > 0.8 and mean_words <= 4
-    closed = side.frequent_words >= 0.97 and side.word_types <= 1500 and side.word_tokens >= 10
+    closed = _is_closed(side)
     symbols = closed and side.word_types <= 500 and mean_words >= 2.5 and side.word_length <= 3
     few = mean_words <= 2.0 and side.words_a_line[6] <= 4 and mean_characters <= 40
     words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= 60
     return Looks(words, symbols, tagged, closed and not words, side.code >= 0.04 and not words and not tagged)
+
+
+def _is_closed(side: SideProfile) -> bool:
+    return side.frequent_words >= 0.97 and side.word_types <= 1500 and side.word_tokens >= 10
 
 
 def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
@@ -170,6 +174,19 @@ class TokenCounts:
     def batched(self) -> int:
         """Tokens of the corpus as batches count them: the longer side and its end."""
         return int(self.pairs * (self.longer_mean + 1))
+
+
+def fewest_tokens(profile: Profile, kind: str) -> TokenCounts:
+    """The same where each word of a closed set, such as a label, has become one piece."""
+    counts = count_tokens(profile, kind)
+    if kind != "bpe":
+        return counts
+    src, tgt = (_is_closed(side) for side in (profile.src, profile.tgt))
+    return TokenCounts(
+        tuple(n.src_segments for n in profile.lengths) if src else counts.src,
+        tuple(n.tgt_segments for n in profile.lengths) if tgt else counts.tgt,
+        counts.pairs,
+    )
 
 
 def count_tokens(profile: Profile, kind: str) -> TokenCounts:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli import BEGAN
 from dragoman.cli.options import Quiet, RunDirectory
 
 
@@ -16,11 +17,9 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Continue a run from its newest checkpoint, as if it had never stopped."""
+    from dragoman.training.api import resume as resume_run
     from dragoman.training.clock import Clock
 
-    clock = Clock.of_command()
-    from dragoman.training.api import resume as resume_run
-
-    outcome = resume_run(run, overrides or [], quiet, clock).outcome
+    outcome = resume_run(run, overrides or [], quiet, Clock.began(BEGAN)).outcome
     if outcome is not None and outcome.exit_status:
         raise typer.Exit(outcome.exit_status)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli import BEGAN
 from dragoman.cli.options import DryRun, Quiet, Verbose
 from dragoman.errors import UserError
 
@@ -53,10 +54,8 @@ def train(
     Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
-    from dragoman.training.clock import Clock
-
-    clock = Clock.of_command()
     from dragoman.training.api import plan_and_train
+    from dragoman.training.clock import Clock
     from dragoman.training.draft import split_arguments, with_columns, with_directions
 
     files, overrides = split_arguments(arguments)
@@ -78,7 +77,7 @@ def train(
         minutes=minutes,
         search=search,
         half=half,
-        clock=clock,
+        clock=Clock.began(BEGAN),
     )
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

@@ -9,6 +9,7 @@ from dragoman.data.formats.language_codes import NAMES, is_language
 from dragoman.errors import UserError
 from dragoman.plain import read_json
 from dragoman.runs.directory import Run
+from dragoman.runs.records import scored
 
 _PIPELINES = {"translate": "translation", "generate": "text-generation", "read": "fill-mask"}
 _LARGEST_REPORT = 16 << 20
@@ -66,7 +67,8 @@ def _results(run: Run) -> list[str]:
         return ["| test set | metric | value | signature |", "|---|---|---|---|", *rows]
     if run.best is None:
         return ["Not measured."]
-    return [f"{run.best['metric']} {run.best['value']:.4g} on the validation set; no test set was measured."]
+    score = scored(run.best["metric"], run.best["value"])
+    return [f"{score} on the validation set; no test set was measured."]
 
 
 def _measured(path: Path) -> list[str]:

@@ -11,6 +11,8 @@ from dragoman.files import open_regular
 LOSS = {"train": "nll", "valid": "loss"}
 """The field that is plotted as loss: cross-entropy without label smoothing, so that training and validation
 are comparable."""
+_SCORES = {"bleu": ("BLEU", ""), "chrf": ("chrF", ""), "exact": ("exact match", "%")}
+"""Metrics from 0 to 100: what people call them, and their unit."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,19 @@ class Sample:
     """The reference."""
     out: str
     """The model's output."""
+
+
+def metric_name(metric: str) -> str:
+    return _SCORES[metric][0] if metric in _SCORES else metric
+
+
+def metric_value(metric: str, value: float) -> str:
+    """`98.65%` of exact matches: a share below 1 would otherwise be read as one of 1."""
+    return f"{round(value, 2):g}{_SCORES[metric][1]}" if metric in _SCORES else f"{value:.4g}"
+
+
+def scored(metric: str, value: float) -> str:
+    return f"{metric_name(metric)} {metric_value(metric, value)}"
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -16,6 +16,9 @@ WINDOW = 2000
 _LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
 _TAG = re.compile(r"<(/?)[A-Za-z][^<>]{0,64}>")
 
+_ORDINAL = re.compile(r"\s*\d{1,3}\.\s*")
+"""`3.` by itself: the number of a step or a day, which belongs to what follows."""
+
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
     """The sentences of a text, each with the white space after it. `language` knows its abbreviations."""
@@ -86,5 +89,6 @@ def _ends(text: str, language: str) -> list[int]:
     at = 0
     for piece in pieces[:-1]:
         at += len(piece)
-        ends.append(at)
+        if not _ORDINAL.fullmatch(piece):
+            ends.append(at)
     return ends if "".join(pieces) == text else []

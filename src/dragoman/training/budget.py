@@ -24,7 +24,7 @@ _SAVE = 0.005
 """Minimum share of the budget reserved for the last checkpoint."""
 _MARGIN, _MARGIN_SECONDS = 0.02, 2.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
-_MOST_VALIDATING = 0.2
+_MOST_VALIDATING = 0.1
 """Maximum share of the time for updates and validations that validations may take."""
 _SECONDS_BETWEEN_SAVES = 600.0
 COOLING = 0.1

@@ -1,9 +1,6 @@
 """Time as a value that is passed in, so that tests can set it."""
 
-import os
-import sys
 import time
-from pathlib import Path
 
 
 class Clock:
@@ -13,9 +10,9 @@ class Clock:
         self._began = time.monotonic() - earlier
 
     @classmethod
-    def of_command(cls) -> "Clock":
-        """A clock that started with this process, so that start-up and imports count."""
-        return cls(_process_age())
+    def began(cls, at: float) -> "Clock":
+        """A clock that started at this value of `time.monotonic`."""
+        return cls(time.monotonic() - at)
 
     def seconds(self) -> float:
         """Seconds since the start. Does not synchronise with the device."""
@@ -30,15 +27,3 @@ class Since(Clock):
 
     def seconds(self) -> float:
         return self._clock.seconds() - self._then
-
-
-def _process_age() -> float:
-    """Seconds since the process was started (Linux); 0 on systems that do not say."""
-    if sys.platform != "linux":
-        return 0.0
-    try:
-        fields = Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()
-        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # the 22nd field, after the name in parentheses
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0.0

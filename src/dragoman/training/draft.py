@@ -191,8 +191,9 @@ def plain_config(sources: Sequence[Source], valid: Sequence[str], format: str) -
 
 def _has_several_languages(files: Sequence[str]) -> bool:
     """Whether plain files of one name are in more than two languages: `a.en a.de a.fr`."""
-    stems = [stem_of(file) for file in files if language_suffix(file) is not None]
-    return len(stems) == len(files) and any(stems.count(stem) > 2 for stem in stems)
+    different = dict.fromkeys(files)
+    stems = [stem_of(file) for file in different if language_suffix(file) is not None]
+    return len(stems) == len(different) and any(stems.count(stem) > 2 for stem in stems)
 
 
 def with_directions(files: Sequence[str], valid: Sequence[str], directions: str) -> dict[str, Any]:

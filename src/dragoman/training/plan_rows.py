@@ -212,10 +212,14 @@ def _optimizer(config: RunConfig) -> str:
 
 def _ends(config: RunConfig) -> str:
     train = config.train
-    limits = [f"{train.max_minutes:g} minutes"] if train.max_minutes is not None else []
+    limits = [_minutes(train.max_minutes)] if train.max_minutes is not None else []
     if train.patience:
         limits.append(f"{train.patience} validations without a better result")
     return " or ".join(limits)
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:g} minute{'' if minutes == 1 else 's'}"
 
 
 def _validation(config: RunConfig) -> str:

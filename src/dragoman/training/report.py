@@ -18,6 +18,7 @@ from dragoman.files import explained, read_regular, replace_file
 from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
 from dragoman.runs.directory import Outcome, Run
+from dragoman.runs.records import metric_name, metric_value, scored
 from dragoman.training.contest_record import read_contest
 from dragoman.training.curve import text_curve
 from dragoman.training.display import duration
@@ -28,7 +29,6 @@ _WORDS_FROM = 10_000
 """Number of training pairs whose words count as known."""
 _LATE = 0.75
 _STILL_RISING, _LARGE_GAP, _FEW_EPOCHS = 0.02, 0.5, 4
-_NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,23 @@ def report_rows(
     metric, best = run.config.train.metric, run.best
     rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}: {outcome.reason}")]
     if best is not None:
-        value = f"{_name(best['metric'])} {best['value']:.4g} on the validation set"
-        rows.append(("best", f"{best['name']}, {value}"))
+        value = scored(best["metric"], best["value"])
+        rows.append(("best", f"{best['name']}, {value} on the validation set"))
     if said is not None:
         rows.append(("search", run.config.search.summary))
         kinds = find_kinds(said.sources, said.references, said.outputs)
         counts = ", ".join(f"{len(kind.places)} {kind.name}" for kind in kinds) or "no common kind"
-        rows.append(("mistakes", f"of {len(said.sources)} translations: {counts}"))
+        rows.append(("mistakes", f"of {len(said.sources)} translations{_wrong(said, metric)}: {counts}"))
     rows += [("advice", line) for line in advice(run.metrics, metric, run.config.train.max_minutes)]
     return [*rows, ("report", str(run.directory / REPORT))]
+
+
+def _wrong(said: ValidationTranslations, metric: str) -> str:
+    """Where outputs are right or wrong, those of no common kind are counted too."""
+    if metric != "exact":
+        return ""
+    wrong = sum(score < 100 for score in sentence_scores(said.references, said.outputs, exact=True))
+    return f", {wrong} wrong"
 
 
 def write_report(
@@ -112,14 +120,18 @@ def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | N
     learnt = [r for r in records if r["kind"] == "train" and r.get("nll") is not None]
     if len(valid) < 4 or not learnt:
         return ["there were too few validations to say what would help"]
-    if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS:
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    late = valid[int(_LATE * (len(valid) - 1)) :]
+    best = max(valid, key=lambda r: sign * r[metric])
+    then, now = late[0][metric], max(late, key=lambda r: sign * r[metric])[metric]
+    if metric == "exact" and best[metric] >= 100:
+        return ["every output on the validation set is right: try it on other data (dragoman evaluate)"]
+    if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS and now == best[metric]:
         more = "more minutes" if minutes else "more updates"
         return [f"training is in epoch {learnt[-1]['epoch']} of its data: {more} would probably help most"]
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    late = valid[int(_LATE * (len(valid) - 1))]
-    then, now = late[metric], max(valid, key=lambda r: sign * r[metric])[metric]
     gain = sign * (now - then) / max(abs(now), 1e-9)
-    told = f"{_name(metric)} went from {then:.4g} to {now:.4g} in the last quarter"
+    rise = f"from {metric_value(metric, then)} to {metric_value(metric, now)}"
+    told = f"{metric_name(metric)} went {rise} in the last quarter"
     lines = []
     if gain > _STILL_RISING:
         more = "more minutes" if minutes else "more updates"
@@ -167,7 +179,8 @@ def _curve_part(run: Run) -> list[str]:
     for name in dict.fromkeys((metric, "loss")):
         points = [(float(r["update"]), float(r[name])) for r in valid if r.get(name) is not None]
         if drawn := text_curve(points):
-            lines += [f"{_name(name)} on the validation set by update", "", "```text", *drawn, "```", ""]
+            title = f"{metric_name(name)} on the validation set by update"
+            lines += [title, "", "```text", *drawn, "```", ""]
     return lines if len(lines) > 2 else []
 
 
@@ -243,7 +256,3 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _cell(text: str) -> str:
     flat = " ".join(text.split())
     return (flat if len(flat) <= 200 else flat[:199] + "…").replace("\\|", "|").replace("|", "\\|")
-
-
-def _name(metric: str) -> str:
-    return _NAMES.get(metric, metric)

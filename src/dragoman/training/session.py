@@ -14,6 +14,7 @@ from dragoman.learning import learning_of
 from dragoman.runs.config import RunConfig
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.runs.records import scored
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.clock import Clock
 from dragoman.training.count import count_run
@@ -148,7 +149,7 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
     best = run.best
     if best is not None:
         lines.append(
-            f"best checkpoint: {best['name']}, {best['metric']} {best['value']:.4g} on the validation set"
+            f"best checkpoint: {best['name']}, {scored(best['metric'], best['value'])} on the validation set"
         )
     next_step = learning_of(run.config).next_step
     return [*lines, f"{next_step} {directory}"] if next_step else lines

@@ -66,8 +66,8 @@ def detect_format(files: Sequence[str]) -> str:
         return "tsv"
     raise UserError(
         f"{path}: one file, and it is not one of {', '.join(dict.fromkeys(_SUFFIXES.values()))};"
-        " give the source file and the target file, or name the format; text in one language is for"
-        " dragoman pretrain"
+        " give the source file and the target file, or name the format (to train on text in one language:"
+        " dragoman pretrain)"
     )
 
 

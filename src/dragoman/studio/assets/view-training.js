@@ -12,7 +12,8 @@ import { all, matrixOf, merges } from "./weights.js";
 const EVERY = 2000; // milliseconds between two looks at a run
 const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy", ["accuracy"]],
   ["Loss after right words and after its own", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
-const NAMES = { forced_loss: "forced: after the reference", free_loss: "free: after its own words", train: "training", valid: "validation" };
+const NAMES = { forced_loss: "forced: after the reference", free_loss: "free: after its own words", train: "training", valid: "validation",
+  bleu: "BLEU", chrf: "chrF", exact: "exact match, %" };
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
@@ -38,7 +39,7 @@ export function create(root, runs) {
     checkpoints = found.checkpoints;
     const last = points.reduce((most, point) => Math.max(most, point.update), 0);
     status.textContent = points.length
-      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${found.best.metric} ${found.best.value.toPrecision(4)}` : ""}${found.speed ? `; ${Math.round(found.speed).toLocaleString("en")} tokens per second` : ""}${found.left ? `; about ${clock(found.left)} left` : ""}. Updated every ${EVERY / 1000} s.`
+      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${NAMES[found.best.metric] ?? found.best.metric} ${found.best.value.toPrecision(4)}` : ""}${found.speed ? `; ${Math.round(found.speed).toLocaleString("en")} tokens per second` : ""}${found.left ? `; about ${clock(found.left)} left` : ""}. Updated every ${EVERY / 1000} s.`
       : "Nothing has been written down yet.";
     return fresh;
   }

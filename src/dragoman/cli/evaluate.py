@@ -47,6 +47,10 @@ def evaluate(
     beam: Beam = None,
     alpha: Alpha = None,
     fields: SearchFields = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Further metric: rouge (repeatable).  [default: the run's train.metric]"),
+    ] = None,
     tokenize: BleuTokenizer = "13a",
     lowercase: Lowercase = False,
     bootstrap: Annotated[
@@ -94,6 +98,7 @@ def evaluate(
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
+    further = _further(metric, opened.run)
     results: dict[str, dict[str, Any]] = {}
     for source in tests:
         languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
@@ -109,6 +114,7 @@ def evaluate(
                 tokenize=tokenize,
                 lowercase=lowercase,
                 bootstrap=bootstrap,
+                further=further,
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
@@ -122,6 +128,20 @@ def evaluate(
             warn_of_overlap(opened.run, sources, references)
     for test_set, by_direction in results.items():
         _print_directions(test_set, by_direction)
+
+
+def _further(named: list[str] | None, run: "Run | None") -> list[str]:
+    """The metrics beside BLEU, chrF and TER. A missing package is told before minutes of translating."""
+    from dragoman.errors import UserError
+    from dragoman.evaluate.metrics import FURTHER, make_scorers
+
+    for name in named or []:
+        if name not in FURTHER:
+            raise UserError(f"--metric: expected one of {', '.join(FURTHER)}, found '{name}'")
+    own = [] if run is None or run.config.train.metric not in FURTHER else [run.config.train.metric]
+    further = list(dict.fromkeys(named or own))
+    make_scorers(further=further)
+    return further
 
 
 def _tests_by_direction(
@@ -191,10 +211,11 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
 def _print(title: str, found: "Evaluation", directory: Path) -> None:
     speed = len(found.hypotheses) / max(found.seconds, 1e-9)
     typer.echo(f"{title}: {len(found.hypotheses)} sentences in {found.seconds:.1f} s ({speed:.1f} a second)")
+    width = max(6, *(len(metric.name) for metric in found.metrics))
     for metric in found.metrics:
         interval = "" if metric.half_width is None else f" ± {metric.half_width:.2f}"
-        typer.echo(f"  {metric.name:6} {metric.value:6.2f}{interval}   {metric.signature}")
-    typer.echo(f"  exact  {found.exact:6.2f}%")
+        typer.echo(f"  {metric.name:{width}} {metric.value:6.2f}{interval}   {metric.signature}")
+    typer.echo(f"  {'exact':{width}} {found.exact:6.2f}%")
     if found.cut_off:
         typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:

@@ -53,6 +53,7 @@ ZeroShot = Annotated[
 class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
+    rouge = "rouge"
 
 
 def parse_beams(text: str) -> list[int]:

@@ -74,10 +74,17 @@ class CleanConfig:
     """Pairs whose target is the source itself: untranslated."""
     drop_suspects: tuple[str, ...] = ()
     """Kinds of suspects to leave out; `all` for every kind."""
+    cut_source: int | None = field(default=None, metadata=LEFT_OUT)
+    """Longer sources are cut to this many tokens, in training and in translating; None: they are not cut."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise UserError(f"max_length: expected at least 1, found {self.max_length}")
+        if self.cut_source is not None and not 1 <= self.cut_source <= self.max_length:
+            raise UserError(
+                f"cut_source: expected a number from 1 to max_length, which is {self.max_length}, found "
+                f"{self.cut_source}"
+            )
         if not self.max_ratio >= 1:
             raise UserError(f"max_ratio: expected at least 1, found {self.max_ratio}")
         for kind in self.drop_suspects:

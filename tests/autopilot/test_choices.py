@@ -315,6 +315,28 @@ def test_summaries_are_scored_by_rouge_and_their_sources_are_cut() -> None:
     assert read(sentences(400))[1] is None
 
 
+def test_brackets_that_are_always_valid_are_kept_valid() -> None:
+    def brackets(pairs: Any) -> str:
+        return resolved(chosen(profile_of(pairs))).search.brackets
+
+    assert brackets(queries(300)) == "()"
+    assert brackets([*queries(300), ("which?", "a )( b")]) == ""
+    assert (
+        brackets([(src, f"[{tgt}]" if n % 2 else tgt) for n, (src, tgt) in enumerate(queries(300))]) == "()[]"
+    )
+    assert brackets([(src, f"{tgt} (1)") for src, tgt in sentences(300)]) == ""
+
+
+def test_trees_over_the_words_of_their_sources_are_scored_by_their_brackets() -> None:
+    trees = [
+        (src, f"(S (NP (N {' (N '.join(src.split()).replace(' (N', ') (N')})))") for src, _ in sentences(300)
+    ]
+    config = resolved(chosen(profile_of(trees)))
+    assert (config.train.metric, config.search.brackets) == ("brackets", "()")
+    others = [(" ".join(src.split()[:3]), tree) for src, tree in trees]
+    assert resolved(chosen(profile_of(others))).train.metric == "exact"
+
+
 def test_outputs_may_be_as_long_as_targets_are() -> None:
     for make in (queries, commands):
         profile = profile_of(make(300))

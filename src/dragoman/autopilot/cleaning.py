@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.autopilot.choice import Choice, percent
 from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
-from dragoman.autopilot.tokens import TokenCounts, count_tokens
+from dragoman.autopilot.tokens import TokenCounts, count_tokens, looks_of
 from dragoman.data.clean import SHORT
 from dragoman.data.config import CleanConfig
 from dragoman.decode.search.config import SearchConfig
@@ -147,6 +147,10 @@ def search_limits(profile: Profile, kind: str) -> Choice[dict[str, Any]]:
         longest = -(-int(2 * max(counts.tgt)) // 10) * 10 + 20
         section["max_length"] = longest
         reasons.append(f"outputs have at most {longest} pieces, for targets are short")
+    looks = looks_of(profile.tgt, profile.pairs)
+    if profile.brackets and (looks.formal or looks.closed):
+        section["brackets"] = profile.brackets
+        reasons.append(f"outputs keep the brackets {profile.brackets} valid, as all targets do")
     if profile.repeating > _REPEATING:
         section["loop_guard"] = False
         reasons.append(f"{percent(profile.repeating)} of the targets repeat themselves, so outputs may too")

@@ -47,6 +47,7 @@ _COPIED_WORDS = 0.5
 """From this share on a model can copy from its source; translations have under 0.4."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
 """Pairs. In the time of an update with copying a card makes two without."""
+_TREES = 0.999
 _CARELESS = 0.0
 """Share of careless sources. Off until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
@@ -208,6 +209,8 @@ def metric(profile: Profile) -> Choice[str]:
     tgt = looks_of(profile.tgt, profile.pairs)
     if is_spelt(profile):
         return Choice("exact", "outputs are words, right or wrong")
+    if profile.trees >= _TREES:
+        return Choice("brackets", "outputs are trees over the words of their sources")
     if tgt.words or tgt.symbols or tgt.closed or tgt.formal:
         return Choice("exact", f"outputs are {tgt.name}, right or wrong")
     latin = profile.tgt.scripts[:1] and profile.tgt.scripts[0][0] == "LATIN"

@@ -49,7 +49,7 @@ def evaluate(
     fields: SearchFields = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="Further metric: rouge (repeatable).  [default: the run's train.metric]"),
+        typer.Option(help="Further metric, rouge or brackets; by default the run's train.metric."),
     ] = None,
     tokenize: BleuTokenizer = "13a",
     lowercase: Lowercase = False,
@@ -197,13 +197,17 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
     import json
 
     from dragoman.files import explained, make_directories, replace_file
+    from dragoman.text.normalize import one_line
 
     directory = run / "evaluation" / title
-    lines = (text.replace("\n", " ") for text in found.hypotheses)
+    lines = map(one_line, found.hypotheses)
     report = {"files": files, "with": others, **found.report()}
     with explained(directory):
         make_directories(directory)
         replace_file(directory / "hypotheses.txt", "".join(f"{line}\n" for line in lines).encode())
+        if any("\n" in text for text in found.hypotheses):
+            whole = (json.dumps({"text": text}, ensure_ascii=False) for text in found.hypotheses)
+            replace_file(directory / "hypotheses.jsonl", "".join(f"{line}\n" for line in whole).encode())
         replace_file(directory / "report.json", json.dumps(report, indent=1, ensure_ascii=False).encode())
     return directory
 

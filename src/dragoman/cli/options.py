@@ -54,6 +54,7 @@ class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
     rouge = "rouge"
+    brackets = "brackets"
 
 
 def parse_beams(text: str) -> list[int]:

@@ -18,7 +18,7 @@ from dragoman.errors import UserError
 from dragoman.evaluate.metrics import FURTHER, Metric, check_counts, make_scorers, measure
 
 LengthUnit = Literal["words", "characters"]
-MetricName = Literal["bleu", "chrf", "rouge"]
+MetricName = Literal["bleu", "chrf", "rouge", "brackets"]
 MIN_SENTENCES = 30
 """Smallest bucket if the edges are chosen from the data: BLEU of fewer sentences is unreliable."""
 _MOST_BUCKETS = 7

@@ -10,7 +10,9 @@ from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER
 
 from dragoman.errors import UserError
-from dragoman.evaluate.rouge import KINDS, Rouge
+from dragoman.evaluate import brackets, rouge
+from dragoman.evaluate.brackets import Brackets
+from dragoman.evaluate.rouge import Rouge
 from dragoman.evaluate.sums import SumMetric
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
@@ -27,7 +29,8 @@ class _Chrf(CHRF):
 
 
 SacreScorer = BLEU | CHRF | TER | SumMetric
-FURTHER = ("rouge",)
+_FURTHER = {"rouge": (Rouge, rouge.KINDS), "brackets": (Brackets, brackets.KINDS)}
+FURTHER = tuple(_FURTHER)
 """Metrics of single tasks; each stands for one or more scorers, one of which has its name."""
 
 
@@ -77,8 +80,8 @@ def make_scorers(
         "ter": TER(case_sensitive=not lowercase),
     }
     for name in further:
-        if name == "rouge":
-            scorers |= {kind: Rouge(kind) for kind in KINDS}
+        kind, variants = _FURTHER[name]
+        scorers |= {variant: kind(variant) for variant in variants}
     return scorers
 
 
@@ -113,7 +116,7 @@ SCORES: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
     **{name: partial(further_score, name) for name in FURTHER},
 }
 """What a run can be chosen or tuned by, from 0 to 100."""
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match", "rouge": "ROUGE-L"}
+NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match", "rouge": "ROUGE-L", "brackets": "bracket F1"}
 
 
 def measure(

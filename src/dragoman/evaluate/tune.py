@@ -45,7 +45,7 @@ def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[lis
     # n_best = beam: the search cannot stop before that many have ended.
     config = replace(search, n_best=search.beam, stop=stop, record=False)
     with torch.inference_mode():
-        beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device), config)
+        beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device, scorer.texts), config)
         beam.run()
     return list(beam.ended.values())
 

@@ -155,8 +155,13 @@ class DecoderValidator(SequenceValidator):
         self._choose(
             [int(i) for i in np.linspace(0, len(prepared.valid) - 1, count).round()] if count else []
         )
+        if self.references and self.config.metric in FURTHER:
+            SCORES[self.config.metric](self.references, self.references)  # what it refuses is told now
         # An untrained model is often stuck in loops: show that, and do not spend time on the loop guard.
-        limits = {name: getattr(config.search, name) for name in ("max_ratio", "max_extra", "max_length")}
+        limits = {
+            name: getattr(config.search, name)
+            for name in ("max_ratio", "max_extra", "max_length", "brackets")
+        }
         self._search = BeamSearch(beam=self.config.validate_beam, loop_guard=False, **limits)
 
     def _choose(self, chosen: list[int]) -> None:

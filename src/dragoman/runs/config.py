@@ -23,7 +23,7 @@ from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
-OutputMetric = Literal["bleu", "chrf", "exact", "rouge"]
+OutputMetric = Literal["bleu", "chrf", "exact", "rouge", "brackets"]
 """Of outputs that the validation makes."""
 ValidationMetric = Literal["loss", "perplexity", "accuracy", OutputMetric, TaskMetric]
 LOWER_IS_BETTER = ("loss", "perplexity")

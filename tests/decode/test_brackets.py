@@ -45,7 +45,7 @@ def test_what_may_come_next_equals_brute_force(pairs: str, limit: int) -> None:
     )
     chance = random.Random(limit)
     rows = [row for size in range(4) for row in itertools.product(range(3, len(PIECES)), repeat=size)]
-    rows += [tuple(chance.choices(range(3, len(PIECES)), k=size)) for size in (4, 5, 6) for _ in range(3000)]
+    rows += [tuple(chance.choices(range(3, len(PIECES)), k=size)) for size in (4, 5, 6) for _ in range(400)]
     checked = 0
     for row in rows:
         text = b"".join(PIECES[piece] for piece in row).decode()
@@ -62,7 +62,7 @@ def test_what_may_come_next_equals_brute_force(pairs: str, limit: int) -> None:
             # At the limit the search ends by itself; what is open by then was closed before.
             if room >= 0 or piece == EOS:
                 assert bool(scores[0, piece] == 0) == right, (text, PIECES[piece], room)
-    assert checked > 200
+    assert checked > 50
 
 
 def test_what_a_piece_closes_and_opens() -> None:

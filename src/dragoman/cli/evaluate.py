@@ -75,7 +75,7 @@ def evaluate(
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
-    from dragoman.data.formats.detect import stem_of
+    from dragoman.data.formats.detect import detect_format, stem_of
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
@@ -94,7 +94,8 @@ def evaluate(
     elif directions is not None:
         raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
-        tests = [SourceConfig(tuple(files))] if files else named
+        turns = SourceConfig.turns if opened.run is None else opened.run.config.data.train[0].turns
+        tests = [SourceConfig(tuple(files), turns=turns)] if files else named
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
@@ -124,6 +125,8 @@ def evaluate(
             results.setdefault(test_set, {})[direction] = found
         directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
+        if detect_format(source.files) == "dialogue" and opened.run is not None:
+            _print_replies(opened.directed(languages).translator, sources, references, found.hypotheses)
         if opened.run is not None:
             warn_of_overlap(opened.run, sources, references)
     for test_set, by_direction in results.items():
@@ -225,6 +228,18 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     if found.loops:
         typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
     typer.echo(f"  written to {directory}")
+
+
+def _print_replies(translator: Any, sources: list[str], references: list[str], hypotheses: list[str]) -> None:
+    """How probable the real replies are, and how much replies differ from one another."""
+    from dragoman.evaluate.dialogue import distinct, perplexities
+
+    scored = translator.score(list(zip(sources, references, strict=True)))
+    by_token, by_word = perplexities(scored, references)
+    typer.echo(f"  perplexity of the real replies: {by_token:.2f} a token, {by_word:.2f} a word")
+    for n in (1, 2):
+        own, real = distinct(hypotheses, n), distinct(references, n)
+        typer.echo(f"  distinct-{n} {own:6.2f}%   (the real replies: {real:.2f}%)")
 
 
 def _counted(number: int) -> str:

@@ -83,11 +83,11 @@ class Balanced:
         return depth, brackets.where(level > 0, 0)
 
 
-Brackets = tuple[tuple[int, ...], tuple[int, ...]]
+PieceBrackets = tuple[tuple[int, ...], tuple[int, ...]]
 """What a piece closes, in its order, and what it leaves open: numbers of pairs from 1 on."""
 
 
-def brackets_of(piece: bytes, pairs: str) -> Brackets | None:
+def brackets_of(piece: bytes, pairs: str) -> PieceBrackets | None:
     """None if a bracket of the piece closes another one than was opened in it."""
     closes: list[int] = []
     opens: list[int] = []

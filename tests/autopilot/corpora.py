@@ -43,6 +43,13 @@ def inflections(count: int) -> Pairs:
     return [(f"{chance.choice(tags)} {text}", text + "ed") for text in (word(chance) for _ in range(count))]
 
 
+def summed_up(count: int) -> Pairs:
+    """Long texts of words that are mostly rare, a few much longer, and some words of their beginnings."""
+    chance = random.Random(8)
+    texts = [[word(chance) for _ in range(80 * (1 + 9 * (n % 20 == 0)))] for n in range(count)]
+    return [(" ".join(text), " ".join(text[: chance.randint(4, 9)])) for text in texts]
+
+
 def sentences(count: int, length: int = 12, types: int = 3000) -> Pairs:
     chance = random.Random(5)
     vocabulary = [(word(chance), word(chance, "aeioumnprst")) for _ in range(types)]

@@ -15,12 +15,14 @@ from tests.autopilot.corpora import (
     queries,
     sentences,
     sounds,
+    summed_up,
     words,
 )
 
 from dragoman.autopilot import Machine, choose
 from dragoman.autopilot.choice import Chosen
 from dragoman.autopilot.profile import Profile
+from dragoman.extras import EXTRAS
 from dragoman.learning import LEARNING
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig
@@ -319,6 +321,44 @@ def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
     assert not copies(scaled(queried, 1_000_000))
     assert copies(queried, model={"preset": "lstm"})
     assert not copies(queried, model={"copy": False})
+
+
+def test_summaries_are_scored_by_rouge_and_their_sources_are_cut() -> None:
+    def read(pairs: Any, **given: Any) -> tuple[str, int | None]:
+        config = resolved(chosen(profile_of(pairs), given=given))
+        return config.train.metric, config.data.clean.cut_source
+
+    summaries = summed_up(400)
+    metric, cut = read(summaries)
+    assert metric == ("chrf" if EXTRAS["rouge"].missing else "rouge")
+    assert cut is not None and cut < max(len(src.split()) for src, _ in summaries)
+    replies = [(src, other) for (src, _), (_, other) in zip(summaries, summaries[7:], strict=False)]
+    assert read(replies) == ("chrf", None)
+    assert read(summaries, data={"clean": {"max_length": 600}})[1] is None
+    assert read(summaries, data={"clean": {"cut_source": 100}})[1] == 100
+    assert read(sentences(400))[1] is None
+
+
+def test_brackets_that_are_always_valid_are_kept_valid() -> None:
+    def brackets(pairs: Any) -> str:
+        return resolved(chosen(profile_of(pairs))).search.brackets
+
+    assert brackets(queries(300)) == "()"
+    assert brackets([*queries(300), ("which?", "a )( b")]) == ""
+    assert (
+        brackets([(src, f"[{tgt}]" if n % 2 else tgt) for n, (src, tgt) in enumerate(queries(300))]) == "()[]"
+    )
+    assert brackets([(src, f"{tgt} (1)") for src, tgt in sentences(300)]) == ""
+
+
+def test_trees_over_the_words_of_their_sources_are_scored_by_their_brackets() -> None:
+    trees = [
+        (src, f"(S (NP (N {' (N '.join(src.split()).replace(' (N', ') (N')})))") for src, _ in sentences(300)
+    ]
+    config = resolved(chosen(profile_of(trees)))
+    assert (config.train.metric, config.search.brackets) == ("brackets", "()")
+    others = [(" ".join(src.split()[:3]), tree) for src, tree in trees]
+    assert resolved(chosen(profile_of(others))).train.metric == "exact"
 
 
 def test_outputs_may_be_as_long_as_targets_are() -> None:

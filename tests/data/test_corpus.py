@@ -87,6 +87,24 @@ def test_store_holds_exactly_what_cleaning_keeps(
         prepared.train.src(len(kept))
 
 
+def test_long_sources_are_cut_and_not_dropped(
+    tmp_path: Path, write_corpus: WriteCorpus, make_pairs: MakePairs
+) -> None:
+    pairs = [(f"{src} " * 40, tgt[:30]) for src, tgt in make_pairs(90) if src.strip() and tgt.strip()]
+    clean = CleanConfig(max_length=40, max_ratio=1000, cut_source=7, drop_duplicates=False)
+    source = write_corpus(pairs)
+    data = DataConfig((source,), valid=(source,), clean=clean)
+    prepared = prepare(data, CHARS, seed=1, cache=tmp_path / "cache")
+    assert prepared.dropped == {}
+    for store in (prepared.train, prepared.valid):
+        assert [store.src(row).tolist() for row in range(len(store))] == [
+            prepared.src_tokenizer.encode(src)[:7] for src, _ in pairs
+        ]
+        assert store.tgt(3).tolist() == prepared.tgt_tokenizer.encode(pairs[3][1])
+    with pytest.raises(UserError, match="cut_source: expected a number from 1 to max_length, which is 40"):
+        replace(clean, cut_source=41)
+
+
 @pytest.mark.parametrize(
     "config", [BPE, CHARS, TokenizerConfig(kind="word", vocab_size=400, min_frequency=2)]
 )

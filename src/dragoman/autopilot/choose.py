@@ -76,9 +76,11 @@ class _Choosing:
         tokenizer = self._tokenizer()
         kind, pieces = tokenizer["kind"], _pieces(profile, tokenizer)
         counts = count_tokens(profile, kind)
-        cleaned = self._told("cleaning", cleaning(profile, kind))
+        cleaned = self._told("cleaning", cleaning(profile, kind, _given_cut(given)))
         clean = {**cleaned.section, **_mapping(said(given, "data.clean"))}
         longest = int(positive(given, "data.clean.max_length") or clean.get("max_length", _USUAL_LENGTH))
+        if cut := positive(clean, "cut_source"):
+            counts = counts.cut(int(cut))
         limits = search_limits(profile, kind)
         size = self._size(counts, pieces)
         tokens, accumulate = self._batch(counts, size, pieces, longest)
@@ -239,6 +241,14 @@ _OF_NARROW = 4000
 
 def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _given_cut(given: Mapping[str, Any]) -> Choice[int | None] | None:
+    """No source is cut where a person has said how long both sides may be."""
+    cut = positive(given, "data.clean.cut_source")
+    if cut is None and positive(given, "data.clean.max_length") is None:
+        return None
+    return Choice(cut, f"sources are cut at {cut} pieces, as given")
 
 
 def _free_attention(model: Mapping[str, Any]) -> bool:

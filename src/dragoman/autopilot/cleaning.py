@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent
+from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
-from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens
+from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens, looks_of
 from dragoman.data.clean import SHORT
 from dragoman.data.config import CleanConfig
 from dragoman.decode.search.config import SearchConfig
@@ -23,6 +24,8 @@ _LONGEST = 8192
 _ROOM = 1.3
 """Outputs may be longer than the targets of the training data."""
 _REPEATING = 0.001
+_CUT, _MOST_READ = 0.75, 512
+"""Of sources that are summed up: pieces that three of four have, with some room, and the most."""
 _USUAL = CleanConfig()
 _SEARCH = SearchConfig()
 _SHOWN = 3
@@ -36,14 +39,21 @@ class Cleaning:
     """Pairs that the usual rules would have left out."""
 
 
-def cleaning(profile: Profile, kind: str) -> Choice[Cleaning]:
+def cleaning(profile: Profile, kind: str, cut: Choice[int | None] | None = None) -> Choice[Cleaning]:
+    """`cut` is what a person has said about `cut_source`, or what follows from it."""
     counts = count_tokens(profile, kind)
     section: dict[str, Any] = {}
     reasons = []
     shown: list[SampledPair] = []
+    cut = cut or cut_source(profile, counts)
+    if cut.value is not None:
+        section["cut_source"] = cut.value
+        reasons.append(cut.reason)
+        counts = counts.cut(cut.value)
     length = max_length(counts)
-    if length.value != _USUAL.max_length:
-        section["max_length"] = length.value
+    longest = max(length.value, cut.value or 0)
+    if longest != _USUAL.max_length:
+        section["max_length"] = longest
         reasons.append(length.reason)
         shown += _longest(profile)
     ratio = max_ratio(counts, fewest_tokens(profile, kind))
@@ -59,6 +69,16 @@ def cleaning(profile: Profile, kind: str) -> Choice[Cleaning]:
         )
     reason = "; ".join(reasons) or "the usual rules leave out less than 1%"
     return Choice(Cleaning(section, tuple(dict.fromkeys(shown))[:_SHOWN]), reason)
+
+
+def cut_source(profile: Profile, counts: TokenCounts) -> Choice[int | None]:
+    """Pieces of a source that are read. What is to be summed up mostly stands at the beginning."""
+    longest = -(-int(quantile(sorted(counts.src), _CUT) * _MARGIN) // 64) * 64
+    most = max(_USUAL.max_length, min(_MOST_READ, longest))
+    over = _share(counts.src, most)
+    if not is_summary(profile) or over <= _SAFE:
+        return Choice(None, "sources are read as a whole")
+    return Choice(most, f"sources are cut at {most:,} pieces, for {percent(over)} of them are longer")
 
 
 def max_length(counts: TokenCounts) -> Choice[int]:
@@ -131,6 +151,10 @@ def search_limits(profile: Profile, kind: str) -> Choice[dict[str, Any]]:
         longest = -(-int(2 * max(counts.tgt)) // 10) * 10 + 20
         section["max_length"] = longest
         reasons.append(f"outputs have at most {longest} pieces, for targets are short")
+    looks = looks_of(profile.tgt, profile.pairs)
+    if profile.brackets and (looks.formal or looks.closed):
+        section["brackets"] = profile.brackets
+        reasons.append(f"outputs keep the brackets {profile.brackets} valid, as all targets do")
     if profile.repeating > _REPEATING:
         section["loop_guard"] = False
         reasons.append(f"{percent(profile.repeating)} of the targets repeat themselves, so outputs may too")

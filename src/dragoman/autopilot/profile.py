@@ -87,6 +87,10 @@ class Profile:
     """Share of the targets' rare words that stand in their own source, less what stands in another one."""
     copied_letters: float = 0.0
     """`overlap`, less that with the source of another pair."""
+    brackets: str = ""
+    """Pairs of brackets that are valid in every target, where most targets have some."""
+    trees: float = 0.0
+    """Share of the targets that are trees in brackets, over about as many words as their sources have."""
 
     @property
     def characters(self) -> int:

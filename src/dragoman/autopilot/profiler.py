@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TypeVar
 
+from dragoman.autopilot.bracketed import BracketCounts, share_of_trees
 from dragoman.autopilot.profile import Lengths, Profile, SampledPair, SideProfile, quantiles
 from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
 
@@ -49,7 +50,7 @@ class Profiler:
     """Give it every pair with `add`, then ask for the `profile`."""
 
     def __init__(self) -> None:
-        self._src, self._tgt = _Counts(), _Counts()
+        self._src, self._tgt, self._brackets = _Counts(), _Counts(), BracketCounts()
         self._pairs = self._empty = self._copies = 0
         self._sample: list[_Sampled] = []
         self._random = random.Random(0)
@@ -62,6 +63,7 @@ class Profiler:
             return
         self._src.add(src)
         self._tgt.add(tgt)
+        self._brackets.add(tgt)
         if src == tgt:
             self._copies += 1
         if len(self._sample) < _SAMPLE:
@@ -86,6 +88,8 @@ class Profiler:
         lengths = [_lengths(pair) for pair in sample]
         src_letters, tgt_letters = _letters(src), _letters(tgt)
         overlap = _mean_overlap(src, tgt)
+        uncut = [pair for pair in sample if pair.lengths == (len(pair.src), len(pair.tgt))]
+        whole = [pair.src for pair in uncut], [pair.tgt for pair in uncut]
         return Profile(
             pairs=round(self._pairs * weight),
             empty=self._empty,
@@ -102,6 +106,8 @@ class Profiler:
             examples=_examples(sample, lengths),
             copied_words=_copied_words(src, tgt),
             copied_letters=overlap - _mean_overlap(_others(src), tgt),
+            brackets=self._brackets.pairs,
+            trees=share_of_trees(*whole),
         )
 
 

@@ -1,7 +1,7 @@
 """Which pieces: the kind of tokenizer, its size, one vocabulary or two, and how long lines are in pieces."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent
@@ -153,6 +153,10 @@ class TokenCounts:
     src: tuple[int, ...]
     tgt: tuple[int, ...]
     pairs: int
+
+    def cut(self, longest: int) -> "TokenCounts":
+        """With sources of at most so many pieces."""
+        return replace(self, src=tuple(min(count, longest) for count in self.src))
 
     @property
     def src_mean(self) -> float:

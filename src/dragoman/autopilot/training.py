@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent, round_down
+from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
 from dragoman.autopilot.tokens import TokenCounts, looks_of
+from dragoman.extras import EXTRAS, install_command
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
 """A batch is small enough for so many updates an epoch; a card would only idle with smaller ones."""
@@ -48,6 +50,7 @@ _COPIED_WORDS = 0.5
 """From this share on a model can copy from its source; translations have under 0.4."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
 """Pairs. In the time of an update with copying a card makes two without."""
+_TREES = 0.999
 _CARELESS = 0.0
 """Share of careless sources. Off until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
@@ -220,8 +223,15 @@ def metric(profile: Profile) -> Choice[str]:
     tgt = looks_of(profile.tgt, profile.pairs)
     if is_spelt(profile):
         return Choice("exact", "outputs are words, right or wrong")
+    if profile.trees >= _TREES:
+        return Choice("brackets", "outputs are trees over the words of their sources")
     if tgt.words or tgt.symbols or tgt.closed or tgt.formal:
         return Choice("exact", f"outputs are {tgt.name}, right or wrong")
+    latin = profile.tgt.scripts[:1] and profile.tgt.scripts[0][0] == "LATIN"
+    if is_summary(profile) and latin:
+        if not EXTRAS["rouge"].missing:
+            return Choice("rouge", "outputs are summaries")
+        return Choice("chrf", f"outputs are summaries; for ROUGE  {install_command('rouge')}")
     words = profile.tgt.words / max(1, profile.pairs)
     if words < 4 or profile.pairs < 5000:
         why = (

@@ -84,7 +84,7 @@ def compare(
     from dragoman.cli.translators import open_translator
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
-    from dragoman.evaluate.metrics import make_scorers
+    from dragoman.evaluate.metrics import FURTHER, make_scorers
     from dragoman.evaluate.plot import draw_lengths
 
     stem = output_stem(out)
@@ -93,7 +93,8 @@ def compare(
     if curves:
         overlay(dict(zip(labels, directories, strict=True)), stem)
         return
-    make_scorers(tokenize)  # a wrong name is told now
+    further = [metric.value] if metric.value in FURTHER else []
+    make_scorers(tokenize, further=further)  # a wrong name or a missing package is told now
     opened = (open_translator(directory, (), checkpoint, device) for directory in directories)
     first = next(opened)  # the others follow one by one
     source = chosen_test(directories[0], first.run, files)
@@ -216,15 +217,21 @@ def print_table(found: "Comparison", title: str) -> None:
     buckets = found.buckets
     name = found.runs[0].by_length[0].name
     typer.echo(f"\n{title}: {name} by the length of the source in {found.unit}")
+    overall = [metric.name for metric in found.runs[0].overall.values()]
     rows = [
-        ["", "BLEU", "chrF2", "p", *(bucket.label for bucket in buckets)],
-        ["sentences", str(found.num_sentences), "", "", *(str(len(bucket.places)) for bucket in buckets)],
+        ["", *overall, "p", *(bucket.label for bucket in buckets)],
+        [
+            "sentences",
+            str(found.num_sentences),
+            *[""] * len(overall),
+            *(str(len(bucket.places)) for bucket in buckets),
+        ],
     ]
     for number, run in enumerate(found.runs):
         chance = "" if run.p_value is None else f"{run.p_value:.3f}"
-        overall = [shown(metric) for metric in run.overall.values()]
+        scores = [shown(metric) for metric in run.overall.values()]
         rows.append(
-            [run.label, *overall, chance or ("first" if number == 0 else "–"), *map(shown, run.by_length)]
+            [run.label, *scores, chance or ("first" if number == 0 else "–"), *map(shown, run.by_length)]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:

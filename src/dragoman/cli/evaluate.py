@@ -47,6 +47,10 @@ def evaluate(
     beam: Beam = None,
     alpha: Alpha = None,
     fields: SearchFields = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Further metric, rouge or brackets; by default the run's train.metric."),
+    ] = None,
     tokenize: BleuTokenizer = "13a",
     lowercase: Lowercase = False,
     bootstrap: Annotated[
@@ -71,7 +75,7 @@ def evaluate(
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
-    from dragoman.data.formats.detect import stem_of
+    from dragoman.data.formats.detect import detect_format, stem_of
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
@@ -90,10 +94,12 @@ def evaluate(
     elif directions is not None:
         raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
-        tests = [SourceConfig(tuple(files))] if files else named
+        turns = SourceConfig.turns if opened.run is None else opened.run.config.data.train[0].turns
+        tests = [SourceConfig(tuple(files), turns=turns)] if files else named
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
+    further = _further(metric, opened.run)
     results: dict[str, dict[str, Any]] = {}
     for source in tests:
         languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
@@ -109,6 +115,7 @@ def evaluate(
                 tokenize=tokenize,
                 lowercase=lowercase,
                 bootstrap=bootstrap,
+                further=further,
                 progress=progress,
             )
         title = name or Path(source.files[0]).name
@@ -118,10 +125,26 @@ def evaluate(
             results.setdefault(test_set, {})[direction] = found
         directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
+        if detect_format(source.files) == "dialogue" and opened.run is not None:
+            _print_replies(opened.directed(languages).translator, sources, references, found.hypotheses)
         if opened.run is not None:
             warn_of_overlap(opened.run, sources, references)
     for test_set, by_direction in results.items():
         _print_directions(test_set, by_direction)
+
+
+def _further(named: list[str] | None, run: "Run | None") -> list[str]:
+    """The metrics beside BLEU, chrF and TER. A missing package is told before minutes of translating."""
+    from dragoman.errors import UserError
+    from dragoman.evaluate.metrics import FURTHER, make_scorers
+
+    for name in named or []:
+        if name not in FURTHER:
+            raise UserError(f"--metric: expected one of {', '.join(FURTHER)}, found '{name}'")
+    own = [] if run is None or run.config.train.metric not in FURTHER else [run.config.train.metric]
+    further = list(dict.fromkeys(named or own))
+    make_scorers(further=further)
+    return further
 
 
 def _tests_by_direction(
@@ -177,13 +200,17 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
     import json
 
     from dragoman.files import explained, make_directories, replace_file
+    from dragoman.text.normalize import one_line
 
     directory = run / "evaluation" / title
-    lines = (text.replace("\n", " ") for text in found.hypotheses)
+    lines = map(one_line, found.hypotheses)
     report = {"files": files, "with": others, **found.report()}
     with explained(directory):
         make_directories(directory)
         replace_file(directory / "hypotheses.txt", "".join(f"{line}\n" for line in lines).encode())
+        if any("\n" in text for text in found.hypotheses):
+            whole = (json.dumps({"text": text}, ensure_ascii=False) for text in found.hypotheses)
+            replace_file(directory / "hypotheses.jsonl", "".join(f"{line}\n" for line in whole).encode())
         replace_file(directory / "report.json", json.dumps(report, indent=1, ensure_ascii=False).encode())
     return directory
 
@@ -191,15 +218,28 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
 def _print(title: str, found: "Evaluation", directory: Path) -> None:
     speed = len(found.hypotheses) / max(found.seconds, 1e-9)
     typer.echo(f"{title}: {len(found.hypotheses)} sentences in {found.seconds:.1f} s ({speed:.1f} a second)")
+    width = max(6, *(len(metric.name) for metric in found.metrics))
     for metric in found.metrics:
         interval = "" if metric.half_width is None else f" ± {metric.half_width:.2f}"
-        typer.echo(f"  {metric.name:6} {metric.value:6.2f}{interval}   {metric.signature}")
-    typer.echo(f"  exact  {found.exact:6.2f}%")
+        typer.echo(f"  {metric.name:{width}} {metric.value:6.2f}{interval}   {metric.signature}")
+    typer.echo(f"  {'exact':{width}} {found.exact:6.2f}%")
     if found.cut_off:
         typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:
         typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
     typer.echo(f"  written to {directory}")
+
+
+def _print_replies(translator: Any, sources: list[str], references: list[str], hypotheses: list[str]) -> None:
+    """How probable the real replies are, and how much replies differ from one another."""
+    from dragoman.evaluate.dialogue import distinct, perplexities
+
+    scored = translator.score(list(zip(sources, references, strict=True)))
+    by_token, by_word = perplexities(scored, references)
+    typer.echo(f"  perplexity of the real replies: {by_token:.2f} a token, {by_word:.2f} a word")
+    for n in (1, 2):
+        own, real = distinct(hypotheses, n), distinct(references, n)
+        typer.echo(f"  distinct-{n} {own:6.2f}%   (the real replies: {real:.2f}%)")
 
 
 def _counted(number: int) -> str:

@@ -33,6 +33,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'dragoman generate runs/gpt "Once upon a time"',
         'dragoman generate runs/gpt "The" --n-best 5 --temperature 0.8',
     ),
+    "chat": ("dragoman chat runs/dialogues", "dragoman chat runs/dialogues --turns 5 --temperature 0.5"),
     "fill": ('dragoman fill runs/bert "The <mask> sat on the mat."',),
     "predict": (
         "dragoman predict runs/classify                    # type texts",

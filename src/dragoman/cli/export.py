@@ -68,7 +68,7 @@ def export(
     written = export_ctranslate2(
         loaded,
         out or run / name,
-        search=replace(opened.config.search, shortlist=False),  # it is a part of the export
+        search=replace(opened.config.search, shortlist=False, brackets=""),  # a part of it, or not there
         languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
         quantize=cast(Quantization, quantize),  # it is checked there
         positions=positions,
@@ -77,6 +77,8 @@ def export(
         directions=opened.config.data.directions,
         calibration=read_calibration(opened.directory / CONFIDENCE, loaded.name),
     )
+    if opened.config.search.brackets:
+        typer.echo("note: CTranslate2 does not keep brackets valid; the run itself does", err=True)
     megabytes = sum(path.stat().st_size for path in written.iterdir()) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
     if not computed_as_stored(quantize):

@@ -15,7 +15,7 @@ GROUPS = {
         *("demo", "train", "resume", "pretrain", "finetune", "distill", "back-translate"),
         *("adapt", "average", "tune"),
     ),
-    "Use": ("translate", "generate", "fill", "predict", "embed", "score", "align"),
+    "Use": ("translate", "generate", "chat", "fill", "predict", "embed", "score", "align"),
     "Evaluate": ("evaluate", "compare", "search-report"),
     "Look inside": ("explain", "studio", "lab", "tokenize"),
     "Serve and exchange": ("serve", "export", "import", "verify"),

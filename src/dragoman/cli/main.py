@@ -18,6 +18,7 @@ from dragoman.cli.align import align
 from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.average import average
 from dragoman.cli.back_translate import back_translate
+from dragoman.cli.chat import chat
 from dragoman.cli.compare import compare
 from dragoman.cli.corpus import corpus
 from dragoman.cli.demo import demo
@@ -64,7 +65,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: quick, and the same in a terminal and in a pipe
 )
 for command in (
-    *(demo, train, resume, translate, generate, score, align, evaluate, explain, studio, compare),
+    *(demo, train, resume, translate, generate, chat, score, align, evaluate, explain, studio, compare),
     *(adapt, pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
     *(export, verify, serve, corpus, align_corpus, tokenize, lab, doctor),
 ):

@@ -53,6 +53,8 @@ ZeroShot = Annotated[
 class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"
+    rouge = "rouge"
+    brackets = "brackets"
 
 
 def parse_beams(text: str) -> list[int]:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +12,21 @@ import typer
 
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing
+from dragoman.text.normalize import escaped, one_line
+
+
+class Newlines(StrEnum):
+    """By default newlines are kept for one text or a prompt, and are spaces where lines are counted."""
+
+    auto = "auto"
+    space = "space"
+    escape = "escape"
+    keep = "keep"
+
+    def writer(self, alone: bool) -> Callable[[str], str]:
+        keeps = alone if self is Newlines.auto else self is Newlines.keep
+        return escaped if self is Newlines.escape else str if keeps else one_line
+
 
 ENDINGS = (".png", ".svg", ".tsv")
 """Of a picture and its numbers."""

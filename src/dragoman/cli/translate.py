@@ -1,5 +1,6 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -23,8 +24,8 @@ from dragoman.cli.options import (
     ToLanguage,
     ZeroShot,
 )
+from dragoman.cli.output import Newlines
 from dragoman.errors import UserError
-from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.confidence import Trust
@@ -67,6 +68,9 @@ def translate(
         bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
     ] = False,
     fields: SearchFields = None,
+    newlines: Annotated[
+        Newlines, typer.Option(help="How a newline in an output is written: auto, space, escape or keep.")
+    ] = Newlines.auto,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[bool, typer.Option("--record", help="With --json: include the search trace.")] = False,
     protect: Annotated[
@@ -111,6 +115,8 @@ def translate(
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
+    prompts = not texts and input is None and sys.stdin.isatty()
+    written = newlines.writer(output is None and (prompts or len(texts or []) == 1))
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
     flags = {"record": record or None, "shortlist": shortlist or None}
     settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
@@ -146,15 +152,15 @@ def translate(
             "--n-best": settings.n_best > 1,
         }
         _refuse_with_stream([name for name, given in whole_only.items() if given])
-        _stream(translator, lines, settings, kinds)
+        _stream(translator, lines, settings, kinds, written)
         return
     if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
-        _write_texts(quick, lines, output)
+        _write_texts(quick, lines, output, written)
         return
     whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, trust)
+    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, written, trust)
     if trust is not None:
         trust.tell()
 
@@ -216,7 +222,10 @@ def _lines(given: str) -> Iterator[str]:
 
 
 def _write_texts(
-    translated: Callable[[list[str]], list[str]], lines: Iterable[str], output: Path | None
+    translated: Callable[[list[str]], list[str]],
+    lines: Iterable[str],
+    output: Path | None,
+    written: Callable[[str], str],
 ) -> None:
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
@@ -224,7 +233,7 @@ def _write_texts(
     with open_output(output) as write:
         for chunk in chunks(lines):
             for text in translated(chunk):
-                write(one_line(text))
+                write(written(text))
 
 
 def _write_hypotheses(
@@ -234,6 +243,7 @@ def _write_hypotheses(
     constraints: GivenConstraints,
     search: "SearchConfig",
     json_lines: bool,
+    written: Callable[[str], str],
     trust: "Trust | None" = None,
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
@@ -255,19 +265,20 @@ def _write_hypotheses(
                     terms = constraints.applied(source, hypotheses[0].text)
                     write(as_json(source, hypotheses, terms, sures))
                 elif search.n_best == 1:
-                    write(f"{_with_alignment(hypotheses[0])}{told}")
+                    write(f"{_with_alignment(hypotheses[0], written)}{told}")
                 else:
                     for hypothesis in hypotheses:
                         sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
-                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}{sure}")
+                        text = _with_alignment(hypothesis, written)
+                        write(f"{number}\t{hypothesis.score:.5f}\t{text}{sure}")
         constraints.finish()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 
 
-def _with_alignment(hypothesis: Any) -> str:
-    """The text as one line, and its alignment where it has one."""
-    text = one_line(hypothesis.text)
+def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:
+    """The text, and its alignment where it has one."""
+    text = written(hypothesis.text)
     if hypothesis.alignment is None:
         return text
     from dragoman.data.alignment.links import pharaoh
@@ -304,9 +315,14 @@ def _refuse_with_stream(options: list[str]) -> None:
         raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
 
 
-def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collection[Any]) -> None:
+def _stream(
+    translator: Any,
+    lines: Iterable[str],
+    search: Any,
+    kinds: Collection[Any],
+    written: Callable[[str], str],
+) -> None:
     """A text with spans to protect is printed when all of it is there: only then is their place known."""
-    import sys
     from itertools import chain
 
     from dragoman.text.spans import find
@@ -317,6 +333,6 @@ def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collectio
             parts = iter(translator.translate([line], search=search, protect=kinds))
         else:
             parts = (part.text for part in translator.stream(line, search=search))
-        for text in chain(map(one_line, parts), "\n"):
+        for text in chain(map(written, parts), "\n"):
             out.write(text.encode("utf-8"))
             out.flush()

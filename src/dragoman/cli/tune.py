@@ -110,7 +110,9 @@ def _validation(run: "Run", files: list[str], sentences: int | None) -> tuple[li
 
 def print_tuned(found: "Tuned", metric: str, sentences: int) -> None:
     """A row for each beam, a column for each alpha; a star at the best."""
-    name = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}[metric]
+    from dragoman.evaluate.metrics import NAMES
+
+    name = NAMES[metric]
     typer.echo(f"{name} of {sentences} validation sentences by beam and alpha")
     rows = [["beam", *(f"{alpha:g} " for alpha in found.alphas)]]
     for beam in found.beams:

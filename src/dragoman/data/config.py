@@ -1,9 +1,9 @@
 """What the data are and how they are cleaned: the `data` part of a run's configuration."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from dragoman.config import LEFT_OUT, check_not_negative
+from dragoman.config import LEFT_OUT, check_counts, check_not_negative
 from dragoman.data.directions import (
     Directions,
     LanguagePieces,
@@ -16,7 +16,7 @@ from dragoman.errors import UserError
 FORMATS = (
     *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
     *("tmx", "xliff", "po", "mo", "zip", "text"),
-    *("conll", "squad", "lines"),
+    *("conll", "squad", "lines", "dialogue"),
 )
 
 SUSPECTS = (
@@ -46,6 +46,8 @@ class SourceConfig:
     src_lang: str | None = field(default=None, metadata=LEFT_OUT)
     """The languages of this corpus, in a run of several languages; there every corpus names both."""
     tgt_lang: str | None = field(default=None, metadata=LEFT_OUT)
+    turns: int = field(default=3, metadata=LEFT_OUT)
+    """Of a dialogue: how many turns before a reply are its source."""
 
     def __post_init__(self) -> None:
         if (self.src_lang is None) != (self.tgt_lang is None):
@@ -56,6 +58,7 @@ class SourceConfig:
             raise UserError("files: expected one or two file names, found none")
         if self.format not in FORMATS:
             raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{self.format}'")
+        check_counts(self, "turns")
         check_not_negative(self, "weight")
         if self.format == "text" and self.alignment is not None:
             raise UserError(f"alignment: text has one side, found '{self.alignment}'; leave it out")
@@ -74,10 +77,17 @@ class CleanConfig:
     """Pairs whose target is the source itself: untranslated."""
     drop_suspects: tuple[str, ...] = ()
     """Kinds of suspects to leave out; `all` for every kind."""
+    cut_source: int | None = field(default=None, metadata=LEFT_OUT)
+    """Longer sources are cut to this many tokens, in training and in translating; None: they are not cut."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise UserError(f"max_length: expected at least 1, found {self.max_length}")
+        if self.cut_source is not None and not 1 <= self.cut_source <= self.max_length:
+            raise UserError(
+                f"cut_source: expected a number from 1 to max_length, which is {self.max_length}, found "
+                f"{self.cut_source}"
+            )
         if not self.max_ratio >= 1:
             raise UserError(f"max_ratio: expected at least 1, found {self.max_ratio}")
         for kind in self.drop_suspects:
@@ -124,10 +134,16 @@ class DataConfig:
     shards: ShardConfig = field(default_factory=ShardConfig)
     imported: str | None = None
     """The directory that a model was imported from. Such a run has no corpora, and is not trained itself."""
+    turns: int | None = field(default=None, metadata=LEFT_OUT)
+    """The `turns` of every corpus."""
     language_pieces: LanguagePieces = field(default="target", metadata=LEFT_OUT)
     """In a run of several languages: what the model is told before a source, the target language or both."""
 
     def __post_init__(self) -> None:
+        if self.turns is not None:
+            for name in ("train", "valid", "test"):
+                own = tuple(replace(source, turns=self.turns) for source in getattr(self, name))
+                object.__setattr__(self, name, own)
         if not self.train and self.imported is None:
             raise UserError("train: expected at least one corpus, found none")
         if not (math.isfinite(self.temperature) and self.temperature > 0):

@@ -37,6 +37,8 @@ class Encoders:
     workers: Workers | None = None
     opening: tuple[int, ...] = ()
     """Control pieces before every source."""
+    cut: int | None = None
+    """Tokens of a source that are kept; None: all."""
 
     @classmethod
     def of(
@@ -46,11 +48,13 @@ class Encoders:
             longest_piece = max(map(len, tokenizer.pieces(range(tokenizer.size))))
             return _COMPOSED * longest_piece * clean.max_length
 
-        return cls(src, tgt, most_characters(src), most_characters(tgt), clean.max_length, workers)
+        most = most_characters(src), most_characters(tgt)
+        return cls(src, tgt, *most, clean.max_length, workers, cut=clean.cut_source)
 
     def hopeless(self, pair: Pair) -> bool:
         """Whether `pair` has too many tokens for certain: it is not worth the time and memory to see."""
-        return len(pair.src) > self.src_characters or len(pair.tgt) > self.tgt_characters
+        too_long = self.cut is None and len(pair.src) > self.src_characters
+        return too_long or len(pair.tgt) > self.tgt_characters
 
     def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[EncodedSide, EncodedSide]:
         """Ids of the pairs that are kept; the others become empty."""
@@ -61,13 +65,19 @@ class Encoders:
         return _opened(src_side, self.opening), tgt_side
 
     def _sides(self, src: list[str], tgt: list[str]) -> tuple[EncodedSide, EncodedSide]:
+        if self.cut is not None:
+            src = [text[: self.src_characters] for text in src]
         if self.workers is not None:
-            return self.workers.encode(src, tgt)
-        return flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
+            src_side, tgt_side = self.workers.encode(src, tgt)
+        else:
+            src_side, tgt_side = flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
+        return src_side if self.cut is None else _cut(src_side, self.cut), tgt_side
 
     def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of both sides of each pair; of a text far beyond the limit, as many as it has at least."""
         texts = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        if self.cut is not None:
+            texts = [text[: self.src_characters] for text in texts[0]], texts[1]
         limits = self.src_characters, self.tgt_characters
         src, tgt = (
             [text if len(text) <= most else "" for text in own]
@@ -91,6 +101,13 @@ def _opened(side: EncodedSide, opening: Sequence[int]) -> EncodedSide:
     begins = (np.cumsum(counts) - counts)[rows]
     opened = np.insert(ids, np.repeat(begins, len(opening)), np.tile(opening, len(begins)))
     return opened, counts + len(opening) * rows
+
+
+def _cut(side: EncodedSide, longest: int) -> EncodedSide:
+    """With at most so many pieces of every sentence."""
+    ids, counts = side
+    place = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ids[place < longest], np.minimum(counts, longest)
 
 
 class Sink:

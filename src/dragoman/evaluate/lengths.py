@@ -15,10 +15,10 @@ import numpy as np
 from sacrebleu.significance import PairedTest
 
 from dragoman.errors import UserError
-from dragoman.evaluate.metrics import Metric, check_counts, make_scorers, measure
+from dragoman.evaluate.metrics import FURTHER, Metric, check_counts, make_scorers, measure
 
 LengthUnit = Literal["words", "characters"]
-MetricName = Literal["bleu", "chrf"]
+MetricName = Literal["bleu", "chrf", "rouge", "brackets"]
 MIN_SENTENCES = 30
 """Smallest bucket if the edges are chosen from the data: BLEU of fewer sentences is unreliable."""
 _MOST_BUCKETS = 7
@@ -136,14 +136,12 @@ def compare(
     """Score the translations of every run on the whole test set and on each bucket."""
     for texts in hypotheses.values():
         check_counts(texts, references)
-    scorers = make_scorers(tokenize, lowercase)
+    scorers = make_scorers(tokenize, lowercase, _further(metric))
+    names: tuple[MetricName, ...] = ("bleu", "chrf", *_further(metric))
     runs: list[RunScores] = []
     first: Sequence[str] | None = None
     for label, texts in hypotheses.items():
-        overall: dict[MetricName, Metric] = {
-            "bleu": measure(scorers["bleu"], texts, references, bootstrap),
-            "chrf": measure(scorers["chrf"], texts, references, bootstrap),
-        }
+        overall = {name: measure(scorers[name], texts, references, bootstrap) for name in names}
         by_length = [
             measure(
                 scorers[metric],
@@ -177,11 +175,15 @@ def paired_bootstrap(
     """sacreBLEU's paired bootstrap (Koehn 2004): the p-value of the difference on a whole test set."""
     if list(baseline) == list(other):
         return 1.0  # sacreBLEU would report a zero difference as significant
-    scorer = make_scorers(tokenize, lowercase)[metric]
+    scorer = make_scorers(tokenize, lowercase, _further(metric))[metric]
     systems: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("other", list(other))]
     _, scores = PairedTest(systems, {metric: scorer}, [list(references)], "bs", n_samples=samples)()
     results = next(found for name, found in scores.items() if name != "System")
     return float(results[1].p_value)  # type: ignore[union-attr]
+
+
+def _further(metric: MetricName) -> tuple[MetricName, ...]:
+    return (metric,) if metric in FURTHER else ()
 
 
 def interval(metric: Metric) -> tuple[float, float] | None:

@@ -1,13 +1,19 @@
-"""BLEU, chrF and TER by sacreBLEU, each with its signature and an optional bootstrap interval."""
+"""BLEU, chrF and TER by sacreBLEU, and metrics of single tasks beside them: each with its signature and an
+optional bootstrap interval."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER
 
 from dragoman.errors import UserError
+from dragoman.evaluate import brackets, rouge
+from dragoman.evaluate.brackets import Brackets
+from dragoman.evaluate.rouge import Rouge
+from dragoman.evaluate.sums import SumMetric
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 """BLEU tokenizers of sacreBLEU that need no other packages."""
@@ -22,7 +28,10 @@ class _Chrf(CHRF):
         return found
 
 
-SacreScorer = BLEU | CHRF | TER
+SacreScorer = BLEU | CHRF | TER | SumMetric
+_FURTHER = {"rouge": (Rouge, rouge.KINDS), "brackets": (Brackets, brackets.KINDS)}
+FURTHER = tuple(_FURTHER)
+"""Metrics of single tasks; each stands for one or more scorers, one of which has its name."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,11 @@ def corpus_metrics(
     tokenize: str = "13a",
     lowercase: bool = False,
     bootstrap: int = 0,
+    further: Sequence[str] = (),
 ) -> list[Metric]:
-    """BLEU, chrF and TER of a whole test set."""
+    """BLEU, chrF and TER of a whole test set, and these further metrics."""
     check_counts(hypotheses, references)
-    scorers = make_scorers(tokenize, lowercase)
+    scorers = make_scorers(tokenize, lowercase, further)
     return [measure(scorer, hypotheses, references, bootstrap) for scorer in scorers.values()]
 
 
@@ -58,15 +68,21 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise UserError("there is no sentence to evaluate")
 
 
-def make_scorers(tokenize: str = "13a", lowercase: bool = False) -> dict[str, SacreScorer]:
-    """sacreBLEU's metric objects by our short names."""
+def make_scorers(
+    tokenize: str = "13a", lowercase: bool = False, further: Sequence[str] = ()
+) -> dict[str, SacreScorer]:
+    """sacreBLEU's metric objects by our short names, and those of further metrics."""
     if tokenize not in TOKENIZERS:
         raise UserError(f"tokenize: expected one of {', '.join(TOKENIZERS)}, found '{tokenize}'")
-    return {
+    scorers: dict[str, SacreScorer] = {
         "bleu": BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
         "chrf": _Chrf(lowercase=lowercase),
         "ter": TER(case_sensitive=not lowercase),
     }
+    for name in further:
+        kind, variants = _FURTHER[name]
+        scorers |= {variant: kind(variant) for variant in variants}
+    return scorers
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -86,6 +102,21 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Percentage of exact matches."""
     right = sum(ours == theirs for ours, theirs in zip(hypotheses, references, strict=True))
     return 100 * right / len(references)
+
+
+def further_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """The value of one of `FURTHER`."""
+    return measure(make_scorers(further=[name])[name], hypotheses, references).value
+
+
+SCORES: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
+    "bleu": bleu,
+    "chrf": chrf,
+    "exact": exact_match,
+    **{name: partial(further_score, name) for name in FURTHER},
+}
+"""What a run can be chosen or tuned by, from 0 to 100."""
+NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match", "rouge": "ROUGE-L", "brackets": "bracket F1"}
 
 
 def measure(

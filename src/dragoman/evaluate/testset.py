@@ -49,16 +49,22 @@ def evaluate(
     tokenize: str = "13a",
     lowercase: bool = False,
     bootstrap: int = BOOTSTRAP,
+    further: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Translate the sources and score the results against the references."""
+    """Translate the sources and score the results against the references, also by `further` metrics."""
     began = time.monotonic()
     settings = search or translator.search
     found = translator.hypotheses(sources, search=settings, batch_tokens=batch_tokens, progress=progress)
     seconds = time.monotonic() - began
     hypotheses = [best.text for best, *_ in found]
     metrics = corpus_metrics(
-        hypotheses, references, tokenize=tokenize, lowercase=lowercase, bootstrap=bootstrap
+        hypotheses,
+        references,
+        tokenize=tokenize,
+        lowercase=lowercase,
+        bootstrap=bootstrap,
+        further=further,
     )
     reasons = Counter(best.finish_reason for best, *_ in found)
     exact = exact_match(hypotheses, references)

@@ -13,7 +13,6 @@ maximum length (`limit`, and `bound`, which is equally exact). If one search doe
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
 import torch
 
@@ -27,7 +26,7 @@ from dragoman.decode.search.loops import loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
-from dragoman.evaluate.metrics import bleu, check_counts, chrf, exact_match
+from dragoman.evaluate.metrics import SCORES, check_counts
 from dragoman.evaluate.search_errors import evenly
 
 Openings = Sequence[tuple[int, ...]]
@@ -46,7 +45,7 @@ def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[lis
     # n_best = beam: the search cannot stop before that many have ended.
     config = replace(search, n_best=search.beam, stop=stop, record=False)
     with torch.inference_mode():
-        beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device), config)
+        beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device, scorer.texts), config)
         beam.run()
     return list(beam.ended.values())
 
@@ -104,10 +103,6 @@ def _make_anew(
                 own[index] = text
 
 
-TunedMetric = Literal["bleu", "chrf", "exact"]
-_SCORES = {"bleu": bleu, "chrf": chrf, "exact": exact_match}
-
-
 class OutOfTime(Exception):
     """Raised by a caller's `progress` to stop; the searches finished by then are used."""
 
@@ -149,7 +144,7 @@ def tune(
     *,
     beams: Sequence[int],
     alphas: Sequence[float],
-    metric: TunedMetric = "bleu",
+    metric: str = "bleu",
     search: SearchConfig | None = None,
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     progress: SentenceProgress | None = None,
@@ -189,7 +184,7 @@ def tune(
             by_beam = by_beam[:number]
             break
         for each, texts in zip(own, found, strict=True):
-            scores[beam, each.alpha] = _SCORES[metric](texts, references)
+            scores[beam, each.alpha] = SCORES[metric](texts, references)
             searches[beam, each.alpha] = each
             said[beam, each.alpha] = texts
     best = min(scores, key=lambda key: (-scores[key], key[0], abs(key[1] - start.alpha)))

@@ -16,6 +16,7 @@ from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
 from dragoman.data.sloppy import SloppySources
 from dragoman.errors import UserError
+from dragoman.evaluate.metrics import FURTHER, make_scorers
 from dragoman.learning.base import TRACKS, Examples, Learning
 from dragoman.learning.cross_entropy import decoder_objective
 from dragoman.learning.loss import Objective
@@ -57,6 +58,8 @@ class Translate(Learning):
                 "objective.name: translate learns from pairs, and data.train is text; choose another one, "
                 "such as causal or masked, or give pairs"
             )
+        if config.train.metric in FURTHER:
+            make_scorers(further=[config.train.metric])  # a missing package is told before the training
         _check_invented(config)
         _check_source_noise(config)
         guided = config.objective.guided_alignment.weight and not abilities.counts

@@ -26,7 +26,7 @@ from dragoman.data.sampler import TrackSampler
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
-from dragoman.evaluate.metrics import bleu, chrf, exact_match
+from dragoman.evaluate.metrics import FURTHER, SCORES
 from dragoman.learning.base import Learning, Validator
 from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.frequencies import frequency_loss
@@ -155,8 +155,13 @@ class DecoderValidator(SequenceValidator):
         self._choose(
             [int(i) for i in np.linspace(0, len(prepared.valid) - 1, count).round()] if count else []
         )
+        if self.references and self.config.metric in FURTHER:
+            SCORES[self.config.metric](self.references, self.references)  # what it refuses is told now
         # An untrained model is often stuck in loops: show that, and do not spend time on the loop guard.
-        limits = {name: getattr(config.search, name) for name in ("max_ratio", "max_extra", "max_length")}
+        limits = {
+            name: getattr(config.search, name)
+            for name in ("max_ratio", "max_extra", "max_length", "brackets")
+        }
         self._search = BeamSearch(beam=self.config.validate_beam, loop_guard=False, **limits)
 
     def _choose(self, chosen: list[int]) -> None:
@@ -217,18 +222,20 @@ class DecoderValidator(SequenceValidator):
         return seconds
 
     def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
-        """BLEU, chrF and exact matches of the chosen sentences."""
+        """BLEU, chrF and exact matches of the chosen sentences, and the metric that chooses."""
+        names = ["bleu", "chrf", "exact"]
+        if self.config.metric in FURTHER:
+            names.append(self.config.metric)
 
         def scored(places: Sequence[int]) -> dict[str, float]:
             own, references = [outputs[p] for p in places], [self.references[p] for p in places]
-            scores = (("bleu", bleu), ("chrf", chrf), ("exact", exact_match))
-            return {name: score(own, references) for name, score in scores}
+            return {name: SCORES[name](own, references) for name in names}
 
         if not self._part_of:
             return scored(range(len(outputs)))
         parts = [self._part_of[number] for number in self._chosen]
-        names = list(dict.fromkeys(parts))
-        return _mean({name: scored([p for p, own in enumerate(parts) if own == name]) for name in names})
+        by_part = {name: [p for p, own in enumerate(parts) if own == name] for name in dict.fromkeys(parts)}
+        return _mean({name: scored(places) for name, places in by_part.items()})
 
     def _usual_ratio(self) -> float:
         """Target tokens per source token: an untrained model does not know where to end."""

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
@@ -23,7 +23,9 @@ from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
-ValidationMetric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
+OutputMetric = Literal["bleu", "chrf", "exact", "rouge", "brackets"]
+"""Of outputs that the validation makes."""
+ValidationMetric = Literal["loss", "perplexity", "accuracy", OutputMetric, TaskMetric]
 LOWER_IS_BETTER = ("loss", "perplexity")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
@@ -121,7 +123,7 @@ class TrainConfig:
             raise UserError(f"ema: expected a number from 0 up to 1, found {self.ema}")
         if self.ema and self.asgd:
             raise UserError(f"asgd: there is one average, and ema is {self.ema}; set one of the two to 0")
-        if self.metric in ("bleu", "chrf", "exact") and not self.validate_sentences:
+        if self.metric in get_args(OutputMetric) and not self.validate_sentences:
             raise UserError(f"metric: {self.metric} needs validate_sentences above 0")
         if not any(getattr(self, name) for name in ENDS):
             raise UserError(

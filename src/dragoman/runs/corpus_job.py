@@ -131,7 +131,8 @@ def _translate(
     done: Done,
 ) -> tuple[bytes, Done]:
     sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]
-    asked = [place for place, size in enumerate(sizes) if size <= task.max_tokens]
+    cuts = translator.cut_source is not None
+    asked = [place for place, size in enumerate(sizes) if cuts or size <= task.max_tokens]
     found = translator.hypotheses(
         [texts[place] for place in asked], search=task.search, batch_tokens=batch_tokens, progress=report
     )

@@ -70,6 +70,7 @@ def open_translator(
     if guide.weight and not runs[0].config.counted:
         translator.aligner.look = guided_look(translator.model, guide)
     translator.scorer.shortlist = runs[0].shortlist
+    translator.cut_source = runs[0].config.data.clean.cut_source
     return translator if languages is None else directed(translator, directions, languages)
 
 

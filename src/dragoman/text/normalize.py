@@ -23,3 +23,8 @@ def nfc(text: str) -> str:
 def one_line(text: str) -> str:
     """Replace line feeds and NULs, which a model can generate, so that a line stays one line."""
     return text.replace("\n", " ").replace("\0", " ")
+
+
+def escaped(text: str) -> str:
+    """One line that keeps them: a line feed is written as `\\n`, a backslash as two."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\0", " ")

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.evaluate.metrics import NAMES
 from dragoman.runs.records import Sample
 
 _OF_TASKS = ("f1", "precision", "recall", "macro_f1", "matthews", "pearson", "spearman", "exact_match")
@@ -224,9 +225,7 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
     if "next_sentence" in metrics:
         shown.append(f"next sentence {100 * metrics['next_sentence']:.1f}%")
     shown += [
-        f"{name} {metrics[key]:.1f}"
-        for key, name in (("bleu", "BLEU"), ("chrf", "chrF"), ("exact", "exact"))
-        if key in metrics
+        f"{name} {metrics[key]:.1f}" for key, name in (NAMES | {"exact": "exact"}).items() if key in metrics
     ]
     return f"valid at {update}  {'  '.join(shown)}{'  (best)' if better else ''}"
 

@@ -13,10 +13,10 @@ import torch
 from dragoman.data.corpus import Prepared
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.translator.translator import Translator
+from dragoman.evaluate.metrics import SCORES
 from dragoman.evaluate.tune import (
     OutOfTime,
     Tuned,
-    TunedMetric,
     tune,
     validation_openings,
     validation_pairs,
@@ -173,9 +173,9 @@ class Finish:
         self.log.say(f"search: beam {chosen.beam}, alpha {chosen.alpha:g}{told}")
 
 
-def _metric(metric: str) -> TunedMetric:
+def _metric(metric: str) -> str:
     """The run's metric if translations can be scored by it, else chrF."""
-    return metric if metric in ("bleu", "chrf", "exact") else "chrf"  # type: ignore[return-value]
+    return metric if metric in SCORES else "chrf"
 
 
 def _chosen(found: Tuned, now: BeamSearch) -> BeamSearch:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dragoman.config import to_dict
 from dragoman.errors import UserError
+from dragoman.evaluate.metrics import SCORES
 from dragoman.files import beside, explained, read_regular, replace_file
 from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, training_differences
 from dragoman.runs.directory import Run
@@ -25,10 +26,8 @@ MAIN_SHARE = 2 / 3
 """Share of the minutes for the run on all data; the rest is for the half."""
 _REPORT_LIMIT = 1 << 24
 _TITLE = "## Half of the data"
-_POINTS = ("bleu", "chrf", "exact")
-"""Metrics between 0 and 100."""
 _NOISE = 1.0
-"""Points of BLEU or chrF by which two runs may differ by chance."""
+"""Points of metrics such as BLEU by which two runs may differ by chance."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Worth:
         if self.metric == "exact":
             share = min(max(self.whole / 100, 0.01), 0.99)
             return 200 * math.sqrt(2 * share * (1 - share) / max(1, self.validated))
-        return _NOISE if self.metric in _POINTS else 0.02 * abs(self.whole)
+        return _NOISE if self.metric in SCORES else 0.02 * abs(self.whole)
 
     def part(self) -> list[str]:
         """The section of report.md."""
@@ -70,7 +69,7 @@ class Worth:
                 f"{found}, which may be chance (up to {self.chance:.2g}): "
                 "more data of this kind would probably change little."
             )
-        most = self.gain if self.metric not in _POINTS else min(self.gain, 100 - self.whole)
+        most = self.gain if self.metric not in SCORES else min(self.gain, 100 - self.whole)
         return (
             f"{found}. Twice as many would probably bring between {most / 2:.2g} and {most:.2g} more: such "
             "curves flatten, and these are two runs with one seed."
@@ -97,7 +96,7 @@ def measure_half(run: Run, display: Display, clock: Clock) -> Run:
         return second
     prepared = run.prepared()
     metric = run.config.train.metric
-    limit = run.config.train.validate_sentences if metric in _POINTS else len(prepared.valid)
+    limit = run.config.train.validate_sentences if metric in SCORES else len(prepared.valid)
     worth = Worth(
         metric, len(prepared.train), best["value"], second.best["value"], min(limit, len(prepared.valid))
     )

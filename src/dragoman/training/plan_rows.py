@@ -7,6 +7,7 @@ from typing import Protocol
 from dragoman.autopilot.profile import SampledPair
 from dragoman.data.corpus import Prepared
 from dragoman.data.formats import describe_columns
+from dragoman.evaluate.metrics import NAMES
 from dragoman.learning import learning_of
 from dragoman.models.describe import describe, outline
 from dragoman.runs.config import RunConfig
@@ -20,7 +21,6 @@ Rows = list[tuple[str, str]]
 _UNITS = {"pairs": "pairs", "text": "lines", "labels": "examples"}
 _TOKENIZERS = {"bpe": "BPE", "word": "words and letters", "char": "characters", "byte": "bytes"}
 _OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD"}
-_METRICS = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact matches"}
 
 
 class Planned(Protocol):
@@ -51,7 +51,7 @@ def summary(plan: Planned) -> Rows:
         *learning_of(config).plan_rows(config),
         ("data", _data(plan)),
         *(("columns", told) for told in _columns(config)),
-        ("cleaning", _cleaning(plan.prepared)),
+        ("cleaning", _cleaning(plan.prepared, plan.config)),
         ("tokenizer", _tokenizer(plan.prepared)),
         ("model", _model(plan)),
         ("training", _training(plan)),
@@ -111,12 +111,14 @@ def _columns(config: RunConfig) -> list[str]:
     return [each for each in dict.fromkeys(told) if each is not None]
 
 
-def _cleaning(prepared: Corpus) -> str | None:
+def _cleaning(prepared: Corpus, config: RunConfig) -> str | None:
     if not isinstance(prepared, Prepared):
         return None
     dropped: Mapping[str, int] = prepared.dropped
     told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in dropped.items() if count)
-    return f"left out: {told}" if told else "nothing is left out"
+    cut = config.data.clean.cut_source
+    also = "" if cut is None else f"; sources are cut at {cut:,} pieces"
+    return (f"left out: {told}" if told else "nothing is left out") + also
 
 
 def _tokenizer(prepared: Corpus) -> str:
@@ -183,7 +185,7 @@ def _metric(config: RunConfig) -> str | None:
     if config.counted:
         return None
     metric = config.train.metric
-    name = _METRICS.get(metric, metric.replace("_", " "))
+    name = "exact matches" if metric == "exact" else NAMES.get(metric, metric.replace("_", " "))
     return f"{name} on the validation set, to choose the best checkpoint"
 
 

@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, gettext, jsonl, moses, parquet, plain, text, tmx, tsv, xliff
+from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, parquet, plain, text, tmx, tsv, xliff
 from dragoman.data.formats.detect import (
     detect_format,
     group_files,
@@ -84,6 +84,7 @@ _READERS = {
     "mo": gettext.read_mo,
     "zip": moses.read,
     "text": text.read,
+    "dialogue": dialogue.read,
 }
 
 

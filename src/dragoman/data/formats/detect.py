@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, gettext, jsonl, moses, tmx, tsv, xliff
+from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, tmx, tsv, xliff
 from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.lines import open_binary, read_lines
 from dragoman.data.formats.xml import root_name
@@ -20,6 +20,7 @@ _SUFFIXES = {
     ".json": "jsonl",
     ".parquet": "parquet",
     ".tmx": "tmx",
+    ".dialogues": "dialogue",
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "xliff"),
     ".po": "po",
     ".mo": "mo",
@@ -49,6 +50,8 @@ def detect_format(files: Sequence[str]) -> str:
         )
     path = files[0]
     by_suffix = _SUFFIXES.get(_bare(path).suffix.lower())
+    if by_suffix == "jsonl" and dialogue.is_dialogue(next(filter(str.strip, read_lines(path)), "")):
+        return "dialogue"
     if by_suffix:
         return by_suffix
     with open_binary(path) as file:
@@ -58,6 +61,8 @@ def detect_format(files: Sequence[str]) -> str:
     if (root := root_name(path)) in ("tmx", "xliff"):
         return root
     head = next((line for line in itertools.islice(read_lines(path), 100) if line.strip()), "")
+    if dialogue.is_dialogue(head):
+        return "dialogue"
     if head.lstrip().startswith("{"):
         return "jsonl"
     if head.startswith(("msgid ", "#,", "#.", "#:", "# ")) and _is_po(path):

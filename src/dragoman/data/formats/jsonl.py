@@ -63,9 +63,10 @@ def _choose(
     parent, names = (("translation",), list(nested)) if isinstance(nested, dict) else ((), list(record))
     found = find_sides(names, src_lang, tgt_lang)
     if found is None:
-        wanted = f"src and tgt, source and target, or {src_lang} and {tgt_lang}"
+        languages = "" if (src_lang, tgt_lang) == ("src", "tgt") else f", {src_lang} and {tgt_lang}"
         raise UserError(
-            f"{where}: expected the fields {wanted}; found {', '.join(map(repr, names)) or 'none'}"
+            f"{where}: expected the fields src and tgt{languages}, or source and target; found "
+            f"{', '.join(map(repr, names)) or 'none'}; name two of them, with --columns or as src and tgt"
         )
     src, tgt = found
     return (*parent, names[src]), (*parent, names[tgt])

@@ -33,6 +33,7 @@ def is_plain(config: BeamSearch) -> bool:
         and config.coverage == 0
         and config.no_repeat_ngram == 0
         and config.repetition_penalty == 1
+        and not config.brackets
     )
 
 

@@ -8,19 +8,22 @@ between steps, so a search may reorder, drop or revisit rows. Three kinds:
     reweigh   changes the values used for ranking; reported log-probabilities are unchanged
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
 from dragoman.data.batch import pad
+from dragoman.decode.rules.brackets import Balanced
 from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
 from dragoman.decode.rules.lexical import Required
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Job, never
+from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.text.spelling import Spelling
 
 
 class Rule(Protocol):
@@ -118,8 +121,9 @@ def rules_for(
     shortest: Int[Tensor, "B"],
     limits: Int[Tensor, "B"],
     required: Insistence | None = None,
+    texts: Callable[[], Spelling] | None = None,
 ) -> Rules:
-    """The rules of a configuration, and those of the sentences."""
+    """The rules of a configuration, and those of the sentences. `texts` are those of the pieces."""
     constraints = [job.constraints for job in jobs]
     spelling = next((own.spelling for own in constraints if own.spelling is not None), None)
     forbid: list[Rule] = []
@@ -128,6 +132,10 @@ def rules_for(
         forbid.append(NoEndBefore(vocab, shortest))
     if config.no_repeat_ngram:
         forbid.append(NoRepeatedNgram(vocab, config.no_repeat_ngram))
+    if config.brackets:
+        if texts is None:
+            raise UserError("search.brackets: this search does not know the text of its pieces; leave it out")
+        insist.append(Balanced(config.brackets, vocab, texts(), limits))
     if spelling is not None:
         if any(own.forbidden for own in constraints):
             forbid.append(NoPhrases(vocab, [own.forbidden for own in constraints], spelling, limits))
@@ -154,7 +162,12 @@ class SearchBatch:
 
     @classmethod
     def of(
-        cls, jobs: Sequence[Job], config: SearchConfig, vocab: Vocab, device: torch.device
+        cls,
+        jobs: Sequence[Job],
+        config: SearchConfig,
+        vocab: Vocab,
+        device: torch.device,
+        texts: Callable[[], Spelling] | None = None,
     ) -> "SearchBatch":
         src_ids, src_mask = (part.to(device, non_blocking=True) for part in pad([job.source for job in jobs]))
         limits = torch.tensor([job.longest(config) for job in jobs], device=device)
@@ -162,7 +175,7 @@ class SearchBatch:
         required = None
         if any(job.constraints.required for job in jobs):
             required = Required(vocab, [job.constraints for job in jobs], limits)
-        rules = rules_for(config, vocab, jobs, shortest, limits, required)
+        rules = rules_for(config, vocab, jobs, shortest, limits, required, texts)
         return cls(tuple(jobs), src_ids, src_mask, limits, shortest, rules, required)
 
     @property

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
-from dragoman.config import check_counts, check_not_negative
+from dragoman.config import LEFT_OUT, check_counts, check_not_negative
 from dragoman.decode.rules.constraints import FREE, Constraints
 from dragoman.decode.search.trace import Trace
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 
 SearchMethod = Literal["beam", "exhaustive", "sample", "mbr"]
 LengthPenalty = Literal["power", "gnmt"]
@@ -58,6 +58,10 @@ class SearchLimits:
     """Score only the tokens that the source tokens can become (`ListedScorer`): faster on a CPU.
     Probabilities are then normalised over those."""
 
+    brackets: str = field(default="", metadata=LEFT_OUT)
+    """Pairs of brackets that a translation keeps valid, such as `()` or `()[]{}`: it closes what is open, and
+    ends when nothing is. Empty: no rule."""
+
     def __post_init__(self) -> None:
         if self.method != type(self).method:
             raise UserError(f"method: these are the fields of {type(self).method}, not of {self.method}")
@@ -68,6 +72,12 @@ class SearchLimits:
         check_not_negative(self, "max_ratio", "min_ratio", most=_LARGEST_RATIO)
         if self.alpha > MOST_ALPHA:
             raise UserError(f"alpha: expected a number from 0 to {MOST_ALPHA:g}, found {self.alpha:g}")
+        single = len(set(self.brackets)) == len(self.brackets) and self.brackets.isascii()
+        if len(self.brackets) % 2 or not single or not all(map(str.isprintable, self.brackets)):
+            raise UserError(
+                f"brackets: expected pairs of ASCII characters, all different, such as () or ()[], found "
+                f"{shown(self.brackets)}"
+            )
         if not 1 <= self.repetition_penalty < float("inf"):
             raise UserError(
                 f"repetition_penalty: expected a number of at least 1, found {self.repetition_penalty}"

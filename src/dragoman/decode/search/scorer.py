@@ -32,6 +32,7 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.text.spelling import Spelling
 
 if TYPE_CHECKING:
     from dragoman.decode.gpu.continuous import Rooms
@@ -80,6 +81,8 @@ class Scorer:
         self.vocab = models[0].vocab
         self.shortlist: Callable[[], Shortlist] | None = None
         """Where `search.shortlist` takes it from."""
+        self.texts: Callable[[], Spelling] | None = None
+        """What the pieces of the target write, for `search.brackets`."""
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")

@@ -29,6 +29,8 @@ class BaseTranslator(ABC):
 
     def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, search: SearchConfig) -> None:
         self.src_tokenizer, self.tgt_tokenizer, self.search = src_tokenizer, tgt_tokenizer, search
+        self.cut_source: int | None = None
+        """Pieces of a source that are read; None: all."""
 
     @cached_property
     @abstractmethod
@@ -129,7 +131,7 @@ class BaseTranslator(ABC):
         self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
     ) -> list[Job]:
         """The job of each text. Its source is empty if the model need not run."""
-        sources = self.src_tokenizer.encode_batch(texts)
+        sources = [ids[: self.cut_source] for ids in self.src_tokenizer.encode_batch(texts)]
         return [
             Job((*ids, EOS_ID), self._in_its_language(own), left)
             if text.strip() or self._asks_about_blank(own)

@@ -35,7 +35,7 @@ def stream_tokens(scorer: Scorer, job: Job, config: SearchConfig) -> Iterator[tu
 
 def _finals(scorer: Scorer, job: Job, config: BeamSearch) -> Iterator[tuple[int, ...] | Ended]:
     with torch.inference_mode():
-        beam = Beam(scorer, SearchBatch.of([job], config, scorer.vocab, scorer.device), config)
+        beam = Beam(scorer, SearchBatch.of([job], config, scorer.vocab, scorer.device, scorer.texts), config)
     sent = 0
     while not beam.finished:
         with torch.inference_mode():  # not held across a yield: it would affect the caller too

@@ -53,7 +53,7 @@ def search(scorer: Scorer, jobs: Sequence[Job], config: SearchConfig) -> list[li
     groups: dict[tuple[int, bool, bool], list[int]] = {}
     for row, job in enumerate(jobs):
         _refuse(job, config, scorer)
-        listed = config.shortlist and not job.constrained
+        listed = config.shortlist and not (job.constrained or config.brackets)
         groups.setdefault((_width(config, job), bool(job.constraints.required), listed), []).append(row)
     found: list[list[Ended]] = [[] for _ in jobs]
     for (width, _, listed), rows in groups.items():
@@ -61,7 +61,8 @@ def search(scorer: Scorer, jobs: Sequence[Job], config: SearchConfig) -> list[li
         with torch.inference_mode():
             own = scorer.among(alike) if listed else scorer
             wide = replace(config.widened(width), shortlist=listed)
-            results = _METHODS[wide.method](own, SearchBatch.of(alike, wide, own.vocab, own.device), wide)
+            batch = SearchBatch.of(alike, wide, own.vocab, own.device, own.texts)
+            results = _METHODS[wide.method](own, batch, wide)
         if isinstance(own, ListedScorer):
             results = own.restore(results)
         for row, hypotheses in zip(rows, results, strict=True):
@@ -142,6 +143,7 @@ class Translator(BaseTranslator):
         self.model = self.scorer.models[0]
         self.device = torch.device(device)
         super().__init__(src_tokenizer, tgt_tokenizer, search or BeamSearch())
+        self.scorer.texts = lambda: tgt_tokenizer.spelling
         if self.device.type == "cuda":
             self.default_batch_tokens = _ON_A_GPU
         self.alignment_examples: Callable[[], Sequence[SequencePair]] = tuple

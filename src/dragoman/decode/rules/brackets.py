@@ -1,0 +1,112 @@
+"""Brackets that stay valid: an automaton with a stack, read from the tokens of a row at every step.
+
+    tokens of a row   (S ▁(NP ▁the ) ▁(VP        open: S, VP        may close twice, may not end
+
+A token closes brackets that were open before it, then opens new ones; what it opens and closes itself is
+left out. It is allowed if what it closes is what is open, and if the length limit leaves enough tokens to
+close what is open after it. `</s>` is allowed when nothing is open. A prefix and required phrases win over
+this rule: what they close without having opened it does not count.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dragoman.errors import UserError
+from dragoman.models.base import Vocab
+from dragoman.shapes import Float, Int, Tensor
+from dragoman.text.spelling import Spelling
+
+
+class Balanced:
+    """Pieces with the same brackets are one kind; every table has a row for each kind."""
+
+    def __init__(self, pairs: str, vocab: Vocab, spelling: Spelling, limits: Int[Tensor, "B"]) -> None:
+        device = limits.device
+        found = [brackets_of(piece, pairs) for piece in spelling.pieces]
+        kinds = list(dict.fromkeys(found))
+        for number in range(1, len(pairs) // 2 + 1):
+            if ((number,), ()) not in kinds:
+                raise UserError(
+                    f"search.brackets: no piece of the vocabulary is '{pairs[2 * number - 1]}' alone, so it "
+                    "could not always be written in time; leave this pair out"
+                )
+        self.kind = torch.tensor([kinds.index(own) for own in found], device=device)  # V
+        self.never = torch.tensor([own is None for own in kinds], device=device)  # C
+        both = [own or ((), ()) for own in kinds]
+        self.closes = _padded([closed for closed, _ in both], device)  # C P
+        self.opens = _padded([opened for _, opened in both], device)  # C Q
+        self.closing, self.opening = (self.closes > 0).sum(dim=1), (self.opens > 0).sum(dim=1)  # C
+        self.eos_id, self.limits = vocab.eos_id, limits
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "N V"],
+        free: Float[Tensor, "N V"],
+        prefix: Int[Tensor, "N T"],
+        sentences: Int[Tensor, "N"],
+    ) -> Float[Tensor, "N V"]:
+        depth, last = self._open(self.kind[prefix])
+        fits = self.closing <= depth[:, None]  # N C
+        for place in range(self.closes.size(1)):
+            wanted = self.closes[:, place]
+            fits &= (wanted == 0) | (wanted == last[:, place, None])
+        after = depth[:, None] - self.closing + self.opening
+        room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # tokens after one more, without `</s>`
+        fits &= ((after <= room) | (after < depth[:, None])) & ~self.never
+        allowed = fits[:, self.kind]
+        allowed[:, self.eos_id] = depth == 0
+        scores.masked_fill_(~allowed, -torch.inf)
+        stuck = scores.amax(dim=1).isneginf()  # another rule forbids what is left
+        return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
+
+    def _open(self, kinds: Int[Tensor, "N T"]) -> tuple[Int[Tensor, "N"], Int[Tensor, "N P"]]:
+        """How many brackets are open, and which ones, the last first; 0 where there are not so many."""
+        rows, width = len(kinds), self.closes.size(1)
+        depth = torch.zeros(rows, dtype=torch.long, device=kinds.device)
+        if not kinds.size(1):
+            return depth, torch.zeros(rows, width, dtype=torch.long, device=kinds.device)
+        opening = self.opening[kinds]  # N T
+        free = (opening - self.closing[kinds]).cumsum(dim=1)
+        # What is closed without being open does not count: the depth never falls below 0.
+        below = (free - opening).cummin(dim=1).values.clamp(max=0)
+        depths = free - below  # N T: after each token
+        base = depths - opening
+        depth = depths[:, -1]
+        level = depth[:, None] - torch.arange(width, device=kinds.device)  # N P
+        wrote = (base[:, None] < level[:, :, None]) & (level[:, :, None] <= depths[:, None])  # N P T
+        number = torch.arange(1, kinds.size(1) + 1, device=kinds.device)
+        place = ((wrote * number).amax(dim=2) - 1).clamp(min=0)  # N P: the last token that wrote this level
+        which = (level - base.gather(1, place) - 1).clamp(0, self.opens.size(1) - 1)
+        brackets = self.opens[kinds.gather(1, place), which]
+        return depth, brackets.where(level > 0, 0)
+
+
+PieceBrackets = tuple[tuple[int, ...], tuple[int, ...]]
+"""What a piece closes, in its order, and what it leaves open: numbers of pairs from 1 on."""
+
+
+def brackets_of(piece: bytes, pairs: str) -> PieceBrackets | None:
+    """None if a bracket of the piece closes another one than was opened in it."""
+    closes: list[int] = []
+    opens: list[int] = []
+    for byte in piece:
+        place = pairs.find(chr(byte)) if byte < 128 else -1
+        if place < 0:
+            continue
+        number = place // 2 + 1
+        if place % 2 == 0:
+            opens.append(number)
+        elif not opens:
+            closes.append(number)
+        elif opens.pop() != number:
+            return None
+    return tuple(closes), tuple(opens)
+
+
+def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    table = np.zeros((len(rows), max(1, *map(len, rows))), dtype=np.int64)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return torch.from_numpy(table).to(device)

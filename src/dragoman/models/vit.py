@@ -55,6 +55,9 @@ def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I
 def vit(config: VitConfig) -> "Vit":
     model = Vit(config)
     gpt_weights(model)
+    # The input projection has no words' embeddings behind it: at 0.02 one number a moment is lost beside the
+    # positions. Glorot & Bengio (2010) keep the size of what comes in.
+    nn.init.xavier_uniform_(model.inputs.weight)
     return model
 
 

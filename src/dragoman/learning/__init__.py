@@ -11,6 +11,7 @@ from dragoman.learning.spans import Spans
 from dragoman.learning.task import LabelledTask
 from dragoman.learning.translate import Translate
 from dragoman.learning.unilm import Unilm
+from dragoman.learning.vectors import VectorTask
 from dragoman.runs.config import RunConfig
 
 LEARNING: dict[str, Learning] = {
@@ -23,6 +24,7 @@ LEARNING: dict[str, Learning] = {
     "prefix": Prefix(),
     "unilm": Unilm(),
     "task": LabelledTask(),
+    "vectors": VectorTask(),
 }
 
 

@@ -9,8 +9,10 @@ import torch
 
 from dragoman.checkpoint.model import load_model, load_network
 from dragoman.data.directions import Directions, Languages
+from dragoman.data.labelled.config import VECTORS, TaskConfig
 from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
+from dragoman.decode.predict_vectors import VectorPredictor
 from dragoman.decode.translator.base import BaseTranslator
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
@@ -21,6 +23,7 @@ from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.linear import quantize
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
+from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import CTranslate2Translator
@@ -141,6 +144,30 @@ def open_generator(run: Run, which: str = "best", device: str = "auto") -> Gener
 def open_predictor(run: Run | str | Path, which: str = "best", device: str = "auto") -> Predictor:
     """The network of a run with its tokenizer and its task. Needs no training data."""
     opened = run if isinstance(run, Run) else Run.open(run)
+    task, model, tokenizer, chosen = _opened_task(opened, which, device)
+    if task.kind in VECTORS:
+        what = "images" if task.kind == "image" else "series"
+        raise UserError(
+            f"{opened.directory}: this run reads {what}, not text; use it with  dragoman predict "
+            f"{quote(str(opened.directory))} FILES"
+        )
+    return Predictor(model, tokenizer, task, chosen)
+
+
+def open_vector_predictor(
+    run: Run | str | Path, which: str = "best", device: str = "auto"
+) -> VectorPredictor:
+    """The same for a run that reads images or series."""
+    opened = run if isinstance(run, Run) else Run.open(run)
+    task, model, _, chosen = _opened_task(opened, which, device)
+    if task.kind not in VECTORS:
+        raise UserError(f"{opened.directory}: the task {task.kind} reads text, not images or series")
+    return VectorPredictor(model, task, chosen)
+
+
+def _opened_task(
+    opened: Run, which: str, device: str
+) -> tuple[TaskConfig, TaskNetwork, Tokenizer, torch.device]:
     if opened.config.task is None:
         raise UserError(
             f"{opened.directory}: this run is not fine-tuned for a task; do that with  dragoman finetune "
@@ -148,7 +175,7 @@ def open_predictor(run: Run | str | Path, which: str = "best", device: str = "au
         )
     loaded = load_network(opened.directory, chosen := pick_device(device), which)
     assert isinstance(loaded.model, TaskNetwork), "a run with a task has a head"
-    return Predictor(loaded.model.requires_grad_(False), loaded.tgt_tokenizer, opened.config.task, chosen)
+    return opened.config.task, loaded.model.requires_grad_(False), loaded.tgt_tokenizer, chosen
 
 
 def load(

@@ -29,6 +29,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "similarity": {"text": _FIRST, "second": _SECOND, "label": _SCORE},
     "choice": {"text": _BEGINNING, "label": _LABEL},
     "span": {"text": ("question",), "second": ("context", "passage"), "label": ("answers", "answer")},
+    "image": {"text": ("image", "path", "file", "file_name", "filename"), "label": _LABEL},
     "tag": {"text": ("words", "tokens"), "label": ("tags", "labels", "ner_tags", "pos_tags")},
 }
 

@@ -1,5 +1,6 @@
 """Runs on images and series: trained, killed and resumed, asked; what is refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ from typer.testing import CliRunner
 
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
+from dragoman.data.batch import VectorBatch
+from dragoman.data.vectors.cut import image_patches, scaled_pixels
 from dragoman.data.vectors.series import read_series
 from dragoman.errors import UserError
+from dragoman.probe.patches import look_at
+from dragoman.probe.record import record
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor, open_vector_predictor
 from dragoman.training.api import train
@@ -19,11 +24,14 @@ from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 
-SMALL = {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8, "dropout": 0.1}
-FILES = {"image": "a.images.npy", "series": "s.csv", "forecast": "f.csv"}
+_SIZES = {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8, "dropout": 0.1}
+SMALL = {f"model.{name}": value for name, value in _SIZES.items()}
+HALVES = {f"model.{half}.{name}": value for half in ("encoder", "decoder") for name, value in _SIZES.items()}
+FILES = {"image": "a.images.npy", "series": "s.csv", "forecast": "f.csv", "caption": "c.images.npy"}
 OWN: dict[str, dict[str, Any]] = {
     "image": {"task.image.shift": 1, "task.image.flip": True},
     "series": {},
+    "caption": {"task.image.shift": 1, "tokenizer.vocab_size": 300, "train.validate_sentences": 4},
     "forecast": {"task.series.horizon": 4, "task.series.window": 16, "task.series.patch": 4},
 }
 
@@ -37,6 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images[np.arange(60), labels] = 250  # the bright row is the label
     np.save(root / "a.images.npy", images)
     np.save(root / "a.labels.npy", labels)
+    np.save(root / "c.images.npy", images)
+    np.save(root / "c.labels.npy", np.array([f"row {label} is bright" for label in labels]))
     rows = [
         ",".join([*(f"{value:.3f}" for value in rng.normal(label, 1, size=5)), "abc"[label]])
         for label in labels
@@ -54,7 +64,7 @@ def overrides(kind: str, **changes: Any) -> dict[str, Any]:
     return {
         "task.kind": kind,
         **OWN[kind],
-        **{f"model.{name}": value for name, value in SMALL.items()},
+        **(SMALL if kind != "caption" else HALVES),
         **{"train.batch_tokens": 200, "train.max_updates": 4, "train.device": "cpu", "train.samples": 1},
         **{"train.validate_every": 2, "train.save_every": 2, "train.log_every": 1},
         **changes,
@@ -92,6 +102,54 @@ def test_labels_are_predicted_and_scored(kind: str, folder: Path) -> None:
     assert f"accuracy\t{right:.4f}" in scored.output
     again = CliRunner().invoke(app, ["predict", str(run.directory), file, "--metrics", "--device", "cpu"])
     assert again.output == scored.output
+
+
+def test_captions_are_written_and_scored(folder: Path, tmp_path: Path) -> None:
+    run, file = trained(folder, "caption"), str(folder / "c.images.npy")
+    done = CliRunner().invoke(app, ["predict", str(run.directory), file, "--format", "jsonl"])
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in done.output.rstrip("\n").split("\n")]
+    assert len(lines) == 60
+    assert lines[0].keys() == {"caption", "probability", "name"}
+    scored = CliRunner().invoke(app, ["evaluate", str(run.directory), file])
+    right = sum(line["caption"] == f"row {n % 3} is bright" for n, line in enumerate(lines)) / 60
+    assert f"exact\t{100 * right:.2f}" in scored.output
+    seen = CliRunner().invoke(
+        app, ["explain", str(run.directory), f"{file}[1]", "--out", str(tmp_path / "a.svg")]
+    )
+    assert seen.exit_code == 0, seen.output
+    assert "&lt;/s&gt;" in (tmp_path / "a.svg").read_text("utf-8")
+    assert len(seen.stdout.rstrip("\n").split("\n")) >= 1
+
+
+def test_an_image_is_explained_by_its_patches(folder: Path) -> None:
+    """Rollout by hand: half of the attention and half of the residual connection, layer by layer."""
+    run, file = trained(folder, "image", **{"model.num_layers": 2}), str(folder / "a.images.npy")
+    found = look_at(run, f"{file}[2]", device="cpu")
+    assert found.maps.shape == (1, 2, 3)
+    predictor = open_vector_predictor(run, device="cpu")
+    assert predictor.task.image is not None
+    pixels = scaled_pixels(found.image[None], predictor.task.image)
+    batch = VectorBatch(
+        torch.from_numpy(image_patches(pixels, 2)), torch.ones(1, 7, dtype=torch.bool), torch.zeros(1), 1
+    )
+    with torch.no_grad(), record(predictor.model) as seen:
+        scores = predictor.model(batch)
+    whole = torch.eye(7)
+    for (weights,) in seen.values():
+        whole = (weights[0].mean(dim=0) + torch.eye(7)) / 2 @ whole
+    expected = whole[0, 1:] / whole[0, 1:].sum()
+    np.testing.assert_allclose(found.maps[0].ravel(), expected.numpy(), atol=1e-6)
+    assert found.probabilities[0] == pytest.approx(scores.softmax(dim=1).max().item(), abs=1e-6)
+    one = look_at(run, f"{file}[2]", device="cpu", layer=1, head=2)
+    first = next(iter(seen.values()))[0][0, 1, 0, 1:]
+    np.testing.assert_allclose(one.maps[0].ravel(), (first / first.sum()).numpy(), atol=1e-6)
+    with pytest.raises(UserError, match=r"an array of several images; say which one"):
+        look_at(run, file, device="cpu")
+    with pytest.raises(UserError, match="has 60 images, numbered from 0"):
+        look_at(run, f"{file}[60]", device="cpu")
+    with pytest.raises(UserError, match="--layer 3: this model has 2"):
+        look_at(run, f"{file}[2]", device="cpu", layer=3)
 
 
 def test_what_is_seen_in_training_is_in_the_configuration(folder: Path) -> None:
@@ -145,6 +203,8 @@ def test_errors_stand_beside_baselines(folder: Path) -> None:
     ("kind", "changes", "message"),
     [
         ("image", {"model.kind": "bert"}, "task image needs a model that reads vectors; choose vit"),
+        ("caption", {"objective.name": "vectors"}, "the task caption is learnt by captions, found vectors"),
+        ("caption", {"model.encoder.input_dim": 5}, "vectors of this task have 4 numbers, found 5"),
         ("image", {"task.image.patch": 3}, "4 × 6 pixels cannot be cut into squares of 3"),
         ("image", {"model.input_dim": 5}, "vectors of this task have 4 numbers, found 5"),
         ("image", {"objective.name": "task"}, "the task image is learnt by vectors, found task"),

@@ -23,7 +23,7 @@ def finetune(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Task: classify, pair, similarity, tag, span, choice, image, series or forecast.",
+            help="Task: classify, pair, similarity, tag, span, choice, image, series, forecast or caption.",
             show_default=False,
         ),
     ] = None,
@@ -59,8 +59,8 @@ def finetune(
         raise UserError("nothing to learn from: give files of labelled examples")
     if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
         raise UserError(
-            "--task: expected one of classify, pair, similarity, tag, span, choice, image, series, forecast; "
-            "name it"
+            "--task: expected one of classify, pair, similarity, tag, span, choice, image, series, forecast, "
+            "caption; name it"
         )
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
     if run is not None and run.outcome is not None and run.outcome.exit_status:

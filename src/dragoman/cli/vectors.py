@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dragoman.data.labelled.config import TaskConfig
     from dragoman.data.labelled.example import Example
     from dragoman.data.vectors.series import Series
+    from dragoman.decode.predict_vectors import Captioner
     from dragoman.runs.directory import Run
 
 
@@ -31,12 +32,15 @@ def predict_vectors(
 ) -> None:
     """Labels with probabilities, or the steps that follow after a series."""
     from dragoman.cli.output import open_output
-    from dragoman.runs.opening import open_vector_predictor
+    from dragoman.runs.opening import open_captioner, open_vector_predictor
 
     if not files:
-        what = "a series" if task.kind == "forecast" else "images" if task.kind == "image" else "series"
+        what = {"forecast": "a series", "series": "series"}.get(task.kind, "images")
         raise UserError(f"{run.directory}: give files of {what} after the run")
-    predictor = open_vector_predictor(run, checkpoint, device)
+    if task.kind == "caption":
+        predictor = open_captioner(run, checkpoint, device)
+    else:
+        predictor = open_vector_predictor(run, checkpoint, device)
     if task.kind == "forecast":
         lines = _forecast(predictor, files, task, format, plot)
     elif plot is not None:
@@ -61,10 +65,12 @@ def _examples(files: Sequence[str], task: "TaskConfig", labelled: bool) -> "list
 def _line(example: "Example", found: "object", format: str) -> str:
     from dragoman.decode.predict import Prediction
 
-    assert isinstance(found, Prediction), "labels are predicted"
+    assert isinstance(found, Prediction), "labels and captions are predicted"
+    name = "label" if found.probabilities else "caption"
     if format == "tsv":
         return f"{found.value}\t{found.confidence:.4f}\t{example.texts[0]}"
-    record = {"label": found.value, "probability": found.confidence, "probabilities": found.probabilities}
+    record = {name: found.value, "probability": found.confidence, "probabilities": found.probabilities}
+    record = {field: value for field, value in record.items() if value != {}}
     return json.dumps({**record, "name": example.texts[0]}, ensure_ascii=False)
 
 
@@ -127,13 +133,15 @@ def evaluate_vectors(
 ) -> None:
     """Metrics of labels; of forecasts the errors beside those of baselines."""
     from dragoman.cli.output import open_output
-    from dragoman.runs.opening import open_vector_predictor
+    from dragoman.runs.opening import open_captioner, open_vector_predictor
 
-    predictor = open_vector_predictor(run, checkpoint, device)
-    if task.kind == "forecast":
+    if task.kind == "caption":
+        lines = _captions(run, files, task, open_captioner(run, checkpoint, device))
+    elif task.kind == "forecast":
+        predictor = open_vector_predictor(run, checkpoint, device)
         lines = _errors(run, files, predictor)
     else:
-        lines = _metrics(run, files, task, predictor)
+        lines = _metrics(run, files, task, open_vector_predictor(run, checkpoint, device))
     with open_output(output) as write:
         for line in lines:
             write(line)
@@ -149,6 +157,18 @@ def _metrics(run: "Run", files: Sequence[str], task: "TaskConfig", predictor: ob
     examples = _examples(files, task, labelled=True)
     found = task_metrics(predictor.predict(examples), examples, task) | predictor.model.mixture()
     return [f"examples\t{len(examples)}", *(f"{name}\t{value:.4f}" for name, value in found.items())]
+
+
+def _captions(run: "Run", files: Sequence[str], task: "TaskConfig", captioner: "Captioner") -> list[str]:
+    from dragoman.evaluate.metrics import bleu, chrf, exact_match
+
+    if not files:
+        raise UserError(f"{run.directory}: give files with captions after the run")
+    examples = _examples(files, task, labelled=True)
+    said = [str(found.value) for found in captioner.predict(examples)]
+    texts = [str(example.target) for example in examples]
+    metrics = (("BLEU", bleu), ("chrF", chrf), ("exact", exact_match))
+    return [f"examples\t{len(examples)}", *(f"{name}\t{of(said, texts):.2f}" for name, of in metrics)]
 
 
 def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.nn.mask import Packing
+from dragoman.shapes import EncoderInput
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Device = torch.device | str | None
@@ -70,7 +71,7 @@ class PairBatch(Movable):
     The masks are True where a position holds a token.
     """
 
-    src_ids: Int[Tensor, "B S"]
+    src_ids: EncoderInput
     src_mask: Bool[Tensor, "B S"]
     tgt_in: Int[Tensor, "B T"]
     tgt_out: Int[Tensor, "B T"]
@@ -212,6 +213,15 @@ def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tenso
     """As `pad_sources`, without `</s>`."""
     ids, ends = _filled(sequences, room=0)
     return torch.from_numpy(ids), torch.from_numpy(ends < 0)
+
+
+def pad_vectors(rows: Sequence[np.ndarray]) -> tuple[Float[Tensor, "B T I"], Bool[Tensor, "B T"]]:
+    """As `pad`, for sequences of vectors."""
+    lengths = np.array([len(row) for row in rows])
+    mask = np.arange(int(lengths.max(initial=0)))[None, :] < lengths[:, None]
+    vectors = np.zeros((*mask.shape, np.shape(rows[0])[1]), dtype=np.float32)
+    vectors[mask] = np.concatenate(rows)
+    return torch.from_numpy(vectors), torch.from_numpy(mask)
 
 
 def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarray]:

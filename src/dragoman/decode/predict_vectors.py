@@ -1,5 +1,6 @@
 """Inference on images and series: labels with probabilities, or the steps to come."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,9 +13,15 @@ from dragoman.data.vectors.cut import standardised
 from dragoman.data.vectors.examples import LabelledVectors, window_batch
 from dragoman.data.vectors.stack import stacked
 from dragoman.decode.predict import BATCH_TOKENS, Prediction
+from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import Job
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
+from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.shapes import Float, Tensor
+from dragoman.text.tokenizer import Tokenizer
 
 
 def labelled(scores: Float[Tensor, "R C"], task: TaskConfig) -> list[Prediction]:
@@ -59,3 +66,29 @@ class VectorPredictor:
         said = batch.restored(self.model(batch)).cpu().numpy()  # R H c Q
         together = said[0] if series.row_channels > 1 else said[:, :, 0].transpose(1, 0, 2)
         return together * np.array(series.std)[:, None] + np.array(series.mean)[:, None]
+
+
+class Captioner:
+    """A model that says in words what images show, with its search."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizer: Tokenizer,
+        task: TaskConfig,
+        search: SearchConfig,
+        device: torch.device,
+    ) -> None:
+        self.translator = Translator(model, tokenizer, tokenizer, search, device)
+        self.model, self.task = model, task
+
+    def predict(self, examples: Sequence[Example]) -> list[Prediction]:
+        """Captions, in the order of the examples; the confidence is the probability of the caption."""
+        images = LabelledVectors(stacked(examples, self.task), examples, self.task)
+        found = self.captions(images, np.arange(len(images)))
+        return [Prediction(best.text, confidence=math.exp(best.log_prob)) for best in found]
+
+    def captions(self, images: LabelledVectors, numbers: np.ndarray) -> list[Hypothesis]:
+        """The best caption of each image."""
+        jobs = [Job(vectors) for vectors in images.unchanged(numbers).vectors.numpy()]
+        return [best for best, *_ in self.translator.search_jobs(jobs, self.translator.search)]

@@ -3,6 +3,7 @@
 from dragoman.errors import UserError, did_you_mean
 from dragoman.learning.base import Learning
 from dragoman.learning.bidirectional import Bidirectional
+from dragoman.learning.captions import Captions
 from dragoman.learning.causal import Causal
 from dragoman.learning.denoise import Denoise
 from dragoman.learning.masked import Masked
@@ -25,6 +26,7 @@ LEARNING: dict[str, Learning] = {
     "unilm": Unilm(),
     "task": LabelledTask(),
     "vectors": VectorTask(),
+    "captions": Captions(),
 }
 
 

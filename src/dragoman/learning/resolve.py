@@ -54,8 +54,9 @@ def _chosen(plain: Mapping[str, Any]) -> Learning:
     objective = plain.get("objective", {})
     has_task = plain.get("task") is not None
     task = plain.get("task")
-    reads_vectors = isinstance(task, Mapping) and task.get("kind") in VECTORS
-    usual = "vectors" if reads_vectors else "task" if has_task else "translate"
+    kind = task.get("kind") if isinstance(task, Mapping) else None
+    usual = "captions" if kind == "caption" else "vectors" if kind in VECTORS else "task"
+    usual = usual if has_task else "translate"
     found = named(objective.get("name", usual) if isinstance(objective, Mapping) else usual)
     if has_task and found.learns_from != "labels":
         raise UserError(f"objective.name: a task is learnt from its labels, found {found.name}; leave it out")

@@ -29,6 +29,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "choice": ("accuracy", "loss"),
     "image": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
     "series": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
+    "caption": ("exact", "bleu", "loss"),
     "forecast": ("mse", "mae", "loss"),
 }
 """The metrics of each task; the first is the default."""

@@ -20,10 +20,11 @@ from dragoman.runs.config import model_section
 
 _PATCHES = 64
 _WINDOW, _PATCH = 336, 16
-_EPOCHS = {"image": 40, "series": 40, "forecast": 10}
-_AT_ONCE = {"image": 64, "series": 32, "forecast": 256}
+_EPOCHS = {"image": 40, "series": 40, "forecast": 10, "caption": 20}
+_AT_ONCE = {"image": 64, "series": 32, "forecast": 256, "caption": 64}
 """Sequences of a batch."""
-_MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series"}
+_MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series", "caption": "vit-tiny"}
+_DECODER = "transformer-tiny"
 
 
 def completed_vectors(
@@ -44,10 +45,14 @@ def completed_vectors(
     whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), "kind": task.kind, **found}}
     vectors = replace(task, **_as_configs(found)).vectors
     chosen = _chosen(task, rows, vectors.places, updates)
-    if brings_model:
+    sizes = {"input_dim": vectors.vector, "max_positions": vectors.places}
+    if task.kind == "caption":
+        encoder = {"preset": _MODEL[task.kind], **sizes}
+        chosen["model"] = {"kind": "mixed", "encoder": encoder, "decoder": {"preset": _DECODER}}
+    elif not brings_model or model_section(model)[1].abilities.vectors is not None:
+        chosen["model"] = ({} if brings_model else chosen["model"]) | sizes
+    else:
         chosen["model"] = {}
-    if not brings_model or model_section(model)[1].abilities.vectors is not None:
-        chosen["model"] |= {"input_dim": vectors.vector, "max_positions": vectors.places}
     return {**whole, **{section: chosen[section] for section in missing}}
 
 
@@ -70,8 +75,8 @@ def _of_labelled(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], in
     if not examples:
         files = ", ".join(f for s in data.train for f in s.files)
         raise UserError(f"{files}: there is no example to learn from")
-    labels = {} if task.labels else {"labels": list(labels_of(examples, task))}
-    if task.kind == "image":
+    labels = {} if task.labels or task.kind == "caption" else {"labels": list(labels_of(examples, task))}
+    if task.kind != "series":
         return labels | {"image": to_dict(_image_of(examples, task.image or ImageInput()))}, len(examples)
     return labels | {"series": to_dict(_series_of(examples, task.series or SeriesInput()))}, len(examples)
 
@@ -194,7 +199,7 @@ def _chosen(task: TaskConfig, rows: int, places: int, max_updates: int | None) -
     updates = max_updates or max(100, _EPOCHS[task.kind] * rows // a_batch)
     every = max(1, min(updates, max(20, updates // 20)))
     return {
-        "tokenizer": {"kind": "byte", "vocab_size": 259},
+        "tokenizer": {"vocab_size": 1000} if task.kind == "caption" else {"kind": "byte", "vocab_size": 259},
         "model": {"preset": _MODEL[task.kind]},
         "objective": {},
         "optim": {"name": "adamw", "rate": 1e-3, "weight_decay": 0.05},

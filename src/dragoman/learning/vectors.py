@@ -27,15 +27,24 @@ class VectorTask(LabelledTask):
     def settle(self, config: RunConfig, abilities: Abilities) -> RunConfig:  # noqa: ARG002
         return config
 
+    writes = False
+    """Whether it needs a model that writes."""
+
     def check_lengths(self, task: TaskConfig, abilities: Abilities) -> None:
         vectors = task.vectors
+        if self.writes != (task.kind == "caption"):
+            other = "captions" if task.kind == "caption" else "vectors"
+            raise UserError(f"objective.name: the task {task.kind} is learnt by {other}, found {self.name}")
         if not vectors.places or not vectors.mean:
+            section = "series" if isinstance(vectors, SeriesInput) else "image"
             raise UserError(
-                f"task.{'image' if task.kind == 'image' else 'series'}: sizes and statistics are required; "
-                "dragoman finetune finds them in the data"
+                f"task.{section}: sizes and statistics are required; dragoman finetune finds them in the data"
             )
-        if abilities.vectors is None:
-            raise UserError(f"model.kind: the task {task.kind} needs a model that reads vectors; choose vit")
+        if abilities.vectors is None or abilities.writes != self.writes:
+            wanted = "mixed, with encoder: {kind: vit}" if self.writes else "vit"
+            raise UserError(
+                f"model.kind: the task {task.kind} needs a model that reads vectors; choose {wanted}"
+            )
         if abilities.vectors != vectors.vector:
             raise UserError(
                 f"model.input_dim: vectors of this task have {vectors.vector} numbers, found "

@@ -19,8 +19,9 @@ from torch import nn
 
 from dragoman.config import check_sizes
 from dragoman.models.abilities import Abilities
-from dragoman.models.base import Vocab
+from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import EncoderLayer, all_layers
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import padding
@@ -46,27 +47,37 @@ class VitConfig(StackConfig):
     def abilities(self) -> Abilities:
         return Abilities(writes=False, vectors=self.input_dim, pooling="first", max_length=self.max_positions)
 
+    @property
+    def scale_embeddings(self) -> bool:
+        """As the encoder of another decoder (`mixed`): there are no embeddings to be scaled or tied."""
+        return False
+
+    tie_embeddings = output_bias = scale_embeddings
+
 
 def vit(config: VitConfig, vocab: Vocab) -> "Vit":
-    model = Vit(config, vocab)
-    gpt_weights(model)
-    # The input projection has no words' embeddings behind it: at 0.02 one number a moment is lost beside the
-    # positions. Glorot & Bengio (2010) keep the size of what comes in.
-    nn.init.xavier_uniform_(model.inputs.weight)
+    model = Vit(config)
+    model.vocab, model.abilities = vocab, config.abilities
     return model
 
 
 class Vit(nn.Module):
-    def __init__(self, config: VitConfig, vocab: Vocab) -> None:
+    vocab: Vocab
+    abilities: Abilities
+
+    def __init__(self, config: VitConfig) -> None:
         super().__init__()
         width = config.model_dim
-        self.vocab, self.abilities = vocab, config.abilities
         self.inputs = xavier_linear(config.input_dim, [width])
         self.class_token = nn.Parameter(torch.empty(width).normal_(std=0.02))
         self.positions = LearnedPositions(1 + config.max_positions, width)
         self.layers = cast(Sequence[EncoderLayer], stack(config, "pre"))
         self.final_norm = make_norm(width, "layer", config.norm_eps)
         self.dropout = config.dropout
+        gpt_weights(self)
+        # The input projection has no words' embeddings behind it: at 0.02 one number a moment is lost beside
+        # the positions. Glorot & Bengio (2010) keep the size of what comes in.
+        nn.init.xavier_uniform_(self.inputs.weight)
 
     def read(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B P"]) -> Float[Tensor, "B P D"]:
         """One vector for each of P = T + 1 places, the first of which is the class token."""
@@ -78,7 +89,18 @@ class Vit(nn.Module):
         self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B P"]
     ) -> list[Float[Tensor, "B P D"]]:
         """The vectors of every layer, from the embeddings on."""
-        x = self.inputs(vectors.masked_fill(~mask[:, 1:, None], 0.0))
+        x = vectors.masked_fill(~mask[:, 1:, None], 0.0).to(self.class_token.dtype)
+        x = self.inputs(x)
         x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
         x = F.dropout(x, self.dropout, self.training)
         return all_layers(self.layers, x, padding(mask), UNRELATED, self.final_norm)
+
+
+class VitEncoder(Vit):
+    """The same for a decoder: the memory holds the patches, without the class token."""
+
+    def __init__(self, config: VitConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002 (no pieces)
+        super().__init__(config)
+
+    def forward(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Memory:
+        return Memory(self.read(vectors, F.pad(mask, (1, 0), value=True))[:, 1:], mask)

@@ -128,7 +128,8 @@ def _tokenizer(prepared: Corpus) -> str:
 
 
 def _reads_vectors(config: RunConfig) -> bool:
-    return config.model_config[1].abilities.vectors is not None
+    abilities = config.model_config[1].abilities
+    return abilities.vectors is not None and not abilities.writes
 
 
 def _pieces(tokenizer: Tokenizer) -> str:

@@ -8,13 +8,15 @@ from dragoman.config import LEFT_OUT
 from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.errors import UserError
 
-TaskKind = Literal["classify", "pair", "similarity", "tag", "span", "choice", "image", "series", "forecast"]
+TaskKind = Literal[
+    "classify", "pair", "similarity", "tag", "span", "choice", "image", "series", "forecast", "caption"
+]
 Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
 Layers = Literal["last", "embeddings", "mix"]
 Column = str | int | None
 LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag", "image", "series")
 """Kinds whose answers are labels by name."""
-VECTORS: tuple[TaskKind, ...] = ("image", "series", "forecast")
+VECTORS: tuple[TaskKind, ...] = ("image", "series", "forecast", "caption")
 """Kinds that read vectors, not text."""
 
 
@@ -63,7 +65,7 @@ class TaskConfig:
                 f"found {self.overlap}"
             )
         self._check_labels()
-        for name, kinds in (("image", ("image",)), ("series", ("series", "forecast"))):
+        for name, kinds in (("image", ("image", "caption")), ("series", ("series", "forecast"))):
             if getattr(self, name) is not None and self.kind not in kinds:
                 raise UserError(f"{name}: it is not for the task {self.kind}; leave it out")
         for name in ("text", "second", "label"):
@@ -87,7 +89,9 @@ class TaskConfig:
     @property
     def vectors(self) -> ImageInput | SeriesInput:
         """Of a kind that reads vectors."""
-        return (self.image or ImageInput()) if self.kind == "image" else (self.series or SeriesInput())
+        if self.kind in ("series", "forecast"):
+            return self.series or SeriesInput()
+        return self.image or ImageInput()
 
     @property
     def bio(self) -> bool:

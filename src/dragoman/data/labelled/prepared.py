@@ -186,7 +186,8 @@ def _write(
     if task.kind in VECTORS and not arrays:
         arrays = {"train": stacked(train, task), "valid": stacked(valid, task)}
     joined = " ".join if task.kind == "tag" else "\n".join
-    texts = (text for example in train for text in joined(example.texts).split("\n"))
+    said = [(str(each.target),) if task.kind == "caption" else each.texts for each in train]
+    texts = (text for own in said for text in joined(own).split("\n"))
     tokenizer = given[0] if given else Tokenizer.train(texts, config)
     ranges, start = [], 0
     for source, corpus in zip(data.train, corpora, strict=True):
@@ -207,7 +208,7 @@ def _write(
 
 def _files_of_vectors(files: Sequence[str], task: TaskConfig) -> list[str]:
     """What the files of examples tell of: images, and labels of arrays."""
-    if task.kind == "image":
+    if task.kind in ("image", "caption"):
         return [more for file in files for more in files_of_images(file, task)]
     if task.kind == "series":
         return [labels for labels in map(labels_file, files) if labels is not None]

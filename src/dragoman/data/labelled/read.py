@@ -17,7 +17,7 @@ from dragoman.errors import UserError
 
 FORMATS = ("tsv", "csv", "jsonl", "conll", "squad", "lines")
 _SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_VECTOR_READERS = {"image": read_images, "series": read_labelled_series}
+_VECTOR_READERS = {"image": read_images, "caption": read_images, "series": read_labelled_series}
 _MANY = 1000
 """Labels; more of them are texts."""
 

@@ -30,6 +30,7 @@ EXTRAS = {
     ),
     "demo": Extra("the demo", ("torch", "jaxtyping", "fastapi", "starlette", "h11", "pydantic", "babel")),
     "parquet": Extra("read and write Parquet", ("pyarrow",)),
+    "images": Extra("read PNG and JPEG", ("PIL",)),
     "rouge": Extra("score summaries with ROUGE", ("rouge_score",)),
     "plots": Extra("draw pictures", ("matplotlib",)),
     "tensorboard": Extra("log to TensorBoard", ("tensorboard",)),

@@ -2,7 +2,7 @@
 
     B batch   K beams   N = B·K rows of a search   S source positions   T target positions
     Q, M query and memory positions inside attention   H heads   D model width   E head width
-    F feed-forward width   V vocabulary   L layers
+    F feed-forward width   V vocabulary   L layers   I numbers of a vector
 
 Signatures carry these letters as jaxtyping shapes; the test run checks them, `src/` never does.
 """
@@ -10,4 +10,7 @@ Signatures carry these letters as jaxtyping shapes; the test run checks them, `s
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["Bool", "Float", "Int", "Tensor"]
+EncoderInput = Int[Tensor, "B S"] | Float[Tensor, "B S I"]
+"""What an encoder reads: token ids, or vectors of I numbers."""
+
+__all__ = ["Bool", "EncoderInput", "Float", "Int", "Tensor"]

@@ -5,24 +5,28 @@ import torch
 from transformers import ViTConfig as TheirConfig
 from transformers import ViTForImageClassification
 
-from dragoman.models.vit import Vit, VitConfig, patches, vit
+from dragoman.data.batch import VectorBatch
+from dragoman.data.vectors.cut import image_patches
+from dragoman.models.base import Vocab
+from dragoman.models.task_heads import HeadConfig, TaskNetwork
+from dragoman.models.vit import VitConfig, vit
 
 LAYERS, LABELS = 2, 5
 _NAMES = {
-    "vit.embeddings.patch_embeddings.projection.": "inputs.",
-    "vit.layers.": "layers.",
+    "vit.embeddings.patch_embeddings.projection.": "network.inputs.",
+    "vit.layers.": "network.layers.",
     "attention.o_proj.": "self_attention.out.",
     "layernorm_before.": "self_residual.norm.",
     "layernorm_after.": "ff_residual.norm.",
     "mlp.fc1.": "feedforward.widen.",
     "mlp.fc2.": "feedforward.narrow.",
-    "vit.layernorm.": "final_norm.",
-    "classifier.": "labels.",
+    "vit.layernorm.": "network.final_norm.",
+    "classifier.": "head.out.",
 }
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[ViTForImageClassification, Vit]:
+def both() -> tuple[ViTForImageClassification, TaskNetwork]:
     torch.manual_seed(1)
     sizes = {"hidden_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_labels": LABELS}
     theirs = ViTForImageClassification(
@@ -31,15 +35,17 @@ def both() -> tuple[ViTForImageClassification, Vit]:
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
-    ours = vit(VitConfig(LAYERS, 16, 4, 24, num_labels=LABELS, input_dim=3 * 4 * 4, max_positions=9))
+    network = vit(VitConfig(LAYERS, 16, 4, 24, input_dim=3 * 4 * 4, max_positions=9), Vocab(259, 259, True))
+    ours = TaskNetwork(network, HeadConfig("image", LABELS))
     weights = {renamed(name): tensor.detach() for name, tensor in theirs.named_parameters()}
-    weights["class_token"] = weights.pop("vit.embeddings.cls_token")[0, 0]
-    weights["positions.weight"] = weights.pop("vit.embeddings.position_embeddings")[0]
-    weights["inputs.weight"] = weights["inputs.weight"].flatten(1)  # a convolution that never overlaps
+    weights["network.class_token"] = weights.pop("vit.embeddings.cls_token")[0, 0]
+    weights["network.positions.weight"] = weights.pop("vit.embeddings.position_embeddings")[0]
+    # A convolution that never overlaps:
+    weights["network.inputs.weight"] = weights["network.inputs.weight"].flatten(1)
     for kind in ("weight", "bias"):
         for layer in range(LAYERS):
-            parts = [weights.pop(f"layers.{layer}.attention.{part}_proj.{kind}") for part in "qkv"]
-            weights[f"layers.{layer}.self_attention.query_key_value.{kind}"] = torch.cat(parts)
+            parts = [weights.pop(f"network.layers.{layer}.attention.{part}_proj.{kind}") for part in "qkv"]
+            weights[f"network.layers.{layer}.self_attention.query_key_value.{kind}"] = torch.cat(parts)
     ours.load_state_dict(weights)
     return theirs, ours.eval()
 
@@ -54,13 +60,13 @@ def renamed(name: str) -> str:
 def test_every_layer_and_the_scores_are_the_same(both, dtype: torch.dtype, tolerance: float) -> None:
     theirs, ours = (model.to(dtype) for model in both)
     images = torch.randn(3, 3, 12, 12, dtype=dtype, generator=torch.Generator().manual_seed(2))
-    vectors = patches(images, 4)
-    mask = torch.ones(vectors.shape[:2], dtype=torch.bool)
+    vectors = torch.from_numpy(image_patches(images.permute(0, 2, 3, 1).numpy(), 4))
+    mask = torch.ones(3, 10, dtype=torch.bool)
     with torch.no_grad():
         expected = theirs(images, output_hidden_states=True)
         hidden = theirs.vit(images).last_hidden_state
-        found = ours.read_layers(vectors, mask)
-        scores = ours(vectors, mask)
+        found = ours.network.read_layers(vectors, mask)
+        scores = ours(VectorBatch(vectors, mask, torch.zeros(3, dtype=torch.long), 3))
     close = {"atol": tolerance, "rtol": 0}
     for layer, theirs_layer in zip(found[:-1], expected.hidden_states, strict=False):
         torch.testing.assert_close(layer, theirs_layer, **close)

@@ -18,6 +18,7 @@ from dragoman.data.config import SourceConfig
 from dragoman.data.documents import SUFFIXES
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.noise import NoiseConfig
+from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.decode.search.config import VARIANTS
 from dragoman.learning import LEARNING
 from dragoman.models import MODELS, READERS
@@ -52,6 +53,7 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
             found |= fields_of(TrainConfig, "train.")
         elif name == "task":
             found |= {name: "null"} | fields_of(TaskConfig, "task.")
+            found |= fields_of(ImageInput, "task.image.") | fields_of(SeriesInput, "task.series.")
         elif name == "search":
             for method in reversed(VARIANTS.values()):
                 found |= fields_of(method, "search.")
@@ -107,6 +109,7 @@ def test_every_choice_is_documented() -> None:
     missing = set(ALL_MODELS) - set(models)
     assert not missing, f"docs/configuration.md: no section '### `kind: …`' for {missing}"
     sections += [("objective.noise.", NoiseConfig, page), ("task.", TaskConfig, page)]
+    sections += [("task.series.", SeriesInput, page)]
     sections += [("model.", config, models[kind]) for kind, (config, _) in ALL_MODELS.items()]
     for prefix, config, text in sections:
         for name, hint in get_type_hints(config).items():

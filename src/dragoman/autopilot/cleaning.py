@@ -56,7 +56,8 @@ def cleaning(profile: Profile, kind: str, cut: Choice[int | None] | None = None)
         section["max_length"] = longest
         reasons.append(length.reason)
         shown += _longest(profile)
-    ratio = max_ratio(counts, fewest_tokens(profile, kind))
+    fewest = fewest_tokens(profile, kind)
+    ratio = max_ratio(counts, fewest if cut.value is None else fewest.cut(cut.value))
     if ratio.value != _USUAL.max_ratio:
         section["max_ratio"] = ratio.value
         reasons.append(ratio.reason)

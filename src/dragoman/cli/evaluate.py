@@ -66,16 +66,19 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER of a run or an export on a test set, or the perplexity of a language model.
 
-    The translations and the scores are kept in RUN/evaluation.
+    The translations and the scores are kept in RUN/evaluation. Images and series: metrics of their labels, or
+    errors of forecasts beside those of baselines.
     """
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
     from dragoman.cli.translators import open_undirected
+    from dragoman.cli.vectors import evaluate_vectors
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import detect_format, stem_of
+    from dragoman.data.labelled.config import VECTORS
     from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
@@ -84,6 +87,9 @@ def evaluate(
     files = [*(files or []), *(test or [])]
     if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
         _print_text(own, files, checkpoint, device)
+        return
+    if Run.exists(run) and (task := Run.open(run).config.task) is not None and task.kind in VECTORS:
+        evaluate_vectors(Run.open(run), files, task, checkpoint, device)
         return
     opened = open_undirected(run, also or [], checkpoint, device, precision)
     translator, directions_of_run = opened.translator, opened.directions

@@ -95,7 +95,8 @@ def explain(
 
     Translators: the translation with its probabilities and alignment. GPT: the probability of each piece of
     the text. BERT and ELMo: each piece guessed from the others. T5 and BART: gaps (<mask>) filled.
-    Classifiers: the labels, and what each word contributes.
+    Classifiers: the labels, and what each word contributes. Runs on images: give an image, and see where the
+    label or each piece of the caption looked.
     """
     if test:
         _over_test_set(run, test, sentences, out, figure, checkpoint, device)
@@ -103,11 +104,18 @@ def explain(
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.explain_text import Wanted
     from dragoman.cli.searching import with_changes
+    from dragoman.data.labelled.config import VECTORS
     from dragoman.decode.search.config import BeamSearch
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
+    own = opened.config.task
+    if own is not None and own.kind in VECTORS and sentence is not None:
+        if target is not None or html is not None or figure is not Picture.alignment:
+            raise UserError("explain: images have one picture; leave --target, --html and --figure out")
+        _explain_image(opened, sentence, out, layer, head, checkpoint, device)
+        return
     if opened.config.purpose != "translate" and sentence is not None:
         if target is not None:
             raise UserError("--target: this run does not translate; leave it out")
@@ -141,6 +149,33 @@ def explain(
             signs = "".join(sorted(missing))
             typer.echo(f"warning: no font here has {signs}; an SVG keeps them as text", err=True)
         _write(out, picture)
+
+
+def _explain_image(
+    run: "Run",
+    path: str,
+    out: Path | None,
+    layer: int | None,
+    head: int | None,
+    checkpoint: str,
+    device: str,
+) -> None:
+    """The label or the pieces of the caption, with the patch that each of them looked at most."""
+    import numpy as np
+
+    from dragoman.probe.explain import with_readable_fonts
+    from dragoman.probe.figures.patches import draw_patches
+    from dragoman.probe.patches import look_at
+
+    found = look_at(run, path, checkpoint, device, layer, head)
+    for word, probability, weights in zip(found.said, found.probabilities, found.maps, strict=True):
+        row, column = np.unravel_index(int(weights.argmax()), weights.shape)
+        told = f"patch in row {row + 1}, column {column + 1} ({weights.max():.2f})"
+        typer.echo(f"  {word}  {100 * probability:.2f}%  {told}")
+    if out is not None:
+        ending = out.suffix[1:]
+        with with_readable_fonts():
+            _write(out, draw_patches(found.image, found.said, found.maps, [ending])[ending])
 
 
 def _over_test_set(

@@ -1,4 +1,5 @@
-"""`dragoman finetune`: from a pre-trained run, or from nothing, to one that says something about text."""
+"""`dragoman finetune`: from a pre-trained run, or from nothing, to one that says something about text, images
+or series."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +16,16 @@ def finetune(
         typer.Argument(
             metavar="[RUN] FILES... [field=value]...",
             help="A pre-trained run; labelled examples (tsv, csv, jsonl, CoNLL, SQuAD's json, "
-            "or for classify a file of lines a class); and fields to set, such as train.max_epochs=3.",
+            "or for classify a file of lines a class; for images and series also npy and parquet); and "
+            "fields to set, such as train.max_epochs=3.",
         ),
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="Task: classify, pair, similarity, tag, span or choice.", show_default=False),
+        typer.Option(
+            help="Task: classify, pair, similarity, tag, span, choice, image, series, forecast or caption.",
+            show_default=False,
+        ),
     ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files.", metavar="FILES")] = None,
     model: Annotated[
@@ -30,7 +35,8 @@ def finetune(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune a network for classification, tagging, similarity, question answering or choice.
+    """Fine-tune a network for classification, tagging, similarity, question answering or choice; or train
+    one on images or series.
 
     What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
@@ -52,7 +58,10 @@ def finetune(
     if not files:
         raise UserError("nothing to learn from: give files of labelled examples")
     if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
-        raise UserError("--task: expected one of classify, pair, similarity, tag, span, choice; name it")
+        raise UserError(
+            "--task: expected one of classify, pair, similarity, tag, span, choice, image, series, forecast, "
+            "caption; name it"
+        )
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

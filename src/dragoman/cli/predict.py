@@ -32,6 +32,9 @@ def predict(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print metrics on labelled files instead of predictions.")
     ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Forecasts: picture to write, .png, .svg or .pdf.")
+    ] = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
@@ -39,15 +42,30 @@ def predict(
 
     tsv: label, probability, text; for other tasks the score, the tags of the words, or the answer with its
     place in the context. jsonl: also all probabilities. Standard input: one text a line; two texts with a
-    tab between them for pairs; words with spaces between them for tag.
+    tab between them for pairs; words with spaces between them for tag. Images and series: files. Forecasts:
+    the steps that follow after the series in FILES.
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
+    from dragoman.cli.vectors import evaluate_vectors, predict_vectors
+    from dragoman.data.labelled.config import VECTORS
+    from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_predictor
 
     if format not in ("tsv", "jsonl"):
         raise UserError(f"--format: expected tsv or jsonl, found '{format}'")
-    predictor = open_predictor(run, checkpoint, device)
+    opened = Run.open(run)
+    own = opened.config.task
+    if own is not None and own.kind in VECTORS:
+        own = _with_columns(own, fields or [])
+        if metrics:
+            evaluate_vectors(opened, files or [], own, checkpoint, device, output)
+        else:
+            predict_vectors(opened, files or [], own, output, format, plot, checkpoint, device)
+        return
+    if plot is not None:
+        raise UserError("--plot: it is for forecasts; leave it out")
+    predictor = open_predictor(opened, checkpoint, device)
     task = _with_columns(predictor.task, fields or [])
     examples = _examples(files or [], task, labelled=metrics)
     if metrics:

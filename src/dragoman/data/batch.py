@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.nn.mask import Packing
+from dragoman.shapes import EncoderInput
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Device = torch.device | str | None
@@ -70,7 +71,7 @@ class PairBatch(Movable):
     The masks are True where a position holds a token.
     """
 
-    src_ids: Int[Tensor, "B S"]
+    src_ids: EncoderInput
     src_mask: Bool[Tensor, "B S"]
     tgt_in: Int[Tensor, "B T"]
     tgt_out: Int[Tensor, "B T"]
@@ -117,16 +118,35 @@ class TextBatch(Movable):
 
 @dataclass(frozen=True)
 class VectorBatch(Movable):
-    """A batch of sequences of real vectors, patches of images or moments of series, and their labels."""
+    """A batch of sequences of real vectors, patches of images or of series, and what is to be said about
+    them: `data/vectors/examples.py` draws it. The first of P = T + 1 places is the model's own."""
 
-    vectors: Float[Tensor, "B T I"]
-    mask: Bool[Tensor, "B T"]
-    labels: Int[Tensor, "B"]
+    vectors: Float[Tensor, "R T I"]
+    mask: Bool[Tensor, "R P"]
+    targets: Tensor
+    """The number of a label a row; or of a forecast R H C, the numbers to come."""
+    num_tokens: int
+    """Of targets: what a summed loss is divided by."""
+    shift: Float[Tensor, "R 1 C"] | None = None
+    """forecast: mean and deviation of each window, which the model is not shown."""
+    scale: Float[Tensor, "R 1 C"] | None = None
+    known: Bool[Tensor, "R H C"] | None = None
+    """forecast: targets that are not missing."""
 
     @property
-    def num_tokens(self) -> int:
-        """Labels: what a summed loss is divided by."""
-        return len(self.labels)
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What a network reads."""
+        return self.vectors, self.mask
+
+    def restored(self, scores: Float[Tensor, "R F"]) -> Float[Tensor, "R H C Q"]:
+        """A forecast with mean and deviation of its window put back."""
+        assert self.scale is not None and self.shift is not None, "this batch is of windows"
+        said = scores.float().view(*self.targets.shape, -1)
+        return said * self.scale[..., None] + self.shift[..., None]
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.mask.shape
 
 
 @dataclass(frozen=True)
@@ -147,6 +167,11 @@ class TaskBatch(Movable):
     """choice: rows of each example."""
     num_tokens: int
     """Of targets: what a summed loss is divided by."""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What a network reads."""
+        return self.ids, self.mask, self.segments
 
     @property
     def shape(self) -> torch.Size:
@@ -188,6 +213,15 @@ def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tenso
     """As `pad_sources`, without `</s>`."""
     ids, ends = _filled(sequences, room=0)
     return torch.from_numpy(ids), torch.from_numpy(ends < 0)
+
+
+def pad_vectors(rows: Sequence[np.ndarray]) -> tuple[Float[Tensor, "B T I"], Bool[Tensor, "B T"]]:
+    """As `pad`, for sequences of vectors."""
+    lengths = np.array([len(row) for row in rows])
+    mask = np.arange(int(lengths.max(initial=0)))[None, :] < lengths[:, None]
+    vectors = np.zeros((*mask.shape, np.shape(rows[0])[1]), dtype=np.float32)
+    vectors[mask] = np.concatenate(rows)
+    return torch.from_numpy(vectors), torch.from_numpy(mask)
 
 
 def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarray]:

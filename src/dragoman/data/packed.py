@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dragoman.data.batch import Movable, PairBatch, TaskBatch, TextBatch
+from dragoman.data.batch import Movable, PairBatch, TaskBatch, TextBatch, VectorBatch
 from dragoman.kernels import LONGEST_SEQUENCE, tile_size
 from dragoman.nn.mask import Packing
 from dragoman.text.tokenizer import PAD_ID
@@ -159,5 +159,5 @@ class PackedText(Movable):
         return True
 
 
-Batch = PairBatch | PackedPairs | TextBatch | PackedText | TaskBatch
+Batch = PairBatch | PackedPairs | TextBatch | PackedText | TaskBatch | VectorBatch
 """All that a training loop takes."""

@@ -3,6 +3,7 @@
 from dragoman.errors import UserError, did_you_mean
 from dragoman.learning.base import Learning
 from dragoman.learning.bidirectional import Bidirectional
+from dragoman.learning.captions import Captions
 from dragoman.learning.causal import Causal
 from dragoman.learning.denoise import Denoise
 from dragoman.learning.masked import Masked
@@ -11,6 +12,7 @@ from dragoman.learning.spans import Spans
 from dragoman.learning.task import LabelledTask
 from dragoman.learning.translate import Translate
 from dragoman.learning.unilm import Unilm
+from dragoman.learning.vectors import VectorTask
 from dragoman.runs.config import RunConfig
 
 LEARNING: dict[str, Learning] = {
@@ -23,6 +25,8 @@ LEARNING: dict[str, Learning] = {
     "prefix": Prefix(),
     "unilm": Unilm(),
     "task": LabelledTask(),
+    "vectors": VectorTask(),
+    "captions": Captions(),
 }
 
 

@@ -1,12 +1,14 @@
-"""Losses for labels and scores of whole inputs or of words."""
+"""Losses for labels and scores of whole inputs or of words, and for forecasts."""
 
+from collections.abc import Sequence
+
+import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import TaskBatch, VectorBatch
 from dragoman.learning.loss import Loss, Objective
 from dragoman.models.task_heads import TaskNetwork
-from dragoman.models.vit import Vit
-from dragoman.shapes import Float, Tensor
+from dragoman.shapes import Float, Int, Tensor
 
 
 class TaskLoss(Objective):
@@ -38,10 +40,48 @@ def task_loss(scores: Tensor, batch: TaskBatch, label_smoothing: float) -> Float
     return share * F.cross_entropy(rows, targets, reduction="sum", label_smoothing=label_smoothing)
 
 
-class VectorLabels(Objective):
-    """−log p of the label of a sequence of vectors."""
+def label_loss(
+    scores: Float[Tensor, "R C"], targets: Int[Tensor, "R"], smoothing: float
+) -> Float[Tensor, ""]:
+    return F.cross_entropy(scores.float(), targets, reduction="sum", label_smoothing=smoothing)
 
-    def __call__(self, model: Vit, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        scores = model(batch.vectors, batch.mask)
-        total = F.cross_entropy(scores.float(), batch.labels, reduction="sum")
+
+class VectorLabels(Objective):
+    """Σ −log p(label) over images or series."""
+
+    uses_every_weight = False
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, model: TaskNetwork, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        scores = model(batch)
+        nll = label_loss(scores, batch.targets, 0.0)
+        total = label_loss(scores, batch.targets, self.label_smoothing) if self.label_smoothing else nll
+        return Loss(total, nll.detach(), batch.num_tokens)
+
+
+class ForecastLoss(Objective):
+    """Σ (predicted − target)² over all numbers to come that are known, in units of the standard deviation of
+    the training part; with quantiles q the pinball loss Σ mean_q max(q·d, (q − 1)·d), d = target − predicted
+    (Koenker & Bassett 1978). The count is the number of targets."""
+
+    uses_every_weight = False
+
+    def __init__(self, quantiles: Sequence[float]) -> None:
+        self.quantiles = tuple(quantiles)
+
+    def __call__(self, model: TaskNetwork, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
+        total = forecast_loss(batch.restored(model(batch)), batch, self.quantiles)
         return Loss(total, total.detach(), batch.num_tokens)
+
+
+def forecast_loss(
+    said: Float[Tensor, "R H C Q"], batch: VectorBatch, quantiles: Sequence[float]
+) -> Float[Tensor, ""]:
+    assert batch.known is not None, "these batches are of windows"
+    missed = (batch.targets[..., None] - said).masked_fill(~batch.known[..., None], 0.0)
+    if not quantiles:
+        return missed.square().sum()
+    levels = torch.tensor(quantiles, device=missed.device)
+    return torch.maximum(levels * missed, (levels - 1) * missed).mean(dim=-1).sum()

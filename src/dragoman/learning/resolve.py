@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.config import apply_overrides, from_dict, to_dict
+from dragoman.data.labelled.config import VECTORS
 from dragoman.errors import UserError
 from dragoman.learning import Learning, named
 from dragoman.runs.config import ENDS, RunConfig, model_section
@@ -49,10 +50,13 @@ def resolve(
 
 
 def _chosen(plain: Mapping[str, Any]) -> Learning:
-    """The training objective: `task` for tasks, otherwise `translate` unless it is set."""
+    """The training objective: `task` or `vectors` for tasks, otherwise `translate` unless it is set."""
     objective = plain.get("objective", {})
     has_task = plain.get("task") is not None
-    usual = "task" if has_task else "translate"
+    task = plain.get("task")
+    kind = task.get("kind") if isinstance(task, Mapping) else None
+    usual = "captions" if kind == "caption" else "vectors" if kind in VECTORS else "task"
+    usual = usual if has_task else "translate"
     found = named(objective.get("name", usual) if isinstance(objective, Mapping) else usual)
     if has_task and found.learns_from != "labels":
         raise UserError(f"objective.name: a task is learnt from its labels, found {found.name}; leave it out")

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dragoman.data.labelled.config import LABELLED, TaskConfig
+from dragoman.data.labelled.config import LABELLED, VECTORS, TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled
 from dragoman.data.labelled.prepared import PreparedTask
@@ -27,6 +27,10 @@ METRICS: dict[str, tuple[str, ...]] = {
     "tag": ("f1", "accuracy", "loss"),
     "span": ("f1", "exact_match", "loss"),
     "choice": ("accuracy", "loss"),
+    "image": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
+    "series": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
+    "caption": ("exact", "bleu", "loss"),
+    "forecast": ("mse", "mae", "loss"),
 }
 """The metrics of each task; the first is the default."""
 _RATE, _RATE_FROM_SCRATCH = 5e-5, 5e-4
@@ -44,11 +48,11 @@ class LabelledTask(Learning):
     has_perplexity = False
 
     def run_name(self, config: RunConfig) -> str:
-        return _task(config).kind
+        return task_of(config).kind
 
     def settle(self, config: RunConfig, abilities: Abilities) -> RunConfig:
         """A left-to-right model reads both orders of a pair if the texts have no order."""
-        task = _task(config)
+        task = task_of(config)
         if task.both_orders is not None:
             return config
         both = task.kind == "similarity" and abilities.pooling == "last"
@@ -73,7 +77,7 @@ class LabelledTask(Learning):
                 f"train.metric: the task {task.kind} has no {config.train.metric}; choose one of "
                 f"{', '.join(METRICS[task.kind])}"
             )
-        if config.train.metric == "f1" and task.kind in ("classify", "pair") and len(task.labels) > 2:
+        if config.train.metric == "f1" and task.kind != "tag" and len(task.labels) > 2:
             raise UserError(
                 f"train.metric: f1 is for 2 labels, and there are {len(task.labels)}; choose macro_f1"
             )
@@ -87,10 +91,23 @@ class LabelledTask(Learning):
             )
         if task.kind == "similarity" and not task.scores:
             raise UserError("task.scores: the lowest and the highest score are required; finetune finds them")
-        _check_length(task, abilities)
+        self.check_lengths(task, abilities)
+
+    def check_lengths(self, task: TaskConfig, abilities: Abilities) -> None:
+        """Refuse a model that cannot read the examples."""
+        if task.kind in VECTORS:
+            raise UserError(f"objective.name: the task {task.kind} is learnt by vectors, found {self.name}")
+        if abilities.vectors is not None:
+            raise UserError(f"model.kind: this model reads vectors, and the task {task.kind} is about text")
+        places = abilities.max_length
+        if places is not None and task.max_length > places:
+            raise UserError(
+                f"task.max_length: sequences of {task.max_length} pieces are longer than "
+                f"model.max_positions, which is {places}; lower it"
+            )
 
     def head(self, config: RunConfig) -> HeadConfig:
-        task = _task(config)
+        task = task_of(config)
         return HeadConfig(
             task.kind,
             len(task.labels) if task.kind in LABELLED else 1,
@@ -102,7 +119,7 @@ class LabelledTask(Learning):
         )
 
     def examples(self, config: RunConfig, prepared: PreparedTask) -> Labelled:
-        return Labelled(prepared.train, _task(config), prepared.tgt_tokenizer, prepared.corpora)
+        return Labelled(prepared.train, task_of(config), prepared.tgt_tokenizer, prepared.corpora)
 
     def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:  # noqa: ARG002
         return TaskLoss(config.objective.label_smoothing)
@@ -114,7 +131,7 @@ class LabelledTask(Learning):
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
     ) -> TaskValidator:
-        return TaskValidator(config, _task(config), prepared, device)
+        return TaskValidator(config, task_of(config), prepared, device)
 
     def notes(self, examples: Examples) -> list[str]:
         if not isinstance(examples, Labelled) or not examples.cut:
@@ -123,7 +140,7 @@ class LabelledTask(Learning):
         return [f"{examples.cut:,} of {len(examples):,} examples are cut to task.max_length, {most} pieces"]
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
-        task = _task(config)
+        task = task_of(config)
         shown = ", ".join(task.labels[:_SHOWN]) + (" …" if len(task.labels) > _SHOWN else "")
         rows = [("task", task.kind)]
         if task.labels:
@@ -133,18 +150,9 @@ class LabelledTask(Learning):
         return rows
 
 
-def _task(config: RunConfig) -> TaskConfig:
+def task_of(config: RunConfig) -> TaskConfig:
     assert config.task is not None, "the configuration is checked before"
     return config.task
-
-
-def _check_length(task: TaskConfig, abilities: Abilities) -> None:
-    places = abilities.max_length
-    if places is not None and task.max_length > places:
-        raise UserError(
-            f"task.max_length: sequences of {task.max_length} pieces are longer than model.max_positions, "
-            f"which is {places}; lower it"
-        )
 
 
 def found_in(examples: Sequence[Example], task: TaskConfig) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import Any
 
 from dragoman.config import from_dict
 from dragoman.data.config import DataConfig
-from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.config import VECTORS, TaskConfig
 from dragoman.data.labelled.prepared import PreparedTask, prepare_task
 from dragoman.data.labelled.read import read_examples
 from dragoman.data.scan import StageProgress
 from dragoman.errors import UserError
 from dragoman.learning.task import choose_for_task, found_in
+from dragoman.learning.vector_plan import completed_vectors
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import Tokenizer
 
@@ -26,6 +27,11 @@ def completed_task(
     """A configuration with its labels and with missing sections filled in. `plain` includes the settings of
     the command line."""
     task = from_dict(TaskConfig, plain["task"], "task")
+    train = plain.get("train")
+    asked = train.get("max_updates") if isinstance(train, Mapping) else None
+    updates = asked if isinstance(asked, int) and asked > 0 else None
+    if task.kind in VECTORS:
+        return completed_vectors(given, task, data, missing, updates, brings_model, plain.get("model"))
     examples = [example for source in data.train for example in read_examples(source, task)]
     if not examples:
         raise UserError(
@@ -33,14 +39,7 @@ def completed_task(
         )
     own = given.get("task")
     whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), **found_in(examples, task)}}
-    train = plain.get("train")
-    updates = train.get("max_updates") if isinstance(train, Mapping) else None
-    chosen = choose_for_task(
-        examples,
-        task,
-        updates if isinstance(updates, int) and updates > 0 else None,
-        plain.get("start") is not None,
-    )
+    chosen = choose_for_task(examples, task, updates, plain.get("start") is not None)
     if brings_model:
         chosen["model"] = {}
     return {**whole, **{section: chosen[section] for section in missing}}

@@ -15,6 +15,7 @@ from dragoman.models.rnn import RnnConfig, rnn
 from dragoman.models.transformer import TransformerConfig, transformer
 from dragoman.models.ulmfit import UlmfitConfig, ulmfit
 from dragoman.models.unilm import UnilmConfig, unilm
+from dragoman.models.vit import Vit, VitConfig, vit
 
 MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "transformer": (TransformerConfig, transformer),
@@ -27,13 +28,14 @@ MODELS: dict[str, tuple[type, Callable[[Any, Vocab], EncoderDecoder]]] = {
     "unilm": (UnilmConfig, unilm),
 }
 
-READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo]]] = {
+READERS: dict[str, tuple[type, Callable[[Any, Vocab], Bert | Elmo | Vit]]] = {
     "bert": (BertConfig, bert),
     "elmo": (ElmoConfig, elmo),
+    "vit": (VitConfig, vit),
 }
 """Models that read and do not write."""
 
-Network = EncoderDecoder | Bert | Elmo
+Network = EncoderDecoder | Bert | Elmo | Vit
 
 
 def config_classes() -> dict[str, type]:

@@ -24,7 +24,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.nn.embedding import Projection, TokenEmbedding, embedding_weight
 from dragoman.nn.mask import lengths
 from dragoman.nn.state import State
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor
 
 Tying = bool | Literal["inputs"]
 """Which embeddings share a matrix: none, all with the projection, or only source and target."""
@@ -77,7 +77,7 @@ class Memory:
 
 
 class Encoder(Protocol):
-    def __call__(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory: ...
+    def __call__(self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"]) -> Memory: ...
 
 
 class Decoder(Protocol):
@@ -91,7 +91,7 @@ class LayeredEncoder(Protocol):
     """An encoder that can return the output of every layer."""
 
     def read_layers(
-        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]
+        self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"]
     ) -> list[Float[Tensor, "B S D"]]: ...
 
 
@@ -134,7 +134,7 @@ class EncoderDecoder(nn.Module):
         self.decoder = decoder
         self.projection = projection
 
-    def encode(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
+    def encode(self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"]) -> Memory:
         return self.encoder(src_ids, src_mask)
 
     def decode(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
@@ -184,7 +184,7 @@ class EncoderDecoder(nn.Module):
         return decoder.packed(batch.tgt_in, batch.tgt, memory, batch.src)
 
     def forward(
-        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
+        self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         """Teacher forcing from end to end, without the projection."""
         return self.decode(tgt_in, self.encode(src_ids, src_mask))
@@ -211,9 +211,10 @@ class HalfConfig(Protocol):
 
 
 def joined_abilities(encoder: HalfConfig, decoder: HalfConfig) -> Abilities:
-    """Abilities of an encoder-decoder: those of the decoder, and packing if both support it."""
+    """Abilities of an encoder-decoder: those of the decoder, packing if both support it, and vectors if the
+    encoder reads them."""
     packs = encoder.abilities.packs and decoder.abilities.packs
-    return replace(decoder.abilities, packs=packs)
+    return replace(decoder.abilities, packs=packs, vectors=encoder.abilities.vectors)
 
 
 def join(

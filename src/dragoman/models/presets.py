@@ -17,6 +17,7 @@ from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
 from dragoman.models.unilm import UnilmConfig
+from dragoman.models.vit import VitConfig
 
 
 class ModelConfig(Protocol):
@@ -187,6 +188,21 @@ def bart_base() -> TransformerConfig:
     )
 
 
+def vit_base() -> VitConfig:
+    """ViT-B/16 for images of 224 × 224 in colours."""
+    return VitConfig()
+
+
+def vit_tiny() -> VitConfig:
+    """For small images, and series with labels."""
+    return VitConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, dropout=0.1, norm_eps=1e-6)
+
+
+def vit_series() -> VitConfig:
+    """For forecasts: the sizes that Nie et al. (2023) use for small data."""
+    return VitConfig(num_layers=3, model_dim=16, num_heads=4, ff_dim=128, dropout=0.3, norm_eps=1e-6)
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -229,6 +245,9 @@ PRESETS: dict[str, Preset] = {
     "t5-tiny": Preset("transformer", t5_tiny, "spans"),
     "bart-base": Preset("transformer", bart_base, "denoise"),
     "bart-tiny": Preset("transformer", bart_tiny, "denoise"),
+    "vit-base": Preset("vit", vit_base),
+    "vit-tiny": Preset("vit", vit_tiny),
+    "vit-series": Preset("vit", vit_series),
     "markov": Preset("markov", markov),
     "markov-skips": Preset("markov", markov_skips),
 }

@@ -29,11 +29,13 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer that does not copy and scores queries and keys alone."""
+    """Whether a model can use slots: a Transformer that reads pieces, does not copy, and scores queries and
+    keys alone."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
         and not model.abilities.copies
+        and model.abilities.vectors is None
         and isinstance(decoder.relations, NoRelation | Rotary)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )

@@ -2,11 +2,12 @@
 
     ids ─ network ─▶ layers ─ last, embeddings or mix ─ [ LSTM from both sides ] ─▶ hidden
 
-    hidden ─ pool ─ dropout ─ linear ─▶ one score a label          classify, pair
+    hidden ─ pool ─ dropout ─ linear ─▶ one score a label          classify, pair, image, series
                                      ─▶ one number                   similarity
                                      ─▶ one score a sequence         choice
     hidden of a word's first piece ─ dropout ─ linear ─▶ one score a label            tag
     hidden of every piece ─ dropout ─ linear ─▶ begins here, ends here                span
+    hidden of all patches side by side ─ dropout ─ linear ─▶ every number to come    forecast
 
 As in GPT (Radford et al. 2018, section 3.3) and BERT (Devlin et al. 2019, section 4) a head is one linear
 layer over the last layer of the network. For ELMo a head mixes all layers (Peters et al. 2018, equation 1),
@@ -15,15 +16,15 @@ and a recurrent network reads the mixture.
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import WIDEST, check_counts, check_sizes
-from dragoman.data.batch import TaskBatch
+from dragoman.config import LEFT_OUT, WIDEST, check_counts, check_sizes
+from dragoman.data.batch import TaskBatch, VectorBatch
 from dragoman.data.labelled.config import Layers, Pooling, TaskKind
 from dragoman.errors import UserError
 from dragoman.models import Network
@@ -44,9 +45,11 @@ class HeadConfig:
     both_orders: bool = False
     layers: Layers = "last"
     recurrent: int = 0
+    places: int = field(default=1, metadata=LEFT_OUT)
+    """forecast: vectors of a sequence."""
 
     def __post_init__(self) -> None:
-        check_sizes(self, places=["num_labels"])
+        check_sizes(self, places=["num_labels", "places"])
         check_counts(self, *(["recurrent"] if self.recurrent else []), most=WIDEST)
 
 
@@ -128,14 +131,14 @@ class Pooled(Head):
         self._own = cast(Callable[[Tensor], Tensor] | None, own) if how == "pooler" else None
         self.out = xavier_linear((3 if how == "concat" else 1) * self.width, [config.num_labels])
 
-    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B C"]:
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch | VectorBatch) -> Float[Tensor, "B C"]:
         pooled = pool(hidden, batch.mask, self.how) if self._own is None else self._own(hidden)
         pooled = pooled.unflatten(0, (-1, self.rows)).sum(dim=1)  # both orders of a pair are added up
         return self.out(F.dropout(pooled, self.dropout, self.training))
 
 
 class Classifier(Pooled):
-    """A score for every label: of a text, or of two."""
+    """A score for every label: of a text, of two, of an image or a series."""
 
 
 class Regressor(Pooled):
@@ -183,7 +186,19 @@ class SpanFinder(Head):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-AnyHead = Pooled | Tagger | SpanFinder
+class Forecaster(Head):
+    """All numbers to come from all patches at once, as in PatchTST (Nie et al. 2023, section 3.1)."""
+
+    def __init__(self, config: HeadConfig, network: Network, widths: Sequence[int]) -> None:  # noqa: ARG002
+        super().__init__(config, widths)
+        self.out = xavier_linear(config.places * self.width, [config.num_labels])
+
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: VectorBatch) -> Float[Tensor, "R F"]:
+        patches = hidden.masked_fill(~batch.mask[..., None], 0.0)[:, 1:].flatten(1)
+        return self.out(F.dropout(patches, self.dropout, self.training))
+
+
+AnyHead = Pooled | Tagger | SpanFinder | Forecaster
 HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
     "classify": Classifier,
     "pair": Classifier,
@@ -191,6 +206,9 @@ HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
     "choice": Chooser,
     "tag": Tagger,
     "span": SpanFinder,
+    "image": Classifier,
+    "series": Classifier,
+    "forecast": Forecaster,
 }
 
 
@@ -216,10 +234,10 @@ class TaskNetwork(nn.Module):
         self.head = make_head(network, config)
         gpt_weights(self.head.out)
 
-    def forward(self, batch: TaskBatch) -> Tensor:
+    def forward(self, batch: TaskBatch | VectorBatch) -> Tensor:
         """The scores of a batch."""
-        text = batch.ids, batch.mask, batch.segments
-        layers = [self.read(*text)] if self.only_last else self.read_layers(*text)
+        network = cast(Any, self.network)
+        layers = [network.read(*batch.inputs)] if self.only_last else network.read_layers(*batch.inputs)
         return self.head(self.head.listen(layers, batch.mask), batch)
 
     def spell(self, spellings: Sequence[bytes]) -> None:
@@ -241,25 +259,28 @@ class TaskNetwork(nn.Module):
     def read(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        return self.network.read(ids, mask, segments)
+        return cast(Reader, self.network).read(ids, mask, segments)
 
     def read_layers(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T D"]]:
-        return self.network.read_layers(ids, mask, segments)
+        return cast(Reader, self.network).read_layers(ids, mask, segments)
 
 
 def _widths(network: Network, only_last: bool) -> list[int]:
-    """The widths of the layers, found by reading one piece. Dropout is off."""
+    """The widths of the layers, found by reading one piece or vector. Dropout is off."""
     was_training = network.training
     network.eval()
     with torch.no_grad():
         device = next(network.parameters()).device
-        piece = torch.zeros(1, 1, dtype=torch.long, device=device)
-        reader = cast(Reader, network)
-        if only_last:
-            layers = [reader.read(piece, piece == 0, piece)]
+        inputs: tuple[Tensor, ...]
+        if network.abilities.vectors is None:
+            piece = torch.zeros(1, 1, dtype=torch.long, device=device)
+            inputs = piece, piece == 0, piece
         else:
-            layers = reader.read_layers(piece, piece == 0, piece)
+            vector = torch.zeros(1, 1, network.abilities.vectors, device=device)
+            inputs = vector, torch.ones(1, 2, dtype=torch.bool, device=device)
+        reader = cast(Any, network)
+        layers = [reader.read(*inputs)] if only_last else reader.read_layers(*inputs)
     network.train(was_training)
     return [layer.size(-1) for layer in layers]

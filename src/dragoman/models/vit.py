@@ -3,10 +3,10 @@
     image ─ cut into patches ─┐
     series of real vectors ───┴─ linear ─┐
     class token ─────────────────────────┴─ + learnt positions ─ [ self-attention ─ feed-forward ]×L ─ norm
-    the class token's vector ─ linear ─▶ a score for every label
 
-The blocks are those of the other models here, with pre-norm. Inputs are vectors: patches of an image, or the
-values of a series. There is no vocabulary, so there are no runs of it: see `learning/labels.py`.
+The blocks are those of the other models here, with pre-norm. Inputs are vectors: patches of an image, or of
+the values of a series. A head (`task_heads.py`) reads the class token for a label, or all patches for a
+forecast.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.config import check_sizes
-from dragoman.errors import UserError
+from dragoman.models.abilities import Abilities
+from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import EncoderLayer, all_layers
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import padding
@@ -32,7 +34,6 @@ from dragoman.shapes import Bool, Float, Tensor
 class VitConfig(StackConfig):
     """The defaults are those of ViT-B/16: patches of 16 × 16 from images of 224 × 224 in three colours."""
 
-    num_labels: int = 1000
     input_dim: int = 3 * 16 * 16  # of a vector
     max_positions: int = 14 * 14  # vectors of a sequence, the class token not counted
     dropout: float = 0.0
@@ -40,25 +41,30 @@ class VitConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sizes(self, places=["num_labels", "input_dim"])
+        check_sizes(self, places=["input_dim"])
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(writes=False, vectors=self.input_dim, pooling="first", max_length=self.max_positions)
+
+    @property
+    def scale_embeddings(self) -> bool:
+        """As the encoder of another decoder (`mixed`): there are no embeddings to be scaled or tied."""
+        return False
+
+    tie_embeddings = output_bias = scale_embeddings
 
 
-def patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B T I"]:
-    """Squares of `size` × `size`, row by row; in each, one colour channel after the other."""
-    height, width = images.shape[2:]
-    if height % size or width % size:
-        raise UserError(f"patches: {height} × {width} pixels cannot be cut into squares of {size}")
-    cut = images.unfold(2, size, size).unfold(3, size, size)  # B C rows columns size size
-    return cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
-
-
-def vit(config: VitConfig) -> "Vit":
+def vit(config: VitConfig, vocab: Vocab) -> "Vit":
     model = Vit(config)
-    gpt_weights(model)
+    model.vocab, model.abilities = vocab, config.abilities
     return model
 
 
 class Vit(nn.Module):
+    vocab: Vocab
+    abilities: Abilities
+
     def __init__(self, config: VitConfig) -> None:
         super().__init__()
         width = config.model_dim
@@ -67,20 +73,34 @@ class Vit(nn.Module):
         self.positions = LearnedPositions(1 + config.max_positions, width)
         self.layers = cast(Sequence[EncoderLayer], stack(config, "pre"))
         self.final_norm = make_norm(width, "layer", config.norm_eps)
-        self.labels = xavier_linear(width, [config.num_labels])
         self.dropout = config.dropout
+        gpt_weights(self)
+        # The input projection has no words' embeddings behind it: at 0.02 one number a moment is lost beside
+        # the positions. Glorot & Bengio (2010) keep the size of what comes in.
+        nn.init.xavier_uniform_(self.inputs.weight)
+
+    def read(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B P"]) -> Float[Tensor, "B P D"]:
+        """One vector for each of P = T + 1 places, the first of which is the class token."""
+        return self.read_layers(vectors, mask)[-1]
+
+    forward = read
 
     def read_layers(
-        self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]
+        self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B P"]
     ) -> list[Float[Tensor, "B P D"]]:
-        """The vectors of every layer, from the embeddings on. The first of P = T + 1 positions is the class
-        token."""
-        x = self.inputs(vectors.masked_fill(~mask[..., None], 0.0))
+        """The vectors of every layer, from the embeddings on."""
+        x = vectors.masked_fill(~mask[:, 1:, None], 0.0).to(self.class_token.dtype)
+        x = self.inputs(x)
         x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
         x = F.dropout(x, self.dropout, self.training)
-        visible = padding(F.pad(mask, (1, 0), value=True))
-        return all_layers(self.layers, x, visible, UNRELATED, self.final_norm)
+        return all_layers(self.layers, x, padding(mask), UNRELATED, self.final_norm)
 
-    def forward(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B C"]:
-        """A score for every label."""
-        return self.labels(self.read_layers(vectors, mask)[-1][:, 0])
+
+class VitEncoder(Vit):
+    """The same for a decoder: the memory holds the patches, without the class token."""
+
+    def __init__(self, config: VitConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002 (no pieces)
+        super().__init__(config)
+
+    def forward(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Memory:
+        return Memory(self.read(vectors, F.pad(mask, (1, 0), value=True))[:, 1:], mask)

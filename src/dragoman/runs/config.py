@@ -22,11 +22,11 @@ from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
-TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
+TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match", "mse", "mae"]
 OutputMetric = Literal["bleu", "chrf", "exact", "rouge", "brackets"]
-"""Of outputs that the validation makes."""
+"""Metrics of outputs that the validation generates."""
 ValidationMetric = Literal["loss", "perplexity", "accuracy", OutputMetric, TaskMetric]
-LOWER_IS_BETTER = ("loss", "perplexity")
+LOWER_IS_BETTER = ("loss", "perplexity", "mse", "mae")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
 Purpose = Literal["translate", "generate", "predict", "read"]

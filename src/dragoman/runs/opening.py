@@ -9,18 +9,23 @@ import torch
 
 from dragoman.checkpoint.model import load_model, load_network
 from dragoman.data.directions import Directions, Languages
+from dragoman.data.labelled.config import VECTORS, TaskConfig
 from dragoman.decode.alignment.attention import guided_look
 from dragoman.decode.predict import Predictor
+from dragoman.decode.predict_vectors import Captioner, VectorPredictor
 from dragoman.decode.translator.base import BaseTranslator
 from dragoman.decode.translator.generate import Generator
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import is_export
 from dragoman.engines.opening import open_export
 from dragoman.errors import UserError
+from dragoman.models import Network
+from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.nn.linear import quantize
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
+from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dragoman.engines.ctranslate2 import CTranslate2Translator
@@ -89,7 +94,6 @@ def open_published(directory: Path, device: str = "auto") -> Translator:
     from dragoman.checkpoint.huggingface import read_model
     from dragoman.config import from_dict
     from dragoman.decode.search.config import BeamSearch
-    from dragoman.models.base import EncoderDecoder
 
     found = read_model(directory)
     if found.objective != "translate" or not isinstance(found.model, EncoderDecoder):
@@ -142,14 +146,49 @@ def open_generator(run: Run, which: str = "best", device: str = "auto") -> Gener
 def open_predictor(run: Run | str | Path, which: str = "best", device: str = "auto") -> Predictor:
     """The network of a run with its tokenizer and its task. Needs no training data."""
     opened = run if isinstance(run, Run) else Run.open(run)
+    task, model, tokenizer, chosen = _opened_task(opened, which, device)
+    if task.kind in VECTORS:
+        what = "series" if task.kind in ("series", "forecast") else "images"
+        raise UserError(
+            f"{opened.directory}: this run reads {what}, not text; use it with  dragoman predict "
+            f"{quote(str(opened.directory))} FILES"
+        )
+    assert isinstance(model, TaskNetwork), "a task about text has a head"
+    return Predictor(model, tokenizer, task, chosen)
+
+
+def open_vector_predictor(
+    run: Run | str | Path, which: str = "best", device: str = "auto"
+) -> VectorPredictor:
+    """The same for a run that says what images or series are, or how a series goes on."""
+    opened = run if isinstance(run, Run) else Run.open(run)
+    task, model, _, chosen = _opened_task(opened, which, device)
+    if task.kind not in VECTORS:
+        raise UserError(f"{opened.directory}: the task {task.kind} reads text, not images or series")
+    if not isinstance(model, TaskNetwork):
+        raise UserError(f"{opened.directory}: this run writes captions; open it with open_captioner")
+    return VectorPredictor(model, task, chosen)
+
+
+def open_captioner(run: Run | str | Path, which: str = "best", device: str = "auto") -> Captioner:
+    """The model of a run that says in words what images show, with the search of its configuration."""
+    opened = run if isinstance(run, Run) else Run.open(run)
+    task, model, tokenizer, chosen = _opened_task(opened, which, device)
+    if not isinstance(model, EncoderDecoder):
+        raise UserError(f"{opened.directory}: the task {task.kind} does not write captions")
+    return Captioner(model, tokenizer, task, opened.config.search, chosen)
+
+
+def _opened_task(
+    opened: Run, which: str, device: str
+) -> tuple[TaskConfig, Network | TaskNetwork, Tokenizer, torch.device]:
     if opened.config.task is None:
         raise UserError(
             f"{opened.directory}: this run is not fine-tuned for a task; do that with  dragoman finetune "
             f"{quote(str(opened.directory))} FILES --task KIND"
         )
     loaded = load_network(opened.directory, chosen := pick_device(device), which)
-    assert isinstance(loaded.model, TaskNetwork), "a run with a task has a head"
-    return Predictor(loaded.model.requires_grad_(False), loaded.tgt_tokenizer, opened.config.task, chosen)
+    return opened.config.task, loaded.model.requires_grad_(False), loaded.tgt_tokenizer, chosen
 
 
 def load(

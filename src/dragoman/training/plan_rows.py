@@ -52,7 +52,7 @@ def summary(plan: Planned) -> Rows:
         ("data", _data(plan)),
         *(("columns", told) for told in _columns(config)),
         ("cleaning", _cleaning(plan.prepared, plan.config)),
-        ("tokenizer", _tokenizer(plan.prepared)),
+        ("tokenizer", None if _reads_vectors(config) else _tokenizer(plan.prepared)),
         ("model", _model(plan)),
         ("training", _training(plan)),
         ("processes", _processes(plan)),
@@ -127,6 +127,11 @@ def _tokenizer(prepared: Corpus) -> str:
     if src.config.joint:
         return f"{name}, {_pieces(src)} for both sides"
     return f"{name}, {_pieces(src)} for the source and {tgt.size:,} for the target"
+
+
+def _reads_vectors(config: RunConfig) -> bool:
+    abilities = config.model_config[1].abilities
+    return abilities.vectors is not None and not abilities.writes
 
 
 def _pieces(tokenizer: Tokenizer) -> str:

@@ -1,23 +1,31 @@
-"""What a network is fine-tuned to say about text: the `task` part of a run's configuration."""
+"""What a network is fine-tuned to say about text, images or series: the `task` part of a run's
+configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from dragoman.config import LEFT_OUT
+from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.errors import UserError
 
-TaskKind = Literal["classify", "pair", "similarity", "tag", "span", "choice"]
+TaskKind = Literal[
+    "classify", "pair", "similarity", "tag", "span", "choice", "image", "series", "forecast", "caption"
+]
 Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
 Layers = Literal["last", "embeddings", "mix"]
 Column = str | int | None
-LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag")
+LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag", "image", "series")
 """Kinds whose answers are labels by name."""
+VECTORS: tuple[TaskKind, ...] = ("image", "series", "forecast", "caption")
+"""Kinds that read vectors, not text."""
 
 
 @dataclass(frozen=True)
 class TaskConfig:
     kind: TaskKind
     labels: tuple[str, ...] = ()
-    """classify, pair, tag: in the order of their numbers. Found in the training data where none are given."""
+    """Of all kinds that have some, in the order of their numbers. Found in the training data where none are
+    given."""
     scores: tuple[float, ...] = ()
     """similarity: the lowest and the highest. Found in the same way."""
     pooling: Pooling = "auto"
@@ -41,6 +49,8 @@ class TaskConfig:
     second: Column = None
     """Of the second text, or of the context."""
     label: Column = None
+    image: ImageInput | None = field(default=None, metadata=LEFT_OUT)
+    series: SeriesInput | None = field(default=None, metadata=LEFT_OUT)
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
@@ -55,6 +65,9 @@ class TaskConfig:
                 f"found {self.overlap}"
             )
         self._check_labels()
+        for name, kinds in (("image", ("image", "caption")), ("series", ("series", "forecast"))):
+            if getattr(self, name) is not None and self.kind not in kinds:
+                raise UserError(f"{name}: it is not for the task {self.kind}; leave it out")
         for name in ("text", "second", "label"):
             column = getattr(self, name)
             if isinstance(column, int) and column < 1:
@@ -72,6 +85,13 @@ class TaskConfig:
             raise UserError(f"scores: expected the lowest and the highest score, found {list(self.scores)}")
         if self.both_orders and self.kind not in ("pair", "similarity"):
             raise UserError(f"both_orders: the task {self.kind} has no two orders; leave it out")
+
+    @property
+    def vectors(self) -> ImageInput | SeriesInput:
+        """Of a kind that reads vectors."""
+        if self.kind in ("series", "forecast"):
+            return self.series or SeriesInput()
+        return self.image or ImageInput()
 
     @property
     def bio(self) -> bool:

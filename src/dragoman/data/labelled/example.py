@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class AnswerSpan:
@@ -28,3 +30,11 @@ class Example:
     """None where it is not known."""
     origin: str
     """File and line."""
+
+
+@dataclass(frozen=True)
+class VectorExample(Example):
+    """An image or a series; its text is its name."""
+
+    values: np.ndarray
+    """Pixels by height, width and channel; or numbers by step and channel, NaN where none is known."""

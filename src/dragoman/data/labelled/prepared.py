@@ -3,21 +3,24 @@
 meta.json  hashes     fingerprint, which examples are of which corpus, and the seal of all files
 tokenizer.json
 train.jsonl  valid.jsonl      {"texts", "target", "origin"}, one example a line
+train.values  valid.values  test.values       of images and series: their numbers, in the same order
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dragoman.config import from_dict, to_dict
 from dragoman.data.cache import found_or_made, remove_leftovers
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.fingerprint import check_unchanged, stamp_files
 from dragoman.data.hashed import DamagedStore, OutputFiles, StoreFiles
-from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.config import VECTORS, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example, Target
 from dragoman.data.labelled.read import check_targets, read_examples
 from dragoman.data.sampler import CorpusRange
@@ -33,6 +36,9 @@ from dragoman.data.seal import (
     warn_if_unverifiable,
     write_seal,
 )
+from dragoman.data.vectors.arrays import labels_file
+from dragoman.data.vectors.images import files_of_images
+from dragoman.data.vectors.stack import series_parts, stacked
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -54,6 +60,8 @@ class LabelledMeta:
     """The version of this format."""
     fingerprint: str
     corpora: tuple[CorpusRange, ...]
+    arrays: dict[str, Any] = field(default_factory=dict)
+    """Type and shape of the numbers of each part, where examples have some."""
 
 
 class PreparedTask:
@@ -63,6 +71,7 @@ class PreparedTask:
         self.directory, self.fingerprint, self._files = files.directory, meta.fingerprint, files
         self.src_tokenizer = self.tgt_tokenizer = load_tokenizer(files)
         self.train, self.valid = (_read(files, f"{name}.jsonl") for name in _NAMES)
+        self.arrays = {name: _array(files, name, told) for name, told in meta.arrays.items()}
         self.corpora = list(meta.corpora)
         self.dropped: dict[str, int] = {}
         ends = [corpus.end for corpus in self.corpora]
@@ -73,6 +82,7 @@ class PreparedTask:
 
     @property
     def valid_targets(self) -> int:
+        """What a validation sums its loss over."""
         return sum(len(e.target) if isinstance(e.target, tuple) else 1 for e in self.valid)
 
     @classmethod
@@ -123,7 +133,8 @@ def prepare_task(
     is learnt from the training texts."""
     remove_leftovers([cache])
     files = [file for source in (*data.train, *data.valid) for file in source.files]
-    stamps = stamp_files(files, progress)
+    more = _files_of_vectors(files, task)
+    stamps = stamp_files([*files, *more], progress)
     hash_of = {stamp.path: stamp.sha256 for stamp in stamps}
     made_from = {
         "version": _CONTENTS_VERSION,
@@ -136,6 +147,7 @@ def prepare_task(
         "tokenizer": to_dict(tokenizer),
         "seed": seed,
         "given": [each.sha256 for each in given],
+        **({"more": [hash_of[file] for file in more]} if more else {}),
     }
     fingerprint = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
     target = cache / fingerprint
@@ -161,13 +173,21 @@ def _write(
     seed: int,
     given: Sequence[Tokenizer],
 ) -> None:
-    corpora = [_read_checked(source, task) for source in data.train]
-    valid = [example for source in data.valid for example in _read_checked(source, task)]
-    if not data.valid:
-        corpora, valid = _hold_out(corpora, data.valid_size, seed)
+    arrays: dict[str, np.ndarray] = {}
+    if task.kind == "forecast":
+        arrays, windows = series_parts(data, task)
+        corpora, valid = [windows["train"]], windows["valid"]
+    else:
+        corpora = [_read_checked(source, task) for source in data.train]
+        valid = [example for source in data.valid for example in _read_checked(source, task)]
+        if not data.valid:
+            corpora, valid = _hold_out(corpora, data.valid_size, seed)
     train = [example for corpus in corpora for example in corpus]
+    if task.kind in VECTORS and not arrays:
+        arrays = {"train": stacked(train, task), "valid": stacked(valid, task)}
     joined = " ".join if task.kind == "tag" else "\n".join
-    texts = (text for example in train for text in joined(example.texts).split("\n"))
+    said = [(str(each.target),) if task.kind == "caption" else each.texts for each in train]
+    texts = (text for own in said for text in joined(own).split("\n"))
     tokenizer = given[0] if given else Tokenizer.train(texts, config)
     ranges, start = [], 0
     for source, corpus in zip(data.train, corpora, strict=True):
@@ -179,8 +199,28 @@ def _write(
             file = output.create(result / f"{name}.jsonl")
             for start in range(0, len(examples), _CHUNK):
                 file.write("".join(map(_line, examples[start : start + _CHUNK])).encode("utf-8"))
-    meta = LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges))
-    write_seal(result, to_dict(meta), output)
+        for name, values in arrays.items():
+            output.create(result / f"{name}.values").write(values)
+    told = {name: [values.dtype.str, *values.shape] for name, values in arrays.items()}
+    meta = to_dict(LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges), told))
+    write_seal(result, {name: value for name, value in meta.items() if name != "arrays" or value}, output)
+
+
+def _files_of_vectors(files: Sequence[str], task: TaskConfig) -> list[str]:
+    """What the files of examples tell of: images, and labels of arrays."""
+    if task.kind in ("image", "caption"):
+        return [more for file in files for more in files_of_images(file, task)]
+    if task.kind == "series":
+        return [labels for labels in map(labels_file, files) if labels is not None]
+    return []
+
+
+def _array(files: StoreFiles, name: str, told: Any) -> np.ndarray:
+    try:
+        kind, *shape = told
+        return np.frombuffer(files.read(f"{name}.values"), dtype=np.dtype(kind)).reshape(shape)
+    except (TypeError, ValueError):
+        raise DamagedStore(f"{files.directory / name}.values: damaged: these are not its numbers") from None
 
 
 def _read_checked(source: SourceConfig, task: TaskConfig) -> list[Example]:

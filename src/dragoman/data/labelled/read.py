@@ -11,10 +11,13 @@ from dragoman.data.labelled.conll import read_conll
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.records import read_json_lines, read_table
 from dragoman.data.labelled.squad import read_squad
+from dragoman.data.vectors.images import read_images
+from dragoman.data.vectors.series import read_labelled_series
 from dragoman.errors import UserError
 
 FORMATS = ("tsv", "csv", "jsonl", "conll", "squad", "lines")
 _SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_VECTOR_READERS = {"image": read_images, "caption": read_images, "series": read_labelled_series}
 _MANY = 1000
 """Labels; more of them are texts."""
 
@@ -22,6 +25,9 @@ _MANY = 1000
 def read_examples(source: SourceConfig, task: TaskConfig, labelled: bool = True) -> Iterator[Example]:
     """The examples of one corpus; of some that are not `labelled` the targets may be missing."""
     for path in source.files:
+        if task.kind in _VECTOR_READERS:
+            yield from _VECTOR_READERS[task.kind](path, task, labelled)
+            continue
         format = detect(path, task) if source.format == "auto" else source.format
         if format in ("tsv", "csv"):
             yield from read_table(path, format, task, labelled)

@@ -21,6 +21,7 @@ _FIRST = ("text", "sentence", "sentence1", "sentence_a", "text1", "text_a", "pre
 _SECOND = ("second", "sentence2", "sentence_b", "text2", "text_b", "hypothesis", "#2 string")
 _LABEL = ("label", "class", "category", "gold_label", "entailment_judgment", "quality", "sentiment")
 _SCORE = ("score", "relatedness_score", "similarity", "similarity_score", "gold_score", "label")
+_IMAGE = ("image", "path", "file", "file_name", "filename")
 _ENDINGS = ("ending", "choice", "option", "alternative", "sol")
 _BEGINNING = ("prompt", "context", "question", "premise", "goal", "sent1", *_FIRST)
 _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -29,6 +30,8 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "similarity": {"text": _FIRST, "second": _SECOND, "label": _SCORE},
     "choice": {"text": _BEGINNING, "label": _LABEL},
     "span": {"text": ("question",), "second": ("context", "passage"), "label": ("answers", "answer")},
+    "image": {"text": _IMAGE, "label": _LABEL},
+    "caption": {"text": _IMAGE, "label": ("caption", "text", "label")},
     "tag": {"text": ("words", "tokens"), "label": ("tags", "labels", "ner_tags", "pos_tags")},
 }
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import torch
 
-from dragoman.data.batch import pad
+from dragoman.data.batch import pad, pad_vectors
 from dragoman.decode.rules.brackets import Balanced
 from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
 from dragoman.decode.rules.lexical import Required
@@ -22,7 +22,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Job, never
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor
 from dragoman.text.spelling import Spelling
 
 
@@ -150,7 +150,7 @@ def rules_for(
 @dataclass(frozen=True)
 class SearchBatch:
     jobs: tuple[Job, ...]
-    src_ids: Int[Tensor, "B S"]
+    src_ids: EncoderInput
     src_mask: Bool[Tensor, "B S"]
     limits: Int[Tensor, "B"]
     """Maximum length of each translation in tokens, including `</s>`."""
@@ -169,7 +169,9 @@ class SearchBatch:
         device: torch.device,
         texts: Callable[[], Spelling] | None = None,
     ) -> "SearchBatch":
-        src_ids, src_mask = (part.to(device, non_blocking=True) for part in pad([job.source for job in jobs]))
+        sources = [job.source for job in jobs]
+        padded = pad(sources) if isinstance(sources[0], tuple) else pad_vectors(sources)
+        src_ids, src_mask = (part.to(device, non_blocking=True) for part in padded)
         limits = torch.tensor([job.longest(config) for job in jobs], device=device)
         shortest = torch.tensor([job.shortest(config) for job in jobs], device=device)
         required = None

@@ -7,7 +7,7 @@ Plain Python: every engine takes and returns the same values.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from dragoman.config import LEFT_OUT, check_counts, check_not_negative
 from dragoman.decode.rules.constraints import FREE, Constraints
@@ -153,13 +153,18 @@ class Job:
     has so far, or none. The other jobs are not affected.
     """
 
-    source: tuple[int, ...]
-    """Token ids that the model reads, including `</s>`."""
+    source: Any
+    """What the model reads: token ids (a tuple), including `</s>`, or an array of vectors."""
     constraints: Constraints = FREE
     cancelled: Cancelled = never
     begin: tuple[int, ...] = ()
     """Tokens that the translation is forced to start with, for engines that enforce constraints by searching
     again (`engines/engine.py`). If they end with `</s>`, they are the whole translation."""
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """Of the source; none of an array of vectors."""
+        return self.source if isinstance(self.source, tuple) else ()
 
     @property
     def constrained(self) -> bool:

@@ -46,7 +46,7 @@ def without_loops(
     first, whatever its score: it is the translation of the sentence."""
     if not isinstance(config, BeamSearch) or not config.loop_guard:
         return found
-    looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].source)]
+    looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].pieces)]
     if not looping:
         return found
     for row, calm in zip(looping, search([jobs[row] for row in looping], _calm(config)), strict=True):

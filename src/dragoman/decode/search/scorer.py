@@ -31,7 +31,7 @@ from dragoman.decode.search.shortlist import Shortlist
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.state import State, rows_of
-from dragoman.shapes import Bool, Float, Int, Tensor
+from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor
 from dragoman.text.spelling import Spelling
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ class Scorer:
         return ListedScorer(self, self.shortlist(), jobs)
 
     def start(
-        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
+        self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"], watched: bool = False
     ) -> JointState:
         """Before the first position. `watched`: the state gathers the attention to the source."""
         states = tuple(model.start(model.encode(src_ids, src_mask)) for model in self.models)
-        seen = torch.zeros(src_ids.shape, device=src_ids.device) if watched else None
+        seen = torch.zeros(src_mask.shape, device=src_mask.device) if watched else None
         return JointState(states, seen)
 
     def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N V"], JointState]:
@@ -150,7 +150,7 @@ class Scorer:
         """The log-probability of every given piece, all positions at once: what `step` after `step` says. And
         if `watched`, how well the source is covered."""
         hidden: list[Tensor] = []
-        seen = torch.zeros(batch.src_ids.shape, device=batch.src_ids.device) if watched else None
+        seen = torch.zeros(batch.src_mask.shape, device=batch.src_mask.device) if watched else None
         for model in self.models:
             if seen is None:
                 hidden.append(model(batch.src_ids, batch.src_mask, batch.tgt_in))
@@ -182,7 +182,7 @@ class ListedScorer(Scorer):
             self.projections = [model.project_among(self.pieces) for model in self.models]
 
     def start(
-        self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"], watched: bool = False
+        self, src_ids: EncoderInput, src_mask: Bool[Tensor, "B S"], watched: bool = False
     ) -> JointState:
         closed = torch.from_numpy(~self._allowed(unpadded(src_ids, src_mask))[:, self.ids])
         return replace(super().start(src_ids, src_mask, watched), closed=closed.to(src_ids.device))

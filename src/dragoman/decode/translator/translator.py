@@ -173,7 +173,7 @@ class Translator(BaseTranslator):
         progress: SentenceProgress | None = None,
         scored: bool = True,  # noqa: ARG002  the scores cost nothing here
     ) -> list[list[Hypothesis]]:
-        asked = [number for number, job in enumerate(jobs) if job.source and not job.cancelled()]
+        asked = [number for number, job in enumerate(jobs) if len(job.source) and not job.cancelled()]
         lengths = [len(jobs[number].source) for number in asked]
         workers = 1 if config.watched else workers_for(self.device, sum(lengths))
         size = share_of(batch_tokens or self.default_batch_tokens, sum(lengths), workers)

@@ -1,0 +1,1 @@
+"""Images and series as sequences of vectors: readers, patches, batches."""

@@ -1,0 +1,73 @@
+"""Images and series as sequences of vectors."""
+
+import numpy as np
+
+from dragoman.data.seeded import uniform_each
+from dragoman.data.vectors.config import ImageInput, SeriesInput
+from dragoman.errors import UserError
+
+_LEAST = 1e-5
+"""Deviation of a window that does not move."""
+
+
+def image_patches(images: np.ndarray, size: int) -> np.ndarray:
+    """B H W C as B T I: squares of `size` × `size`, row by row; in each, one channel after the other."""
+    count, height, width, channels = images.shape
+    if height % size or width % size:
+        raise UserError(f"patches: {height} × {width} pixels cannot be cut into squares of {size}")
+    cut = images.reshape(count, height // size, size, width // size, size, channels)
+    return cut.transpose(0, 1, 3, 5, 2, 4).reshape(count, -1, channels * size * size)
+
+
+def scaled_pixels(images: np.ndarray, image: ImageInput) -> np.ndarray:
+    """With mean 0 and deviation 1 over the training images."""
+    mean, std = (np.array(each, dtype=np.float32) for each in (image.mean, image.std))
+    return (images.astype(np.float32) / 255 - mean) / std
+
+
+def augmented(
+    images: np.ndarray, image: ImageInput, numbers: np.ndarray, seed: int, epoch: int
+) -> np.ndarray:
+    """Moved and mirrored, each image by a draw that is a function of its number, the seed and the epoch. What
+    moves in is the mean colour, which is 0."""
+    if not image.shift and not image.flip:
+        return images
+    draws = [uniform_each(numbers, seed, epoch, turn) for turn in range(3)]
+    if image.flip:
+        images = np.where(draws[2][:, None, None, None] < 0.5, images[:, :, ::-1], images)
+    if not image.shift:
+        return images
+    by = image.shift
+    padded = np.pad(images, ((0, 0), (by, by), (by, by), (0, 0)))
+    found = np.empty_like(images)
+    height, width = images.shape[1:3]
+    for row, (down, right) in enumerate(
+        zip(*((draw * (2 * by + 1)).astype(int) for draw in draws[:2]), strict=True)
+    ):
+        found[row] = padded[row, down : down + height, right : right + width]
+    return found
+
+
+def window_scale(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each of B L C over its steps that are known (Kim et al. 2022): B 1 C each."""
+    known = ~np.isnan(windows)
+    count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    mean = np.where(known, windows, 0.0).sum(axis=1, keepdims=True) / count
+    spread = np.where(known, windows - mean, 0.0)
+    std = np.sqrt(np.square(spread).sum(axis=1, keepdims=True) / count)
+    return mean.astype(np.float32), np.maximum(std, _LEAST).astype(np.float32)
+
+
+def series_patches(windows: np.ndarray, series: SeriesInput) -> tuple[np.ndarray, np.ndarray]:
+    """B L C as B T I, one channel after the other in each; and B T, whether anything in a patch is known.
+    What is missing is 0."""
+    cut = np.lib.stride_tricks.sliding_window_view(windows, series.patch, axis=1)[:, :: series.stride]
+    known = ~np.isnan(cut)  # B T C patch
+    vectors = np.where(known, cut, 0.0).astype(np.float32)
+    return vectors.reshape(*vectors.shape[:2], -1), known.any(axis=(2, 3))
+
+
+def standardised(values: np.ndarray, series: object) -> np.ndarray:
+    """Less the mean of the training part, over its deviation, channel by channel."""
+    assert isinstance(series, SeriesInput), "these are series"
+    return ((values - np.array(series.mean)) / np.array(series.std)).astype(np.float32)

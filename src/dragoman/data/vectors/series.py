@@ -1,0 +1,197 @@
+"""Series: many with a label each, or one of several channels to be forecast."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dragoman.data.formats import csv, jsonl, tsv
+from dragoman.data.formats.lines import read_lines
+from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.example import VectorExample
+from dragoman.data.vectors.arrays import is_array, read_array, read_labels
+from dragoman.errors import UserError, missing_extra
+
+_MISSING = ("", "na", "nan", "null", "none", "?")
+_LABELS = ("label", "class", "target")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of several channels."""
+
+    values: np.ndarray
+    """N C; NaN where a value is missing."""
+    names: tuple[str, ...]
+    times: tuple[str, ...] = ()
+    """The first column that holds no numbers."""
+
+
+def read_series(path: str, columns: Sequence[str]) -> Series:
+    """The columns that are named; all that hold numbers, if none is."""
+    if is_array(path):
+        values = read_array(path, (1, 2)).astype(np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        names = tuple(str(number) for number in range(1, values.shape[1] + 1))
+        return _chosen(Series(values, names), columns, path)
+    if path.endswith(".parquet"):
+        return _chosen(_of_parquet(path, columns), columns, path)
+    rows = iter(_table(path))
+    _, header = next(rows)
+    body = [(line, cells) for line, cells in rows if cells]
+    if not body:
+        raise UserError(f"{path}: expected a header and rows of numbers; there is one line")
+    names = tuple(cell.strip() for cell in header)
+    if all(_number(cell) is not None for cell in header):
+        raise UserError(f"{path}:1: expected the names of the columns, found numbers; write a header")
+    for line, cells in body:
+        if len(cells) != len(names):
+            raise UserError(
+                f"{path}:{line}: expected {len(names)} columns as in the first line, found {len(cells)}"
+            )
+    wanted = columns or [n for place, n in enumerate(names) if _number(body[0][1][place]) is not None]
+    refuse_other_columns(wanted, names, path)
+    places = [names.index(name) for name in wanted]
+    told = next((place for place in range(len(names)) if _number(body[0][1][place]) is None), None)
+    values = np.empty((len(body), len(places)))
+    for row, (line, cells) in enumerate(body):
+        for column, place in enumerate(places):
+            number = _number(cells[place])
+            if number is None:
+                raise UserError(
+                    f"{path}:{line}: expected a number in column '{names[place]}', found {cells[place]!r:.40}"
+                )
+            values[row, column] = number
+    times = () if told is None else tuple(cells[told] for _, cells in body)
+    return Series(values, tuple(wanted), times)
+
+
+def refuse_other_columns(wanted: Sequence[str], names: Sequence[str], path: str) -> None:
+    for name in wanted:
+        if name not in names:
+            raise UserError(f"{path}: there is no column '{name}'; there are {', '.join(names)}")
+    if not wanted:
+        raise UserError(f"{path}: no column holds numbers; there are {', '.join(names)}")
+
+
+def _chosen(series: Series, columns: Sequence[str], path: str) -> Series:
+    wanted = columns or series.names
+    refuse_other_columns(wanted, series.names, path)
+    places = [series.names.index(name) for name in wanted]
+    return Series(series.values[:, places], tuple(wanted), series.times)
+
+
+def _of_parquet(path: str, columns: Sequence[str]) -> Series:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise missing_extra("pyarrow", "parquet", f"reading {path}") from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UserError(
+            f"{path}: not a Parquet file that can be read ({' '.join(str(error).split())[:200]})"
+        ) from None
+    kinds: Any = pyarrow.types
+    numeric = {f.name for f in table.schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)}
+    names = [name for name in table.column_names if name in (columns or numeric)]
+    refuse_other_columns(columns or names, [n for n in table.column_names if n in numeric], path)
+    values = [table[name].cast(pyarrow.float64()).to_numpy() for name in names]
+    times = [name for name in table.column_names if name not in numeric]
+    told = tuple(map(str, table[times[0]].to_pylist())) if times else ()
+    return Series(np.stack(values, axis=1), tuple(names), told)
+
+
+def _table(path: str) -> Iterator[tuple[int, list[str]]]:
+    return csv.rows(path) if path.removesuffix(".gz").endswith(".csv") else tsv.rows(path)
+
+
+def _number(cell: str) -> float | None:
+    """NaN where the value is missing; None for what is no number."""
+    if cell.strip().lower() in _MISSING:
+        return math.nan
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def read_labelled_series(path: str, task: TaskConfig, labelled: bool) -> Iterator[VectorExample]:
+    """An array by series, step and channel; a table with a series a row, its label in a column of that name
+    or in the last one; or JSON lines with `series` and `label`."""
+    if is_array(path):
+        values = read_array(path, (2, 3)).astype(np.float32)
+        values = values[:, :, None] if values.ndim == 2 else values
+        labels = read_labels(path, len(values)) if labelled else [None] * len(values)
+        for number, (own, label) in enumerate(zip(values, labels, strict=True)):
+            yield VectorExample((f"{path}[{number}]",), label, f"{path}[{number}]", own)
+    elif path.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        for number, line in enumerate(read_lines(path), start=1):
+            where = f"{path}:{number}"
+            record = jsonl.parse(line, where)
+            yield _of_record(record, task, labelled, where)
+    else:
+        yield from _of_rows(path, task, labelled)
+
+
+def _of_record(record: dict[str, Any], task: TaskConfig, labelled: bool, where: str) -> VectorExample:
+    series, label = record.get(str(task.text or "series")), record.get(str(task.label or "label"))
+    if labelled and not isinstance(label, str | int):
+        raise UserError(f"{where}: expected a label, found {label!r:.40}")
+    try:
+        values = np.array(series, dtype=np.float32)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if values.ndim not in (1, 2) or not values.size:
+        raise UserError(
+            f"{where}: 'series': expected numbers, or a list of numbers a step, found {series!r:.40}"
+        )
+    values = values[:, None] if values.ndim == 1 else values
+    return VectorExample((where,), str(label) if labelled else None, where, values)
+
+
+def _of_rows(path: str, task: TaskConfig, labelled: bool) -> Iterator[VectorExample]:
+    place: int | None = None
+    for line, cells in _table(path):
+        where = f"{path}:{line}"
+        if place is None:
+            names = [cell.strip().lower() for cell in cells]
+            numbers = any(_number(cell) is not None and cell.strip() for cell in cells[:-1])
+            header = not numbers or bool(set(names) & set(_label_names(task)))
+            place = _label_place(names, task, header, labelled, where)
+            if header:
+                continue
+        label = cells[place].strip() if place < len(cells) else None
+        values = [_number(cell) for number, cell in enumerate(cells) if number != place]
+        if None in values:
+            bad = [cell for number, cell in enumerate(cells) if number != place][values.index(None)]
+            raise UserError(f"{where}: expected numbers, found {bad!r:.40}")
+        while values and math.isnan(values[-1] or 0.0):
+            values.pop()
+        if not values:
+            raise UserError(f"{where}: there is no number in this line")
+        own = np.array(values, dtype=np.float32)[:, None]
+        yield VectorExample((where,), label if labelled else None, where, own)
+
+
+def _label_names(task: TaskConfig) -> tuple[str, ...]:
+    return (task.label.lower(),) if isinstance(task.label, str) else _LABELS
+
+
+def _label_place(names: Sequence[str], task: TaskConfig, header: bool, labelled: bool, where: str) -> int:
+    """The column of the label; one past the end where there is none."""
+    if isinstance(task.label, int) and task.label <= len(names):
+        return task.label - 1
+    wanted = _label_names(task)
+    found = [names.index(name) for name in wanted if name in names]
+    if found:
+        return found[0]
+    if task.label is not None:
+        raise UserError(f"{where}: there is no column {task.label!r}")
+    if header and labelled:
+        raise UserError(f"{where}: expected a column 'label'; name it with  task.label=COLUMN")
+    return len(names) - 1 if labelled else len(names)

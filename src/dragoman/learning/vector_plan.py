@@ -1,0 +1,215 @@
+"""The plan of learning from images and series: sizes and statistics found in them, and chosen settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dragoman.config import to_dict
+from dragoman.data.config import DataConfig
+from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.example import VectorExample
+from dragoman.data.labelled.read import labels_of, read_examples
+from dragoman.data.vectors.config import ImageInput, SeriesInput
+from dragoman.data.vectors.series import read_series
+from dragoman.data.vectors.stack import parts_of, the_file
+from dragoman.errors import UserError
+from dragoman.learning.task import METRICS
+from dragoman.runs.config import model_section
+
+_PATCHES = 64
+_WINDOW, _PATCH = 336, 16
+_EPOCHS = {"image": 40, "series": 40, "forecast": 10, "caption": 20}
+_AT_ONCE = {"image": 64, "series": 32, "forecast": 256, "caption": 64}
+"""Sequences of a batch."""
+_MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series", "caption": "vit-tiny"}
+_DECODER = "transformer-tiny"
+
+
+def completed_vectors(
+    given: dict[str, Any],
+    task: TaskConfig,
+    data: DataConfig,
+    missing: Sequence[str],
+    updates: int | None,
+    brings_model: bool,
+    model: object,
+) -> dict[str, Any]:
+    """As `completed_task`, for tasks that read vectors."""
+    if task.kind == "forecast":
+        found, rows = _of_forecast(data, task)
+    else:
+        found, rows = _of_labelled(data, task)
+    own = given.get("task")
+    whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), "kind": task.kind, **found}}
+    vectors = replace(task, **_as_configs(found)).vectors
+    chosen = _chosen(task, rows, vectors.places, updates)
+    sizes = {"input_dim": vectors.vector, "max_positions": vectors.places}
+    if task.kind == "caption":
+        encoder = {"preset": _MODEL[task.kind], **sizes}
+        chosen["model"] = {"kind": "mixed", "encoder": encoder, "decoder": {"preset": _DECODER}}
+    elif not brings_model or model_section(model)[1].abilities.vectors is not None:
+        chosen["model"] = ({} if brings_model else chosen["model"]) | sizes
+    else:
+        chosen["model"] = {}
+    return {**whole, **{section: chosen[section] for section in missing}}
+
+
+def _as_configs(found: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"image": ImageInput, "series": SeriesInput}
+    return {
+        name: kinds[name](**{k: tuple(v) if isinstance(v, list) else v for k, v in value.items()})
+        for name, value in found.items()
+        if name in kinds
+    }
+
+
+def _of_labelled(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], int]:
+    examples = [
+        example
+        for source in data.train
+        for example in read_examples(source, task)
+        if isinstance(example, VectorExample)
+    ]
+    if not examples:
+        files = ", ".join(f for s in data.train for f in s.files)
+        raise UserError(f"{files}: there is no example to learn from")
+    labels = {} if task.labels or task.kind == "caption" else {"labels": list(labels_of(examples, task))}
+    if task.kind != "series":
+        return labels | {"image": to_dict(_image_of(examples, task.image or ImageInput()))}, len(examples)
+    return labels | {"series": to_dict(_series_of(examples, task.series or SeriesInput()))}, len(examples)
+
+
+def _image_of(examples: Sequence[VectorExample], image: ImageInput) -> ImageInput:
+    height, width, channels = examples[0].values.shape
+    height, width, channels = image.height or height, image.width or width, image.channels or channels
+    sums = np.zeros((2, channels))
+    count = 0
+    for example in examples:
+        if example.values.shape[2] != channels:
+            raise UserError(
+                f"{example.origin}: expected {channels} channels as in the first image, found "
+                f"{example.values.shape[2]}; set task.image.channels to 1 or 3"
+            )
+        pixels = example.values.reshape(-1, channels) / 255
+        sums += [pixels.sum(axis=0), np.square(pixels).sum(axis=0)]
+        count += len(pixels)
+    mean = sums[0] / count
+    std = np.sqrt(np.maximum(sums[1] / count - mean**2, 0))
+    return replace(
+        image,
+        height=height,
+        width=width,
+        channels=channels,
+        patch=image.patch or _patch_of(height, width),
+        mean=image.mean or _rounded(mean),
+        std=image.std or _rounded(np.where(std > 0, std, 1)),
+    )
+
+
+def _patch_of(height: int, width: int) -> int:
+    """The squares that fit whose number is nearest to 64."""
+    fitting = [size for size in range(2, min(height, width) + 1) if not height % size and not width % size]
+    if not fitting:
+        raise UserError(
+            f"task.image.patch: no square divides {height} × {width} pixels; set task.image.height and width"
+        )
+    return min(fitting, key=lambda size: (abs(np.log(height * width / size**2 / _PATCHES)), size))
+
+
+def _series_of(examples: Sequence[VectorExample], series: SeriesInput) -> SeriesInput:
+    channels = examples[0].values.shape[1]
+    for example in examples:
+        if example.values.shape[1] != channels:
+            raise UserError(
+                f"{example.origin}: expected {channels} channels as in the first series, found "
+                f"{example.values.shape[1]}"
+            )
+    longest = max(len(example.values) for example in examples)
+    patch = series.patch or max(1, round((series.window or longest) / 32))
+    stride = series.stride or patch
+    window = series.window or patch + -(-max(0, longest - patch) // stride) * stride
+    everything = np.concatenate([example.values for example in examples]).astype(np.float64)
+    mean, std = _statistics(everything)
+    return replace(
+        series,
+        window=window,
+        patch=patch,
+        stride=stride,
+        mean=series.mean or mean,
+        std=series.std or std,
+    )
+
+
+def _of_forecast(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], int]:
+    path, series = the_file(data), task.series or SeriesInput()
+    read = read_series(path, series.columns)
+    train = parts_of(len(read.values), replace(series, window=1, horizon=1, patch=0, stride=0), path)[
+        "train"
+    ][1]
+    room = train - series.horizon
+    window = series.window or (_WINDOW if room >= 2 * _WINDOW else room // 16 * 8)
+    if window < 2:
+        raise UserError(
+            f"{path}: the training part has {train:,} steps, which is too short for a horizon of "
+            f"{series.horizon}; lower task.series.horizon"
+        )
+    patch = series.patch or (_PATCH if window >= 4 * _PATCH else max(1, window // 8))
+    values = read.values[:train]
+    mean, std = _statistics(values)
+    found = replace(
+        series,
+        columns=read.names,
+        window=window,
+        patch=patch,
+        stride=series.stride or max(1, patch // 2),
+        season=series.season or season_of((values - np.array(mean)) / np.array(std), window),
+        mean=series.mean or mean,
+        std=series.std or std,
+    )
+    windows = max(1, train - window - series.horizon + 1)
+    return {"series": to_dict(found)}, windows * len(read.names) // found.row_channels
+
+
+def season_of(values: np.ndarray, most: int) -> int:
+    """The distance of steps, at most so far apart, that are most alike: the lowest of the local minima of the
+    mean squared difference. 1 where there is none."""
+    most = min(most, len(values) // 2)
+    differences = [np.inf, *(np.nanmean(np.square(values[d:] - values[:-d])) for d in range(1, most + 2))]
+    low = [d for d in range(2, most + 1) if differences[d - 1] > differences[d] <= differences[d + 1]]
+    return min(low, key=lambda d: differences[d], default=1)
+
+
+def _statistics(values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel over what is known."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, values, 0.0).sum(axis=0) / count
+    std = np.sqrt(np.square(np.where(known, values - mean, 0.0)).sum(axis=0) / count)
+    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+def _rounded(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(round(float(value), 6) for value in values)
+
+
+def _chosen(task: TaskConfig, rows: int, places: int, max_updates: int | None) -> dict[str, Any]:
+    a_batch = max(1, min(_AT_ONCE[task.kind], rows // 8))
+    updates = max_updates or max(100, _EPOCHS[task.kind] * rows // a_batch)
+    every = max(1, min(updates, max(20, updates // 20)))
+    return {
+        "tokenizer": {"vocab_size": 1000} if task.kind == "caption" else {"kind": "byte", "vocab_size": 259},
+        "model": {"preset": _MODEL[task.kind]},
+        "objective": {},
+        "optim": {"name": "adamw", "rate": 1e-3, "weight_decay": 0.05},
+        "schedule": {"name": "cosine", "warmup": min(max(1, updates // 20), updates - 1), "total": updates},
+        "train": {
+            "max_updates": updates,
+            "batch_tokens": a_batch * (places + 1),
+            "log_every": max(1, every // 4),
+            "validate_every": every,
+            "save_every": every,
+            "metric": METRICS[task.kind][0],
+        },
+    }

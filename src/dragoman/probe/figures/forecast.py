@@ -1,0 +1,39 @@
+"""A forecast beside the steps before it: a panel for each channel."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dragoman.evaluate.plot import COLOURS, canvas, save
+
+_MOST = 12
+"""Channels of a picture."""
+
+
+def draw_forecast(
+    past: np.ndarray,
+    said: np.ndarray,
+    names: Sequence[str],
+    quantiles: Sequence[float] = (),
+    endings: Sequence[str] = ("png", "svg"),
+) -> dict[str, bytes]:
+    """Of L C and H C Q. With quantiles the median is a line, and the space between two is filled."""
+    middle = list(quantiles).index(0.5) if quantiles else 0
+    shown = min(len(names), _MOST)
+    before = np.arange(-len(past) + 1, 1)
+    after = np.arange(1, len(said) + 1)
+    with canvas() as figure_of:
+        figure = figure_of(figsize=(8.0, 0.5 + 1.5 * shown), dpi=200, layout="constrained")
+        for channel, axes in enumerate(figure.subplots(shown, 1, squeeze=False, sharex=True)[:, 0]):
+            axes.plot(before, past[:, channel], color="0.35", linewidth=1.0, label="known")
+            axes.plot(after, said[:, channel, middle], color=COLOURS[0], linewidth=1.4, label="forecast")
+            for low in range(len(quantiles) // 2):
+                outer = said[:, channel, low], said[:, channel, -1 - low]
+                axes.fill_between(after, *outer, color=COLOURS[0], alpha=0.18, linewidth=0)
+            axes.axvline(0, color="0.7", linewidth=0.8)
+            axes.set_title(names[channel], fontsize=9, loc="left").set_parse_math(False)
+            axes.grid(axis="y", color="0.88", linewidth=0.6)
+            if channel == 0:
+                axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+        axes.set_xlabel("step")
+        return save(figure, endings)

@@ -1,0 +1,39 @@
+"""Attention over an image: the picture for each label or piece, brighter where it was looked at."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dragoman.evaluate.plot import canvas, save
+
+_ACROSS = 6
+_INCHES = 1.5
+
+
+def draw_patches(
+    image: np.ndarray, said: Sequence[str], maps: np.ndarray, endings: Sequence[str] = ("png", "svg")
+) -> dict[str, bytes]:
+    """Of H W C and N Y X. The first panel is the image itself; in the others the patch that weighs most is
+    bright, and one that weighs nothing is dark."""
+    count = len(said) + 1
+    across = min(_ACROSS, count)
+    down = -(-count // across)
+    height, width = image.shape[:2]
+    each = np.kron(maps, np.ones((height // maps.shape[1], width // maps.shape[2])))
+    light = 0.15 + 0.85 * each / each.max(axis=(1, 2), keepdims=True)
+    colours = np.broadcast_to(image, (height, width, 3)) / 255
+    panels = [("", colours), *zip(said, colours * light[..., None] + _warm(light), strict=True)]
+    with canvas() as figure_of:
+        figure = figure_of(figsize=(_INCHES * across, (_INCHES + 0.3) * down), dpi=200, layout="constrained")
+        grid = list(figure.subplots(down, across, squeeze=False).flat)
+        for axes in grid:
+            axes.set_axis_off()
+        for axes, (word, picture) in zip(grid, panels, strict=False):
+            axes.imshow(np.clip(picture, 0, 1), interpolation="nearest")
+            axes.set_title(word, fontsize=9).set_parse_math(False)
+        return save(figure, endings)
+
+
+def _warm(light: np.ndarray) -> np.ndarray:
+    """A little orange where it was looked at, so that it shows on black too."""
+    return 0.35 * light[..., None] ** 2 * np.array([0.9, 0.5, 0.1])

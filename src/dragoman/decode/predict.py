@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,19 @@ class Prediction:
     start: int | None = None
     """span: character offsets in the context, the end exclusive; None if there is no answer."""
     end: int | None = None
+
+    def record(self, kind: str) -> dict[str, Any]:
+        """As JSON has it, under the name that such an answer has."""
+        name = {"similarity": "score", "tag": "tags", "span": "answer", "choice": "choice"}.get(kind, "label")
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        found: dict[str, Any] = {name: value}
+        if self.confidence is not None:
+            found["probability"] = self.confidence
+        if self.probabilities:
+            found["probabilities"] = self.probabilities
+        if kind == "span":
+            found |= {"start": self.start, "end": self.end}
+        return found
 
 
 @dataclass

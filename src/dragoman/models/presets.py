@@ -79,6 +79,19 @@ def gpt2() -> GptConfig:
     return GptConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072, norm="pre")
 
 
+def gpt2_medium() -> GptConfig:
+    return replace(gpt2(), num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
+
+
+def gpt2_large() -> GptConfig:
+    return replace(gpt2(), num_layers=36, model_dim=1280, num_heads=20, ff_dim=5120)
+
+
+def gpt2_xl() -> GptConfig:
+    """The largest model of Radford et al. 2019."""
+    return replace(gpt2(), num_layers=48, model_dim=1600, num_heads=25, ff_dim=6400)
+
+
 def gpt_small() -> GptConfig:
     """GPT-2's wiring for a GPU and an hour, or two CPU cores and a night."""
     return GptConfig(num_layers=6, model_dim=384, num_heads=6, ff_dim=1536, max_positions=512)
@@ -92,6 +105,11 @@ def gpt_tiny() -> GptConfig:
 def bert_base() -> BertConfig:
     """The smaller model of Devlin et al. 2019."""
     return BertConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def bert_large() -> BertConfig:
+    """The larger one."""
+    return BertConfig(num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def bert_tiny() -> BertConfig:
@@ -130,8 +148,13 @@ def elmo_tiny() -> ElmoConfig:
 
 
 def unilm_base() -> UnilmConfig:
-    """Of the size of BERT's smaller model; that of Dong et al. 2019 has twice the layers and more width."""
+    """Of the size of BERT's smaller model."""
     return UnilmConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def unilm_large() -> UnilmConfig:
+    """Of the size of Dong et al. 2019."""
+    return UnilmConfig(num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def unilm_tiny() -> UnilmConfig:
@@ -166,6 +189,15 @@ def t5_small() -> TransformerConfig:
     )
 
 
+def t5_base() -> TransformerConfig:
+    return replace(t5_small(), num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def t5_large() -> TransformerConfig:
+    """The largest model of Raffel et al. 2020 whose heads together are as wide as the model."""
+    return replace(t5_small(), num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
+
+
 def bart_tiny() -> TransformerConfig:
     """BART's wiring (Lewis et al. 2020) for two CPU cores and some minutes."""
     return replace(bart_base(), num_layers=3, model_dim=128, num_heads=4, ff_dim=256, max_positions=512)
@@ -185,6 +217,11 @@ def bart_base() -> TransformerConfig:
         scale_embeddings=False,
         norm_embeddings=True,
     )
+
+
+def bart_large() -> TransformerConfig:
+    """The larger one."""
+    return replace(bart_base(), num_layers=12, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def markov() -> MarkovConfig:
@@ -215,19 +252,27 @@ PRESETS: dict[str, Preset] = {
     "convs2s": Preset("convs2s", convs2s),
     "gpt": Preset("gpt", gpt, "causal"),
     "gpt-2": Preset("gpt", gpt2, "causal"),
+    "gpt-2-medium": Preset("gpt", gpt2_medium, "causal"),
+    "gpt-2-large": Preset("gpt", gpt2_large, "causal"),
+    "gpt-2-xl": Preset("gpt", gpt2_xl, "causal"),
     "gpt-small": Preset("gpt", gpt_small, "causal"),
     "gpt-tiny": Preset("gpt", gpt_tiny, "causal"),
     "bert-base": Preset("bert", bert_base, "masked"),
+    "bert-large": Preset("bert", bert_large, "masked"),
     "bert-tiny": Preset("bert", bert_tiny, "masked"),
     "ulmfit": Preset("ulmfit", ulmfit, "causal"),
     "ulmfit-tiny": Preset("ulmfit", ulmfit_tiny, "causal"),
     "elmo": Preset("elmo", elmo, "bidirectional"),
     "elmo-tiny": Preset("elmo", elmo_tiny, "bidirectional"),
     "unilm-base": Preset("unilm", unilm_base, "unilm"),
+    "unilm-large": Preset("unilm", unilm_large, "unilm"),
     "unilm-tiny": Preset("unilm", unilm_tiny, "unilm"),
     "t5-small": Preset("transformer", t5_small, "spans"),
+    "t5-base": Preset("transformer", t5_base, "spans"),
+    "t5-large": Preset("transformer", t5_large, "spans"),
     "t5-tiny": Preset("transformer", t5_tiny, "spans"),
     "bart-base": Preset("transformer", bart_base, "denoise"),
+    "bart-large": Preset("transformer", bart_large, "denoise"),
     "bart-tiny": Preset("transformer", bart_tiny, "denoise"),
     "markov": Preset("markov", markov),
     "markov-skips": Preset("markov", markov_skips),

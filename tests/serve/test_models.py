@@ -148,6 +148,20 @@ def test_several_prompts_are_written_as_if_each_were_alone(runs: Path) -> None:
             assert [one.text for one in row] == [one.text for one in alone]
 
 
+def test_lines_before_a_prompt_are_read_from_a_file_or_stand_in_it(runs: Path, tmp_path: Path) -> None:
+    lines = ["the red cat", "the old dog"]
+    (tmp_path / "shots.txt").write_text("".join(f"{line}\n" for line in lines))
+    generator = Run.open(runs / "gpt").generator(device="cpu")
+    (own,) = generator.hypotheses("the b", before=lines, prompt_open=True, max_tokens=6)
+    common = ["generate", str(runs / "gpt"), "--prompt-open", "--max-tokens", "6", "--method", "beam"]
+    ways = (["the b", "--before", str(tmp_path / "shots.txt")], ["\n".join([*lines, "the b"])])
+    for way in ways:
+        result = CliRunner().invoke(app, [*common, *way])
+        assert result.stdout == own.text + "\n"
+    (blind,) = generator.hypotheses("the b", prompt_open=True, max_tokens=6)
+    assert blind.log_prob != own.log_prob
+
+
 def test_a_stop_is_never_told_though_it_comes_in_parts() -> None:
     for parts in (["the ca", "t an", "d a", " dog"], list("the cat and a dog")):
         told: list[str] = []

@@ -20,7 +20,9 @@ def finetune(
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="Task: classify, pair, similarity, tag, span or choice.", show_default=False),
+        typer.Option(
+            help="Task: classify, pair, similarity, regress, tag, span or choice.", show_default=False
+        ),
     ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="Validation files.", metavar="FILES")] = None,
     model: Annotated[
@@ -30,10 +32,11 @@ def finetune(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune a network for classification, tagging, similarity, question answering or choice.
+    """Fine-tune a network for classification, tagging, similarity, regression, question answering or choice.
 
     What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
+    from dragoman.learning.task import METRICS
     from dragoman.runs.directory import Run
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
@@ -52,7 +55,7 @@ def finetune(
     if not files:
         raise UserError("nothing to learn from: give files of labelled examples")
     if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
-        raise UserError("--task: expected one of classify, pair, similarity, tag, span, choice; name it")
+        raise UserError(f"--task: expected one of {', '.join(METRICS)}; name it")
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

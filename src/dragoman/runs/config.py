@@ -22,9 +22,9 @@ from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
-TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]
+TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "mse", "exact_match"]
 ValidationMetric = Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "exact", TaskMetric]
-LOWER_IS_BETTER = ("loss", "perplexity")
+LOWER_IS_BETTER = ("loss", "perplexity", "mse")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
 Purpose = Literal["translate", "generate", "predict", "read"]

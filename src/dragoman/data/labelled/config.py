@@ -5,12 +5,14 @@ from typing import Literal
 
 from dragoman.errors import UserError
 
-TaskKind = Literal["classify", "pair", "similarity", "tag", "span", "choice"]
+TaskKind = Literal["classify", "pair", "similarity", "regress", "tag", "span", "choice"]
 Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
 Layers = Literal["last", "embeddings", "mix"]
 Column = str | int | None
 LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag")
 """Kinds whose answers are labels by name."""
+SCORED: tuple[TaskKind, ...] = ("similarity", "regress")
+"""Kinds whose answers are numbers."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class TaskConfig:
     labels: tuple[str, ...] = ()
     """classify, pair, tag: in the order of their numbers. Found in the training data where none are given."""
     scores: tuple[float, ...] = ()
-    """similarity: the lowest and the highest. Found in the same way."""
+    """similarity, regress: the lowest and the highest. Found in the same way."""
     pooling: Pooling = "auto"
     """How the vectors of a text become one; auto: as the network is used to."""
     layers: Layers = "last"
@@ -66,7 +68,7 @@ class TaskConfig:
         doubled = [label for label in self.labels if self.labels.count(label) > 1]
         if doubled:
             raise UserError(f"labels: '{doubled[0]}' stands there more than once")
-        if self.scores and self.kind != "similarity":
+        if self.scores and self.kind not in SCORED:
             raise UserError(f"scores: the task {self.kind} has none; leave it out")
         if self.scores and not (len(self.scores) == 2 and self.scores[0] < self.scores[1]):
             raise UserError(f"scores: expected the lowest and the highest score, found {list(self.scores)}")

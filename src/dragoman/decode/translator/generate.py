@@ -38,10 +38,10 @@ class Prompt:
     """The last word may go on."""
 
     @classmethod
-    def of(cls, text: str, open: bool = False) -> "Prompt":
-        """A text of any number of lines; the last of them is continued."""
-        *before, last = text.split("\n")
-        return cls(last, tuple(before), open)
+    def of(cls, text: str, open: bool = False, before: Sequence[str] = ()) -> "Prompt":
+        """A text of any number of lines, after those `before` it; the last of them is continued."""
+        *own, last = text.split("\n")
+        return cls(last, (*before, *own), open)
 
 
 class Generator:
@@ -118,20 +118,20 @@ class Generator:
         return Job((*self._source(prompt.before, taken), EOS_ID), constraints, cancelled, most=taken)
 
     def lines(
-        self, prompt: str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
+        self, prompt: Prompt | str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
     ) -> Iterator[str]:
         """The best line, then the best line after it, and so on, until `count` or an empty line, which ends a
         text. Each line is sampled with its own seed."""
-        settings, written = search or self.search, []
+        settings = search or self.search
+        given = Prompt.of(prompt) if isinstance(prompt, str) else prompt
         for number in range(count):
             seeded = settings
             if isinstance(settings, SampleSearch):
                 seeded = replace(settings, seed=settings.seed + number)
-            given = prompt if number == 0 else ""
-            best = self.hypotheses(given, before=written, max_tokens=max_tokens, search=seeded)[0].text
+            best = self.write([given], max_tokens=max_tokens, search=seeded)[0][0].text
             if not best.strip():
                 return
-            written.append(best)
+            given = Prompt("", (*given.before, best))
             yield best
 
     def _source(self, before: Sequence[str], taken: int) -> list[int]:

@@ -224,6 +224,14 @@ def bart_large() -> TransformerConfig:
     return replace(bart_base(), num_layers=12, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
+def bag_of_words() -> TransformerConfig:
+    """Vectors of pieces, without places: the mean of them is what a task sees. The layers above are not used,
+    and are as small as they can be."""
+    return TransformerConfig(
+        num_layers=1, model_dim=100, num_heads=1, ff_dim=1, positions="none", scale_embeddings=False
+    )
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -239,6 +247,8 @@ class Preset(NamedTuple):
     make: Callable[[], ModelConfig]
     objective: str | None = None
     """The way of learning that it is pre-trained with; None where there is no usual one."""
+    task: Mapping[str, str] = {}
+    """How a task uses it, unless somebody says otherwise."""
 
 
 PRESETS: dict[str, Preset] = {
@@ -274,6 +284,7 @@ PRESETS: dict[str, Preset] = {
     "bart-base": Preset("transformer", bart_base, "denoise"),
     "bart-large": Preset("transformer", bart_large, "denoise"),
     "bart-tiny": Preset("transformer", bart_tiny, "denoise"),
+    "bag-of-words": Preset("transformer", bag_of_words, task={"layers": "embeddings", "pooling": "mean"}),
     "markov": Preset("markov", markov),
     "markov-skips": Preset("markov", markov_skips),
 }

@@ -145,9 +145,9 @@ def commands() -> str:
 def http_api() -> str:
     """Our own HTTP API as FastAPI describes it."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from serve.standin import client_of, service_of  # type: ignore[import-not-found]
+    from serve.standin import client_of, echoes, service_of  # type: ignore[import-not-found]
 
-    described = client_of(service_of()).get("/openapi.json").json()
+    described = client_of(service_of(), models=echoes("echo")).get("/openapi.json").json()
     schemas = described["components"]["schemas"]
     parts, shown = [], set()
     for path, operations in described["paths"].items():

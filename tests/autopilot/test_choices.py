@@ -422,3 +422,15 @@ def test_careless_sources_are_for_sentences_on_a_gpu(monkeypatch: pytest.MonkeyP
     assert chosen(sentences(300), CPU) == 0.0
     assert chosen(sounds(400)) == 0.0
     assert chosen(sentences(300), tokenizer={"dropout": 0.1}) == 0.0
+
+
+def test_t5_is_pre_trained_with_steps_in_proportion_to_its_weights() -> None:
+    def optimizer(preset: str, **more: Any) -> dict[str, Any]:
+        given = {"model": {"preset": preset}, **more}
+        found = choose(profile_of(sentences(200)), CPU, learning=LEARNING["spans"], given=given)
+        assert found.sections["model"] == {"preset": preset}  # and its own dropout
+        return found.sections["optim"]
+
+    assert optimizer("t5-tiny")["relative"] and optimizer("t5-base")["rate"] == 2e-2
+    assert "relative" not in optimizer("bart-tiny")
+    assert "relative" not in optimizer("t5-tiny", optim={"rate": 1e-3})

@@ -17,6 +17,7 @@ from dragoman.evaluate.labels import (
     micro_f1,
     pearson,
     spearman,
+    squared_error,
 )
 
 LABELS = ["a", "b", "c"]
@@ -109,3 +110,9 @@ def test_answers_by_hand() -> None:
     assert answer_f1("Rome", ["in Rome", "Paris"]) == pytest.approx(2 / 3)
     assert answer_f1("to to be", ["to be be"]) == pytest.approx(4 / 6)
     assert (answer_f1("", []), exact_answer("", []), answer_f1("x", [])) == (1.0, 1.0, 0.0)
+
+
+def test_the_squared_error_is_the_mean_of_the_squares() -> None:
+    found, expected = [1.0, -2.0, 4.5], [0.5, 1.0, 4.5]
+    by_hand = sum((a - b) ** 2 for a, b in zip(found, expected, strict=True)) / 3
+    assert squared_error(found, expected) == pytest.approx(by_hand)

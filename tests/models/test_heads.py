@@ -38,6 +38,7 @@ def batch_for(kind: str, wider: int = 0) -> TaskBatch:
         "classify": torch.tensor([0, 2, 1, 1]),
         "pair": torch.tensor([0, 2]),
         "similarity": torch.tensor([0.0, 1.0, 0.5, 0.2]),
+        "regress": torch.tensor([0.0, 1.0, 0.5, 0.2]),
         "choice": torch.tensor([2, 0]),
         "tag": torch.tensor([0, 1, 2]),
         "span": torch.tensor([[4, 4], [3, 3], [0, 0], [0, 0]]),
@@ -66,7 +67,7 @@ def with_head(name: str, kind: Any, **fields: Any) -> TaskNetwork:
     return model
 
 
-SHAPES = {"classify": (4, 3), "pair": (2, 3), "similarity": (4,), "choice": (2, 3)}
+SHAPES = {"classify": (4, 3), "pair": (2, 3), "similarity": (4,), "regress": (4,), "choice": (2, 3)}
 SHAPES |= {"tag": (3, 3), "span": (4, 2, 6)}
 
 
@@ -114,7 +115,7 @@ def test_losses_by_hand(kind: str) -> None:
     model, batch = with_head("bert", kind), batch_for(kind)
     scores = model(batch).detach()
     targets = batch.targets
-    if kind == "similarity":
+    if kind in ("similarity", "regress"):
         expected = sum((a - b) ** 2 for a, b in zip(scores.tolist(), targets.tolist(), strict=True))
     elif kind == "span":
         said = scores.softmax(-1)

@@ -12,6 +12,7 @@ from dragoman.serve.app import Options, build
 from dragoman.serve.connections import Connections, ConnectionStage
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
+from dragoman.serve.models import Models
 from dragoman.serve.run import listen
 from dragoman.serve.server import Server
 from dragoman.serve.service import Service
@@ -193,9 +194,12 @@ async def serving_gate(gate: Gate, limits: Limits) -> AsyncIterator[Running]:
 
 
 @contextlib.contextmanager
-def in_a_thread(service: Service, options: Options | None = None) -> Iterator[str]:
+def in_a_thread(
+    service: Service | None, options: Options | None = None, models: Models | None = None
+) -> Iterator[str]:
     """The address of a server with an event loop and a thread of its own, for clients that block."""
-    server = Server(build(service, options), service.limits)
+    gate = build(service, options, models)
+    server = Server(gate, gate.limits)
     listening = listen("127.0.0.1", 0)
     thread = threading.Thread(target=lambda: asyncio.run(server.run(listening)))
     thread.start()

@@ -2,15 +2,32 @@
 
 import threading
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from starlette.testclient import TestClient
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
 from dragoman.serve.limits import Limits
 from dragoman.serve.memory import TranslationMemory
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.models import (
+    PARTS,
+    Ability,
+    Continuation,
+    Embed,
+    Fill,
+    Filling,
+    How,
+    Model,
+    Models,
+    Predict,
+    Prediction,
+    Write,
+)
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
@@ -24,7 +41,7 @@ MEMORY = TranslationMemory([
 ])  # fmt: skip
 
 
-ALL: "list[Shouter]" = []
+ALL: "list[Shouter | Echo]" = []
 
 
 class Shouter:
@@ -110,8 +127,59 @@ def service_of(
     return Service(served, pivot=pivot, memories=memories, limits=limits)
 
 
-def client_of(service: Service, options: Options | None = None) -> TestClient:
-    return TestClient(build(service, options), base_url=ADDRESS, raise_server_exceptions=False)
+def client_of(
+    service: Service | None, options: Options | None = None, models: Models | None = None
+) -> TestClient:
+    return TestClient(build(service, options, models), base_url=ADDRESS, raise_server_exceptions=False)
+
+
+class Echo:
+    """A model that does everything to a text in a way that can be seen, and may be held up before each word
+    that it writes."""
+
+    def __init__(self) -> None:
+        self.go_on, self.told = threading.Event(), 0
+        self.gone: list[bool] = []
+        self.go_on.set()
+        ALL.append(self)
+
+    def answers(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Any]:
+        if "refuse" in texts:
+            raise UserError("text: this one is refused")
+        if isinstance(how, Predict):
+            return [Prediction(label=text.split(PARTS)[-1], probability=0.5) for text in texts]
+        if isinstance(how, Fill):
+            return [[Filling(probability=1.0, gaps=[], text=text)] * how.count for text in texts]
+        if isinstance(how, Embed):
+            return [[float(len(text)), 0.1] for text in texts]
+        return [self._written(text, how, left) for text, left in zip(texts, cancelled, strict=True)]
+
+    def _written(self, prompt: str, how: Write, left: Cancelled) -> list[Continuation]:
+        said: list[str] = []
+        for word in f" {prompt}".split(" ")[1:][: how.max_tokens]:
+            said.append(f" {word}")
+            self.told += 1
+            if how.hear is not None:
+                how.hear(said[-1])
+            self.go_on.wait()
+            if left():
+                self.gone.append(True)
+                break
+        one = Continuation(text="".join(said), finish_reason="stop", log_prob=-1.0, tokens=len(said))
+        return [one] * how.count
+
+
+def echoes(
+    *names: str, echo: Echo | None = None, limits: Limits | None = None, metrics: Metrics | None = None
+) -> Models:
+    """Models that do everything."""
+    answers = (echo or Echo()).answers
+    able: tuple[Ability, ...] = ("predict", "generate", "fill", "embed")
+    models = [
+        Model(name, able, answers, lambda text: len(text.split()), "none", "pair", ("a", "b"), (2, 2))
+        for name in names
+    ]
+    return Models(models, limits or Limits(), metrics or Metrics())
 
 
 def shouter(service: Service, pair: tuple[str, str] = ("en", "de")) -> Shouter:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from dragoman.serve.app import build
 from dragoman.serve.corrections import Corrections
-from serve.standin import service_of
+from serve.standin import echoes, service_of
 
 schemathesis = pytest.importorskip("schemathesis", minversion="4.0")
 HOST = {"Host": "127.0.0.1"}
@@ -21,6 +21,8 @@ OPERATIONS = [
     ("GET", "documents/{id}"),
     ("DELETE", "documents/{id}"),
     ("GET", "documents/{id}/result"),
+    ("GET", "models"),
+    *(("POST", name) for name in ("predict", "generate", "fill", "embed")),
 ]
 
 
@@ -32,7 +34,9 @@ def test_answers_are_as_described(tmp_path: Path, method: str, path: str) -> Non
 
     service = service_of()
     service.corrections = Corrections(service.limits, tmp_path / "corrections.tmx")
-    schema = schemathesis.openapi.from_asgi("/openapi.json", build(service), headers=HOST)
+    schema = schemathesis.openapi.from_asgi(
+        "/openapi.json", build(service, models=echoes("echo")), headers=HOST
+    )
     operations = {
         (one.method.upper(), one.path): one for one in (o.ok() for o in schema.get_all_operations())
     }

@@ -11,6 +11,8 @@ import dragoman
 from dragoman.checkpoint.model import load_model
 from dragoman.cli.main import app
 from dragoman.cli.translators import open_directions
+from dragoman.decode.rules.constraints import FREE
+from dragoman.decode.search.job import never
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
 from dragoman.evaluate.tune import tune, validation_openings, validation_pairs
@@ -198,3 +200,35 @@ def sorted_pairs() -> list[tuple[str, str]]:
     """As `evaluate` goes through plain files: sorted by their names."""
     codes = sorted(LANGUAGES)
     return [(src, tgt) for src in codes for tgt in codes if src != tgt]
+
+
+def test_tasks_stand_beside_each_other_as_languages_do(tmp_path: Path) -> None:
+    """T5's mixture: each task has a piece before its source, its own share, and every metric of its own."""
+    words = [f"{a} {b}" for a in ("red", "old", "big") for b in ("cat", "dog", "hill", "sea")]
+    texts = {"review": words, "mood": ["good", "bad"] * 6, "word": words, "turned": [w[::-1] for w in words]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    sources = [
+        {"files": [str(tmp_path / src), str(tmp_path / tgt)], "src_lang": src, "tgt_lang": tgt}
+        for src, tgt in (("review", "mood"), ("word", "turned"))
+    ]
+    config = {
+        "data": {"train": sources, "valid_size": 4, "clean": {"max_ratio": 100.0}},
+        "tokenizer": {"vocab_size": 300},
+        "model": {"preset": "t5-tiny", "num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 16},
+        "train": {
+            "max_updates": 2,
+            "validate_every": 2,
+            "batch_tokens": 100,
+            "device": "cpu",
+            "metric": "exact",
+        },
+    }
+    run = dragoman.train(config, out=tmp_path / "run", quiet=True)
+    last = run.metrics[-1]
+    for metric in ("exact", "bleu", "chrf", "loss"):
+        own = [last[f"{metric}.{task}"] for task in ("review-mood", "word-turned")]
+        assert last[metric] == pytest.approx(sum(own) / 2)
+    (job,) = dragoman.load(run.directory, to="mood", device="cpu").jobs(["red cat"], [FREE], [never])
+    pieces = load_model(run.directory).src_tokenizer.pieces(job.source)
+    assert pieces[0] == "<to:mood>"

@@ -49,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "classify.tsv": [f"{text}\t{label}" for text, label in rows],
         "pair.tsv": [f"{a}\t{b}\t{'same' if x == y else 'other'}" for (a, x), (b, y) in pairs],
         "similarity.tsv": [f"{a}\t{b}\t{len(a.split()) - len(set(b))}" for (a, _), (b, _) in pairs],
+        "regress.tsv": [f"{text}\t{3 + 2 * (label == 'pos')}.5" for text, label in rows],
         "choice.jsonl": [
             json.dumps({"prompt": a, "choices": [a, b, "no"][: 2 + n % 2], "label": n % 2})
             for n, ((a, _), (b, _)) in enumerate(pairs)
@@ -114,7 +115,7 @@ def test_a_classifier_learns_from_scratch(classifier: Run) -> None:
     assert moods(classifier) == (["pos", "neg"], pytest.approx([1.0, 1.0]))
 
 
-@pytest.mark.parametrize("kind", ["pair", "similarity", "choice", "tag", "span"])
+@pytest.mark.parametrize("kind", ["pair", "similarity", "regress", "choice", "tag", "span"])
 def test_every_task_trains_and_predicts(kind: str, folder: Path) -> None:
     (file,) = folder.glob(f"{kind}.*")
     run = train(file, out=folder / "runs" / kind, overrides=overrides(kind), quiet=True)
@@ -132,6 +133,12 @@ def test_every_task_trains_and_predicts(kind: str, folder: Path) -> None:
         assert question == "how?"
     done = CliRunner().invoke(app, ["predict", str(run.directory), str(file), "--metrics"])
     assert done.output.startswith("examples\t120\n")
+    if kind == "regress":  # the error that is told is that of what is predicted
+        found = dict(line.split("\t") for line in done.output.splitlines())
+        given = [float(line.split("\t")[1]) for line in file.read_text("utf-8").splitlines()]
+        said = [float(line.split("\t")[0]) for line in lines]
+        error = sum((a - b) ** 2 for a, b in zip(said, given, strict=True)) / len(given)
+        assert float(found["mse"]) == pytest.approx(error, abs=1e-3) and {"pearson", "spearman"} <= set(found)
 
 
 def test_the_layers_of_a_frozen_elmo_are_mixed_and_the_shares_are_told(folder: Path) -> None:

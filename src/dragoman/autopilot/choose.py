@@ -49,7 +49,7 @@ def choose(
 ) -> Chosen:
     """`given` is the configuration as far as a person has written it."""
     if learning.learns_from != "pairs":
-        return for_text(profile, machine, minutes, max_updates, learning)
+        return for_text(profile, machine, minutes, max_updates, learning, given or {})
     return _Choosing(profile, machine, minutes, max_updates, given or {}).chosen()
 
 

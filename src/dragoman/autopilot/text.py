@@ -1,12 +1,14 @@
 """Choices for pre-training on text: the model follows from the way of learning, the rest from the size."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from dragoman.autopilot.choice import Chosen, round_down
+from dragoman.autopilot.choice import Choice, Chosen, round_down, said
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.tokens import vocabulary_size
 from dragoman.learning import Learning
+from dragoman.models.presets import PRESETS
 
 _RATES = ((100_000, 2e-3, 4096), (500_000, 1e-3, 8192))
 """Below so many lines: learning rate, and tokens of an update."""
@@ -15,10 +17,17 @@ _EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
 _MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
 _MOST_ON_CPU = 4096
 _BYTES_PER_TOKEN = 600_000
+_RELATIVE_RATE = 2e-2
+"""In proportion to the weights (recipes/pretraining.md)."""
 
 
 def for_text(
-    profile: Profile, machine: Machine, minutes: float | None, max_updates: int | None, learning: Learning
+    profile: Profile,
+    machine: Machine,
+    minutes: float | None,
+    max_updates: int | None,
+    learning: Learning,
+    given: Mapping[str, Any],
 ) -> Chosen:
     lines = profile.pairs
     rate, wanted = next(((r, t) for limit, r, t in _RATES if lines < limit), _OTHERWISE)
@@ -33,7 +42,8 @@ def for_text(
     updates = max_updates or round_down(min(most, max(500, by_epochs)))
     every = max(1, round_down(min(max(100, updates // 20), 5000, -(-updates // 2))))
     pieces = vocabulary_size(profile, "bpe", joint=True)
-    preset = learning.preset(gpu=machine.gpu)
+    preset = said(given, "model.preset") or learning.preset(gpu=machine.gpu)
+    optim = _optimizer(preset, rate, said(given, "optim.rate") is not None)
     train: dict[str, Any] = {
         "max_updates": updates,
         **({"max_minutes": minutes} if minutes is not None else {}),
@@ -50,14 +60,28 @@ def for_text(
         "tokenizer": {"vocab_size": pieces.value},
         "model": {"preset": preset} if preset else _by_size(lines, machine),
         "objective": {},
-        "optim": {"name": "adam", "rate": rate},
+        "optim": optim.value,
         "schedule": {
             "name": "inverse_sqrt",
             "warmup": round_down(min(max(100, updates // 10), 4000, updates // 2)),
         },
         "train": train,
     }
-    return Chosen(sections, [("vocabulary size", f"up to {pieces.value:,}, {pieces.reason}")])
+    reasons = [("vocabulary size", f"up to {pieces.value:,}, {pieces.reason}")]
+    if optim.reason:
+        reasons.append(("optimizer", optim.reason))
+    return Chosen(sections, reasons)
+
+
+def _optimizer(preset: object, rate: float, rate_given: bool) -> Choice[dict[str, Any]]:
+    config = PRESETS[preset].make() if isinstance(preset, str) and preset in PRESETS else None
+    if rate_given or not getattr(config, "scale_output", False):
+        return Choice({"name": "adam", "rate": rate}, "")
+    why = "T5's embeddings are so large that steps of one size for all weights hardly change them"
+    return Choice(
+        {"name": "adamw", "rate": _RELATIVE_RATE, "relative": True, "weight_decay": 0.01},
+        f"steps in proportion to the weights: {why}",
+    )
 
 
 def _by_size(lines: int, machine: Machine) -> dict[str, Any]:

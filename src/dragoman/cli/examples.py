@@ -58,6 +58,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "dragoman serve runs/en-de",
         "dragoman serve exports/en-de --host 0.0.0.0 --key-file keys.txt",
         "dragoman serve exports/en-de --corrections corrections.tmx",
+        "dragoman serve runs/lm runs/sentiment",
     ),
     "export": (
         "dragoman export runs/en-de -o exports/en-de --quantize int8",

@@ -23,7 +23,7 @@ def finetune(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Task: classify, pair, similarity, tag, span, choice, image, series, forecast or caption.",
+            help="Task: classify, pair, similarity, regress, tag, span, choice, image, series, forecast or caption.",
             show_default=False,
         ),
     ] = None,
@@ -35,11 +35,12 @@ def finetune(
     dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune a network for classification, tagging, similarity, question answering or choice; or train
-    one on images or series.
+    """Fine-tune a network for classification, tagging, similarity, regression, question answering or choice;
+    or train one on images or series.
 
     What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
+    from dragoman.learning.task import METRICS
     from dragoman.runs.directory import Run
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
@@ -58,10 +59,7 @@ def finetune(
     if not files:
         raise UserError("nothing to learn from: give files of labelled examples")
     if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
-        raise UserError(
-            "--task: expected one of classify, pair, similarity, tag, span, choice, image, series, forecast, "
-            "caption; name it"
-        )
+        raise UserError(f"--task: expected one of {', '.join(METRICS)}; name it")
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

@@ -19,6 +19,10 @@ def generate(
         list[str] | None, typer.Argument(help="How the text begins. On a terminal without any: a prompt.")
     ] = None,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="File with one prompt a line.")] = None,
+    before: Annotated[
+        Path | None,
+        typer.Option(help="File with the lines before every prompt, such as examples to follow."),
+    ] = None,
     output: OutputOrOut = None,
     lines: Annotated[int, typer.Option(help="Lines to write; each continues those before it.")] = 1,
     max_tokens: Annotated[int, typer.Option(help="Longest continuation of a line, in pieces.")] = 64,
@@ -42,10 +46,15 @@ def generate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Continue a text with a language model (GPT, UniLM)."""
+    """Continue a text with a language model (GPT, UniLM).
+
+    A prompt may have several lines; the last of them is continued.
+    """
     from dragoman.cli.output import open_output
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
+    from dragoman.data.formats import read_lines
+    from dragoman.decode.translator.generate import Prompt
     from dragoman.runs.directory import Run
 
     if lines < 1:
@@ -55,16 +64,15 @@ def generate(
     generator = Run.open(run).generator(checkpoint, device)
     numbers = {"beam": beam, "n_best": n_best, "temperature": temperature, "top_p": top_p, "seed": seed}
     search = with_changes(generator.search, method, fields or [], **numbers)
+    first = () if before is None else tuple(read_lines(before))
     asked = bool(prompts or input) or sys.stdin.isatty()
     wanted = input_lines(prompts, input, _ASK, blank=True) if asked else [""]
     with open_output(output) as write:
-        for prompt in wanted:
+        for text in wanted:
+            prompt = Prompt.of(text, prompt_open, first)
             if lines > 1:
                 for line in generator.lines(prompt, lines, max_tokens=max_tokens, search=search):
                     write(one_line(line))
                 continue
-            found = generator.hypotheses(
-                prompt, max_tokens=max_tokens, prompt_open=prompt_open, search=search
-            )
-            for hypothesis in found:
+            for hypothesis in generator.write([prompt], max_tokens=max_tokens, search=search)[0]:
                 write(one_line(hypothesis.text))

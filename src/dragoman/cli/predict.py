@@ -157,13 +157,4 @@ def _as_tsv(example: "Example", found: "Prediction") -> str:
 
 
 def _as_json(example: "Example", found: "Prediction", kind: str) -> str:
-    name = {"similarity": "score", "tag": "tags", "span": "answer", "choice": "choice"}.get(kind, "label")
-    record: dict[str, Any] = {name: found.value}
-    if found.confidence is not None:
-        record["probability"] = found.confidence
-    if found.probabilities:
-        record["probabilities"] = found.probabilities
-    if kind == "span":
-        record |= {"start": found.start, "end": found.end}
-    record["texts"] = list(example.texts)
-    return json.dumps(record, ensure_ascii=False)
+    return json.dumps(found.record(kind) | {"texts": list(example.texts)}, ensure_ascii=False)

@@ -54,13 +54,19 @@ def serve(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
 ) -> None:
-    """Serve translations over HTTP: a web page and APIs like DeepL's and LibreTranslate's."""
+    """Serve models over HTTP: translations on a web page and by APIs like DeepL's and LibreTranslate's.
+
+    Language models, classifiers and models that fill gaps answer to an API of our own and to OpenAI's.
+    """
+    from dragoman.cli.served_models import open_model, other_run
     from dragoman.cli.translators import open_directions
     from dragoman.serve.app import Options
     from dragoman.serve.corrections import Corrections
     from dragoman.serve.keys import Keys, exposed
     from dragoman.serve.limits import Limits
     from dragoman.serve.memory import open_memories
+    from dragoman.serve.metrics import Metrics
+    from dragoman.serve.models import Models
     from dragoman.serve.nightly import nightly_of, parse_time
     from dragoman.serve.run import serve as serve_until_stopped
     from dragoman.serve.service import Served, Service
@@ -84,24 +90,37 @@ def serve(
         typer.echo(f"dragoman: {told}", err=True)
 
     learns_at = None if adapt_at is None else parse_time(adapt_at)
-    served = [one for run in runs for one in open_run(run)]
-    memories = open_memories(memory or [], [one.languages for one in served], warn)
-    learnt = None if corrections is None else Corrections(limits, corrections)
-    service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
+    others = {run: found for run in runs if (found := other_run(run)) is not None}
+    translating = [run for run in runs if run not in others]
+    given = {"--pivot": pivot, "--memory": memory, "--corrections": corrections}
+    for option, value in {**given, "--adapt-at": adapt_at, "--glossaries": glossaries}.items():
+        if value and not translating:
+            raise UserError(f"{option}: it is for translations, and none of the runs translates")
+    service = None
+    if translating or not others:
+        served = [one for run in translating for one in open_run(run)]
+        memories = open_memories(memory or [], [one.languages for one in served], warn)
+        learnt = None if corrections is None else Corrections(limits, corrections)
+        service = Service(served, pivot=pivot, memories=memories, corrections=learnt, limits=limits)
+    models = None
+    if others:
+        opened = [open_model(found, checkpoint, device) for found in others.values()]
+        models = Models(opened, limits, Metrics() if service is None else service.metrics)
     nightly = None
-    if learns_at is not None:
-        if len(served) > len(runs):
+    if learns_at is not None and service is not None:
+        if len(service.served) > len(translating):
             raise UserError("--adapt-at: a run of several languages cannot learn from corrections")
         nightly = nightly_of(service, learns_at, lambda run: open_run(run)[0])
 
     def tell(address: str) -> None:
-        pairs = ", ".join("→".join(pair) for pair in service.routes)
-        others = " and at this machine's other addresses" if host in ("0.0.0.0", "::") else ""
+        pairs = ["→".join(pair) for pair in service.routes] if service is not None else []
+        able = [f"{model.name} ({', '.join(model.does)})" for model in models.models] if models else []
+        elsewhere = " and at this machine's other addresses" if host in ("0.0.0.0", "::") else ""
         locked = "with keys" if keys else "without keys"
-        typer.echo(f"{address}{others}  {pairs}  {locked}; Ctrl-C stops", err=True)
+        typer.echo(f"{address}{elsewhere}  {', '.join([*pairs, *able])}  {locked}; Ctrl-C stops", err=True)
 
     options = Options(keys, glossaries, __version__, nightly, probe_compat)
-    serve_until_stopped(service, options, host, port, tell)
+    serve_until_stopped(service, options, host, port, tell, models)
 
 
 def _explainer(translator: Any, limits: "Limits") -> "Explains":

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
-from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.config import SCORED, TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.layout import NOWHERE, Item
@@ -23,8 +24,8 @@ _LONGEST_ANSWER = 30
 @dataclass(frozen=True)
 class Prediction:
     value: str | float | int | tuple[str, ...]
-    """classify, pair: a label; similarity: a score; choice: an index from 0; tag: a label for every word;
-    span: the answer, empty if there is none."""
+    """classify, pair: a label; similarity, regress: a score; choice: an index from 0; tag: a label for every
+    word; span: the answer, empty if there is none."""
     probabilities: dict[str, float] = field(default_factory=dict)
     """Of every label, or of every choice by its index."""
     confidence: float | None = None
@@ -32,6 +33,19 @@ class Prediction:
     start: int | None = None
     """span: character offsets in the context, the end exclusive; None if there is no answer."""
     end: int | None = None
+
+    def record(self, kind: str) -> dict[str, Any]:
+        """As JSON has it, under the name that such an answer has."""
+        names = {"tag": "tags", "span": "answer", "choice": "choice", **dict.fromkeys(SCORED, "score")}
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        found: dict[str, Any] = {names.get(kind, "label"): value}
+        if self.confidence is not None:
+            found["probability"] = self.confidence
+        if self.probabilities:
+            found["probabilities"] = self.probabilities
+        if kind == "span":
+            found |= {"start": self.start, "end": self.end}
+        return found
 
 
 @dataclass
@@ -79,7 +93,7 @@ class PredictionCombiner:
         elif self.task.kind == "span":
             for item, row in zip(items, scores.log_softmax(dim=-1).exp(), strict=True):
                 self._hear_span(item, row.numpy())
-        elif self.task.kind == "similarity":
+        elif self.task.kind in SCORED:
             low, high = self.task.scores
             for item, share in zip(items, scores.tolist(), strict=True):
                 self._whole[item.example] = Prediction(low + share * (high - low))

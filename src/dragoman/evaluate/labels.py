@@ -61,6 +61,11 @@ def pearson(found: Sequence[float], expected: Sequence[float]) -> float:
     return float(x @ y) / spread if spread else 0.0
 
 
+def squared_error(found: Sequence[float], expected: Sequence[float]) -> float:
+    """The mean of the squares."""
+    return float(np.mean((np.asarray(found, dtype=np.float64) - np.asarray(expected, dtype=np.float64)) ** 2))
+
+
 def spearman(found: Sequence[float], expected: Sequence[float]) -> float:
     return pearson(_ranks(found), _ranks(expected))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dragoman.data.labelled.config import LABELLED, VECTORS, TaskConfig
+from dragoman.data.labelled.config import LABELLED, SCORED, VECTORS, TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.examples import Labelled
 from dragoman.data.labelled.prepared import PreparedTask
@@ -24,6 +24,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "classify": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
     "pair": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
     "similarity": ("pearson", "spearman", "loss"),
+    "regress": ("pearson", "spearman", "mse", "loss"),
     "tag": ("f1", "accuracy", "loss"),
     "span": ("f1", "exact_match", "loss"),
     "choice": ("accuracy", "loss"),
@@ -89,7 +90,7 @@ class LabelledTask(Learning):
             raise UserError(
                 "task.labels: a list of labels is required; dragoman finetune finds it in the data"
             )
-        if task.kind == "similarity" and not task.scores:
+        if task.kind in SCORED and not task.scores:
             raise UserError("task.scores: the lowest and the highest score are required; finetune finds them")
         self.check_lengths(task, abilities)
 
@@ -159,7 +160,7 @@ def found_in(examples: Sequence[Example], task: TaskConfig) -> dict[str, Any]:
     """Fields of the task that follow from its training examples."""
     if task.kind in LABELLED and not task.labels:
         return {"labels": list(labels_of(examples, task))}
-    if task.kind == "similarity" and not task.scores:
+    if task.kind in SCORED and not task.scores:
         scores = [example.target for example in examples if isinstance(example.target, float)]
         if min(scores) == max(scores):
             raise UserError(

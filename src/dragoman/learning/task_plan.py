@@ -13,6 +13,7 @@ from dragoman.data.scan import StageProgress
 from dragoman.errors import UserError
 from dragoman.learning.task import choose_for_task, found_in
 from dragoman.learning.vector_plan import completed_vectors
+from dragoman.models.presets import PRESETS
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import Tokenizer
 
@@ -38,11 +39,18 @@ def completed_task(
             f"{', '.join(f for s in data.train for f in s.files)}: there is no example to learn from"
         )
     own = given.get("task")
-    whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), **found_in(examples, task)}}
+    own = {**_usual(plain.get("model")), **(own if isinstance(own, Mapping) else {})}
+    whole = {**given, "task": {**own, **found_in(examples, task)}}
     chosen = choose_for_task(examples, task, updates, plain.get("start") is not None)
     if brings_model:
         chosen["model"] = {}
     return {**whole, **{section: chosen[section] for section in missing}}
+
+
+def _usual(model: object) -> Mapping[str, str]:
+    """How a task uses a model, where its preset says so."""
+    name = model.get("preset") if isinstance(model, Mapping) else None
+    return PRESETS[name].task if isinstance(name, str) and name in PRESETS else {}
 
 
 def prepare_for_task(

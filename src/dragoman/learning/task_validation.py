@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.config import SCORED, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.examples import Labelled, collate
 from dragoman.data.labelled.prepared import PreparedTask
@@ -21,6 +21,7 @@ from dragoman.evaluate.labels import (
     matthews,
     pearson,
     spearman,
+    squared_error,
 )
 from dragoman.learning.base import Validator
 from dragoman.learning.labels import task_loss
@@ -68,9 +69,10 @@ def task_metrics(
 ) -> dict[str, float]:
     """Metrics of predictions for examples with known targets."""
     said, given = [prediction.value for prediction in found], [example.target for example in examples]
-    if task.kind == "similarity":
+    if task.kind in SCORED:
         scores = [[float(value) for value in side if isinstance(value, float)] for side in (said, given)]
-        return {"pearson": pearson(*scores), "spearman": spearman(*scores)}
+        own = {"mse": squared_error(*scores)} if task.kind == "regress" else {}
+        return {"pearson": pearson(*scores), "spearman": spearman(*scores)} | own
     if task.kind == "choice":
         return {"accuracy": accuracy(said, given)}
     if task.kind == "span":

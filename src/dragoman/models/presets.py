@@ -80,6 +80,19 @@ def gpt2() -> GptConfig:
     return GptConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072, norm="pre")
 
 
+def gpt2_medium() -> GptConfig:
+    return replace(gpt2(), num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
+
+
+def gpt2_large() -> GptConfig:
+    return replace(gpt2(), num_layers=36, model_dim=1280, num_heads=20, ff_dim=5120)
+
+
+def gpt2_xl() -> GptConfig:
+    """The largest model of Radford et al. 2019."""
+    return replace(gpt2(), num_layers=48, model_dim=1600, num_heads=25, ff_dim=6400)
+
+
 def gpt_small() -> GptConfig:
     """GPT-2's wiring for a GPU and an hour, or two CPU cores and a night."""
     return GptConfig(num_layers=6, model_dim=384, num_heads=6, ff_dim=1536, max_positions=512)
@@ -93,6 +106,11 @@ def gpt_tiny() -> GptConfig:
 def bert_base() -> BertConfig:
     """The smaller model of Devlin et al. 2019."""
     return BertConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def bert_large() -> BertConfig:
+    """The larger one."""
+    return BertConfig(num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def bert_tiny() -> BertConfig:
@@ -131,8 +149,13 @@ def elmo_tiny() -> ElmoConfig:
 
 
 def unilm_base() -> UnilmConfig:
-    """As large as BERT base; the model of Dong et al. 2019 has twice the layers and is wider."""
+    """As large as BERT base."""
     return UnilmConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def unilm_large() -> UnilmConfig:
+    """Of the size of Dong et al. 2019."""
+    return UnilmConfig(num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def unilm_tiny() -> UnilmConfig:
@@ -165,6 +188,15 @@ def t5_small() -> TransformerConfig:
         scale_embeddings=False,
         scale_output=True,
     )
+
+
+def t5_base() -> TransformerConfig:
+    return replace(t5_small(), num_layers=12, model_dim=768, num_heads=12, ff_dim=3072)
+
+
+def t5_large() -> TransformerConfig:
+    """The largest model of Raffel et al. 2020 whose heads together are as wide as the model."""
+    return replace(t5_small(), num_layers=24, model_dim=1024, num_heads=16, ff_dim=4096)
 
 
 def bart_tiny() -> TransformerConfig:
@@ -203,6 +235,19 @@ def vit_series() -> VitConfig:
     return VitConfig(num_layers=3, model_dim=16, num_heads=4, ff_dim=128, dropout=0.3, norm_eps=1e-6)
 
 
+def bart_large() -> TransformerConfig:
+    """The larger one."""
+    return replace(bart_base(), num_layers=12, model_dim=1024, num_heads=16, ff_dim=4096)
+
+
+def bag_of_words() -> TransformerConfig:
+    """Vectors of pieces, without places: the mean of them is what a task sees. The layers above are not used,
+    and are as small as they can be."""
+    return TransformerConfig(
+        num_layers=1, model_dim=100, num_heads=1, ff_dim=1, positions="none", scale_embeddings=False
+    )
+
+
 def markov() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
@@ -218,6 +263,8 @@ class Preset(NamedTuple):
     make: Callable[[], ModelConfig]
     objective: str | None = None
     """The way of learning that it is pre-trained with; None where there is no usual one."""
+    task: Mapping[str, str] = {}
+    """How a task uses it, unless somebody says otherwise."""
 
 
 PRESETS: dict[str, Preset] = {
@@ -231,23 +278,32 @@ PRESETS: dict[str, Preset] = {
     "convs2s": Preset("convs2s", convs2s),
     "gpt": Preset("gpt", gpt, "causal"),
     "gpt-2": Preset("gpt", gpt2, "causal"),
+    "gpt-2-medium": Preset("gpt", gpt2_medium, "causal"),
+    "gpt-2-large": Preset("gpt", gpt2_large, "causal"),
+    "gpt-2-xl": Preset("gpt", gpt2_xl, "causal"),
     "gpt-small": Preset("gpt", gpt_small, "causal"),
     "gpt-tiny": Preset("gpt", gpt_tiny, "causal"),
     "bert-base": Preset("bert", bert_base, "masked"),
+    "bert-large": Preset("bert", bert_large, "masked"),
     "bert-tiny": Preset("bert", bert_tiny, "masked"),
     "ulmfit": Preset("ulmfit", ulmfit, "causal"),
     "ulmfit-tiny": Preset("ulmfit", ulmfit_tiny, "causal"),
     "elmo": Preset("elmo", elmo, "bidirectional"),
     "elmo-tiny": Preset("elmo", elmo_tiny, "bidirectional"),
     "unilm-base": Preset("unilm", unilm_base, "unilm"),
+    "unilm-large": Preset("unilm", unilm_large, "unilm"),
     "unilm-tiny": Preset("unilm", unilm_tiny, "unilm"),
     "t5-small": Preset("transformer", t5_small, "spans"),
+    "t5-base": Preset("transformer", t5_base, "spans"),
+    "t5-large": Preset("transformer", t5_large, "spans"),
     "t5-tiny": Preset("transformer", t5_tiny, "spans"),
     "bart-base": Preset("transformer", bart_base, "denoise"),
+    "bart-large": Preset("transformer", bart_large, "denoise"),
     "bart-tiny": Preset("transformer", bart_tiny, "denoise"),
     "vit-base": Preset("vit", vit_base),
     "vit-tiny": Preset("vit", vit_tiny),
     "vit-series": Preset("vit", vit_series),
+    "bag-of-words": Preset("transformer", bag_of_words, task={"layers": "embeddings", "pooling": "mean"}),
     "markov": Preset("markov", markov),
     "markov-skips": Preset("markov", markov_skips),
 }

@@ -142,7 +142,7 @@ class Classifier(Pooled):
 
 
 class Regressor(Pooled):
-    """One number: 0 and 1 are the lowest and the highest score there can be."""
+    """One number: 0 and 1 are the lowest and the highest score of the training data."""
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B"]:
         return super().forward(hidden, batch)[:, 0]
@@ -203,6 +203,7 @@ HEADS: dict[str, Callable[[HeadConfig, Network, Sequence[int]], AnyHead]] = {
     "classify": Classifier,
     "pair": Classifier,
     "similarity": Regressor,
+    "regress": Regressor,
     "choice": Chooser,
     "tag": Tagger,
     "span": SpanFinder,

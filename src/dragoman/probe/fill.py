@@ -50,7 +50,7 @@ class Filler:
                 f"use a run that was pre-trained with {', '.join(FILLS[:-1])} or {FILLS[-1]}"
             )
         loaded = load_network(run.directory, chosen := pick_device(device), which)
-        model = loaded.model.requires_grad_(False)
+        self.network = model = loaded.model.requires_grad_(False)
         self.name, self.run, self.tokenizer = name, run, loaded.tgt_tokenizer
         self.guesser: Guesser | None = None
         if isinstance(model, EncoderDecoder):

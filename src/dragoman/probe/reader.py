@@ -19,7 +19,7 @@ from dragoman.probe.reading import Read, read_example, read_text
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 
-_TEXTS = {"classify": 1, "pair": 2, "similarity": 2, "span": 2}
+_TEXTS = {"classify": 1, "regress": 1, "pair": 2, "similarity": 2, "span": 2}
 """Number of texts per example, by task."""
 
 

@@ -137,6 +137,8 @@ class TransferConfig:
     """Gradual unfreezing: updates until one more layer is trained, from the top; 0: off."""
     auxiliary_lm: float = 0.0
     """Weight of an auxiliary language-model loss on the input; 0: off."""
+    vectors: str | None = None
+    """A text file of word vectors (GloVe, word2vec) that the embeddings begin with."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
     def __post_init__(self) -> None:

@@ -4,4 +4,6 @@ request ─ gate ─▶ dialect ─▶ service ─▶ sentences ─▶ batcher �
           size,    own, LibreTranslate,   split, pivot,    one for each
           key,     DeepL, Apertium,       markup, terms    language pair
           time     tmserver
+                 ▶ models ─▶ batches ─▶ a function that predicts, writes, fills gaps or embeds
+                   own, OpenAI
 """

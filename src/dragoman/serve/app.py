@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
@@ -22,10 +22,13 @@ from dragoman.serve import (
     docs_page,
     explain,
     libretranslate,
+    openai,
     own,
     own_alternatives,
     own_corrections,
     own_documents,
+    own_models,
+    own_state,
     page,
     tmserver,
 )
@@ -34,6 +37,7 @@ from dragoman.serve.gate import FAULT, Gate, refused
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.jobs import Jobs
 from dragoman.serve.keys import Keys
+from dragoman.serve.models import Models
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 
@@ -50,11 +54,11 @@ class Options:
     """Answer Weblate's trial request, «test» from English to German, where that pair is not served."""
 
 
-def build(service: Service, options: Options | None = None) -> Gate:
+def build(service: Service | None, options: Options | None = None, models: Models | None = None) -> Gate:
+    """Of translators, other models, or both; then they have the same limits and counters."""
     options = options or Options()
-    documents = Documents(service)
-    jobs = Jobs(documents, service.limits)
-    glossaries = Glossaries(service.limits, options.glossaries)
+    parts = [part for part in (service, models) if part is not None]
+    closing: list[Callable[[], None]] = [part.close for part in parts]
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,21 +67,43 @@ def build(service: Service, options: Options | None = None) -> Gate:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-        jobs.close()
-        documents.close()
-        service.close()
+        for close in reversed(closing):
+            close()
 
     app = FastAPI(
         title="dragoman",
         version=options.version,
-        summary="Translations by models of your own.",
+        summary="Models of your own.",
         docs_url=None,  # FastAPI's pages fetch their scripts from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    for router in (  # looked through in this order, so what is asked for most comes first
+    if service is not None:
+        for router in _translating(service, options, closing):
+            app.include_router(router)
+    app.include_router(own_state.router_of(parts))
+    app.include_router(own_state.metrics_router_of(parts, parts[0].metrics))
+    if models is not None:
+        app.include_router(own_models.router_of(models))
+        app.include_router(openai.router_of(models))
+    answer_errors(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    others = [*(docs_page.TRANSLATING if service else ()), *(docs_page.OPENAI if models else ())]
+    app.include_router(docs_page.router_of(_openapi(app), others, home=service is None))
+    return Gate(app, parts[0].limits, parts[0].metrics, options.keys)
+
+
+def _translating(
+    service: Service, options: Options, closing: list[Callable[[], None]]
+) -> tuple[APIRouter, ...]:
+    """In the order in which they are looked through: what is asked for most comes first."""
+    documents = Documents(service)
+    jobs = Jobs(documents, service.limits)
+    glossaries = Glossaries(service.limits, options.glossaries)
+    closing += [documents.close, jobs.close]
+    return (
         libretranslate.router_of(service, documents, jobs, options.keys is not None, options.probe),
         deepl.router_of(service, documents, glossaries, options.probe),
         own.router_of(service, documents),
@@ -87,16 +113,10 @@ def build(service: Service, options: Options | None = None) -> Gate:
         own_alternatives.router_of(service),
         own_corrections.router_of(service),
         own_documents.router_of(service, documents, jobs),
-        own.metrics_router_of(service),
         page.router_of(),
         deepl_glossaries.router_of(service, glossaries),
         deepl_documents.router_of(service, jobs, glossaries),
-    ):
-        app.include_router(router)
-    answer_errors(app)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
-    app.include_router(docs_page.router_of(_openapi(app)))
-    return Gate(app, service.limits, service.metrics, options.keys)
+    )
 
 
 def answer_errors(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""One translator that many ask at once: what comes within a few milliseconds is translated together.
+"""One model that many ask at once: what comes within a few milliseconds is answered together.
 
     ask ─▶ remembered? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
 
@@ -8,13 +8,14 @@ of the queue; who leaves later, out of the batch before its next step.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
@@ -31,6 +32,8 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.spans import DEFAULT_KINDS, SpanKind
 
 T = TypeVar("T")
+How = TypeVar("How", bound=Hashable)
+Found = TypeVar("Found")
 _LONGEST_REMEMBERED = 1000
 _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them, or if they take long."""
@@ -93,10 +96,10 @@ class Answer:
 
 
 @dataclass
-class _Waiting:
+class _Waiting(Generic[How, Found]):
     text: str
-    how: Kindred
-    future: asyncio.Future[Answer]
+    how: How
+    future: asyncio.Future[Found]
 
     @property
     def wanted(self) -> bool:
@@ -107,28 +110,29 @@ def translator_threads(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="translator")
 
 
-class Batcher:
-    """Runs in one event loop; the translator runs in `threads`, as many as it has `workers`, which it may
-    share with others."""
+class Batches(ABC, Generic[How, Found]):
+    """Runs in one event loop; the model runs in `threads`, as many as it has `workers`, which it may share
+    with others. Texts of one batch are asked about in the same way, `How`."""
 
     def __init__(
-        self,
-        translator: Translates,
-        limits: Limits,
-        metrics: Metrics,
-        workers: int = 1,
-        threads: ThreadPoolExecutor | None = None,
-        calibration: Calibration | None = None,
+        self, limits: Limits, metrics: Metrics, workers: int = 1, threads: ThreadPoolExecutor | None = None
     ) -> None:
-        self._calibration = calibration
-        self.translator, self._limits, self._metrics = translator, limits, metrics
+        self._limits, self._metrics = limits, metrics
         self._most_workers = workers
-        self._queue: Turns[_Waiting] = Turns()
-        self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
+        self._queue: Turns[_Waiting[How, Found]] = Turns()
+        self._known: OrderedDict[tuple[str, How], Found] = OrderedDict()
         self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
         self._users, self._retired = 0, False
+
+    @abstractmethod
+    def _run(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Found]:
+        """Of each text, in a thread."""
+
+    @abstractmethod
+    def _worth_keeping(self, how: How) -> bool:
+        """Whether what was found is remembered."""
 
     @property
     def waiting(self) -> int:
@@ -158,12 +162,12 @@ class Batcher:
             return not waiting and len(self._queue) <= most
         return count <= most // self._queue.clients(client) // (waiting + 1)
 
-    async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
+    async def ask(self, texts: Sequence[str], how: How, patient: bool = False) -> list[Found]:
         """Refused at once where too much waits already; `patient` (for a document) waits instead."""
         with self._in_use():
             return await self._ask(texts, how, patient)
 
-    async def _ask(self, texts: Sequence[str], how: Kindred, patient: bool) -> list[Answer]:
+    async def _ask(self, texts: Sequence[str], how: How, patient: bool) -> list[Found]:
         client = CLIENT.get()
         wanted = list(dict.fromkeys(texts))
         known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
@@ -228,15 +232,15 @@ class Batcher:
             assert task is not None
             self._workers.discard(task)
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting[How, Found]]:
         """Those whose turn it is, as far as they are to be translated in the same way as the first."""
         most = min(self._limits.batch, max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers)))
         if self._pace:
             most = min(most, max(_LEAST_SHARED, int(self._limits.batch_s / self._pace)))
-        first: _Waiting | None = None
+        first: _Waiting[How, Found] | None = None
         count = characters = 0
 
-        def fits(one: _Waiting) -> bool:
+        def fits(one: _Waiting[How, Found]) -> bool:
             nonlocal first, count, characters
             if first is None:
                 first = one
@@ -251,8 +255,8 @@ class Batcher:
 
         return self._queue.take(fits)
 
-    async def _translate(self, batch: Sequence[_Waiting]) -> None:
-        askers: dict[str, list[_Waiting]] = {}
+    async def _translate(self, batch: Sequence[_Waiting[How, Found]]) -> None:
+        askers: dict[str, list[_Waiting[How, Found]]] = {}
         for one in batch:
             askers.setdefault(one.text, []).append(one)
         texts, how = list(askers), batch[0].how
@@ -281,6 +285,38 @@ class Batcher:
             if one.wanted:  # else the search may have been given up
                 self._remember(one.text, how, answers[one.text])
                 one.future.set_result(answers[one.text])
+
+    def _remembered(self, text: str, how: How) -> Found | None:
+        answer = self._known.get((text, how))
+        if answer is not None:
+            self._known.move_to_end((text, how))
+        return answer
+
+    def _remember(self, text: str, how: How, answer: Found) -> None:
+        if len(text) > _LONGEST_REMEMBERED or not self._worth_keeping(how) or not self._limits.cached:
+            return
+        self._known[text, how] = answer
+        if len(self._known) > self._limits.cached:
+            self._known.popitem(last=False)
+
+
+class Batcher(Batches[Kindred, Answer]):
+    """Of a translator."""
+
+    def __init__(
+        self,
+        translator: Translates,
+        limits: Limits,
+        metrics: Metrics,
+        workers: int = 1,
+        threads: ThreadPoolExecutor | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        super().__init__(limits, metrics, workers, threads)
+        self.translator, self._calibration = translator, calibration
+
+    def _worth_keeping(self, how: Kindred) -> bool:
+        return how.glossary is None  # what is remembered would hold the whole glossary
 
     def _run(self, texts: Sequence[str], how: Kindred, cancelled: Sequence[Cancelled]) -> list[Answer]:
         translator, size = self.translator, self._limits.batch_tokens
@@ -314,25 +350,12 @@ class Batcher:
     def _sure(self, text: str, found: Hypothesis) -> float | None:
         return None if self._calibration is None else self._calibration.confidence(text, found)
 
-    def _remembered(self, text: str, how: Kindred) -> Answer | None:
-        answer = self._known.get((text, how))
-        if answer is not None:
-            self._known.move_to_end((text, how))
-        return answer
 
-    def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
-        if len(text) > _LONGEST_REMEMBERED or how.glossary is not None or not self._limits.cached:
-            return  # what is remembered would hold the whole glossary
-        self._known[text, how] = answer
-        if len(self._known) > self._limits.cached:
-            self._known.popitem(last=False)
-
-
-def _none_waits(askers: Sequence[_Waiting]) -> bool:
+def _none_waits(askers: Sequence[_Waiting[Any, Any]]) -> bool:
     return not any(one.wanted for one in askers)
 
 
-def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
+def _fail(batch: Sequence[_Waiting[Any, Any]], error: Exception) -> None:
     for one in batch:
         if one.wanted:
             one.future.set_exception(error)

@@ -1,7 +1,8 @@
-"""The page at `/docs`: the requests of our own dialect and of the others, with examples. It has no script."""
+"""The page at `/docs`: the requests of our own dialect and of the others, with examples. It has no script.
+Where nothing is translated, it stands at `/` too."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -17,8 +18,9 @@ _EXAMPLES: dict[str, Any] = {
     "source": "en",
     "target": "de",
     "id": "ID",
+    "prompts": ["It was a dark and"],
 }
-_OTHERS = (
+TRANSLATING = (
     ("LibreTranslate", "POST /translate", """-d q='Good morning.' -d source=en -d target=de"""),
     (
         "LibreTranslate",
@@ -31,17 +33,35 @@ _OTHERS = (
     ("Apertium", "GET /translate", """--get -d langpair='en|de' --data-urlencode q='Good morning.'"""),
     ("tmserver", "GET /tm/en/de/unit/Good%20morning.", ""),
 )
+OPENAI = (
+    ("OpenAI", "GET /v1/models", ""),
+    (
+        "OpenAI",
+        "POST /v1/completions",
+        """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "prompt": "It was a dark and"}'""",
+    ),
+    (
+        "OpenAI",
+        "POST /v1/embeddings",
+        """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "input": "Good morning."}'""",
+    ),
+)
 
 
-def router_of(described: Mapping[str, Any]) -> APIRouter:
-    rows = "".join([*_own(described), *map(_other, _OTHERS)])
+def router_of(described: Mapping[str, Any], others: Sequence[tuple[str, str, str]], home: bool) -> APIRouter:
+    rows = "".join([*_own(described), *map(_other, others)])
     page = assembled("docs").replace("<!-- requests -->", rows)
+    if home:
+        page = page.replace('<a href="/">Translate</a> · ', "")
     headers = {"Content-Security-Policy": policy_of(page)}
     router = APIRouter(include_in_schema=False)
 
     @router.get("/docs")
     async def show() -> HTMLResponse:
         return HTMLResponse(page, headers=headers)
+
+    if home:
+        router.add_api_route("/", show)
 
     return router
 

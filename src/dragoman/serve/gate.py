@@ -53,7 +53,7 @@ _HEADERS = {
 
 class Gate:
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, keys: Keys | None) -> None:
-        self._app, self._limits, self._keys = app, limits, keys
+        self._app, self.limits, self._keys = app, limits, keys
         self.metrics = metrics
         self.headers = _HEADERS if keys is None else _HEADERS | _ALLOWED
         self.places = Places(limits.requests, limits.requests_per_client)
@@ -100,8 +100,8 @@ class Gate:
             raise busy(SLOWDOWN, 503)
         form = headers.get("content-type", "").lower().startswith("multipart/form-data")
         document = path in _DOCUMENTS and form
-        most = self._limits.document_bytes if document else self._limits.body_bytes
-        slow = self._limits.receive_s * (6 if document else 1)
+        most = self.limits.document_bytes if document else self.limits.body_bytes
+        slow = self.limits.receive_s * (6 if document else 1)
         begun = scope.get(BEGUN, asyncio.get_running_loop().time())
         with self.bodies.one(named or address, named is not None) as body:
             if not await self.bodies.read(body, receive, headers, most, begun + slow):
@@ -111,10 +111,10 @@ class Gate:
                 key = next((fields.get(name) for name in _KEY_FIELDS if fields.get(name)), None)
                 named = await self._checked(key, scope, address)
             if path in OPEN:
-                await self._run(scope, body.data, receive, answer, self._limits.request_s)
+                await self._run(scope, body.data, receive, answer, self.limits.request_s)
                 return
             with self.places.one(named or address):
-                seconds = self._limits.document_s if path in _DOCUMENTS else self._limits.request_s
+                seconds = self.limits.document_s if path in _DOCUMENTS else self.limits.request_s
                 await self._run(scope, body.data, receive, answer, seconds)
 
     async def _named(self, scope: Scope, headers: Mapping[str, str], address: str) -> str | None:
@@ -153,7 +153,7 @@ class Gate:
             async with asyncio.timeout(seconds) as answer.limit:
                 await self._app(scope, _replay(body), answer)
         except TimeoutError:
-            raise busy("The translation took too long", 503) from None
+            raise busy("The answer took too long", 503) from None
         except asyncio.CancelledError:
             if not left.done() or task.uncancel():
                 raise
@@ -231,7 +231,7 @@ def _locked(dialect: str, given: bool) -> Refusal:
     if dialect == "libretranslate":
         missing = "Please contact the server operator to get an API key"
         return Refusal(403, "Invalid API key") if given else Refusal(400, missing)
-    if dialect == "own":
+    if dialect in ("own", "openai"):
         told = "The API key is wrong" if given else "An API key is missing: Authorization: Bearer KEY"
         return Refusal(401, told, {"WWW-Authenticate": "Bearer"})
     return Refusal(403, "Invalid API key")

@@ -24,6 +24,8 @@ class Limits:
     characters: int = 5000
     """Characters in one text."""
     alternatives: int = 8
+    written: int = 1024
+    """Pieces that a language model writes for one prompt, in all its continuations together."""
     requests: int = 256
     """Requests in work at once, of all clients. One counts from when its body and its key are there."""
     requests_per_client: int = 192

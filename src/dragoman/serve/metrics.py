@@ -7,11 +7,11 @@ from collections.abc import Mapping
 _EDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HELP = {
     "dragoman_requests_total": "Requests that were answered.",
-    "dragoman_characters_total": "Characters that clients sent to be translated.",
-    "dragoman_translated_sentences_total": "Sentences that a translator was given.",
-    "dragoman_cached_sentences_total": "Sentences whose translation was remembered.",
+    "dragoman_characters_total": "Characters of the texts that clients sent.",
+    "dragoman_translated_sentences_total": "Sentences and texts that a model was given.",
+    "dragoman_cached_sentences_total": "Sentences and texts whose answer was remembered.",
     "dragoman_memory_sentences_total": "Sentences that the translation memory had.",
-    "dragoman_batches_total": "Batches that translators were given.",
+    "dragoman_batches_total": "Batches that models were given.",
     "dragoman_wrong_keys_total": "Requests with a key that is none of ours.",
     "dragoman_dropped_connections_total": "Connections that were closed to make room for others.",
     "dragoman_malformed_requests_total": "Connections on which no HTTP came, or more than is allowed of it.",

@@ -4,7 +4,6 @@ import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.serve.dictionaries import glossary_of
@@ -146,18 +145,6 @@ ERRORS = {code: {"model": Error} for code in (400, 401, 408, 413, 421, 429, 500,
 def router_of(service: Service, documents: Documents) -> APIRouter:
     router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
 
-    @router.get("/health")
-    async def health() -> Status:
-        """The server is there."""
-        return Status(status="ok")
-
-    @router.get("/ready")
-    async def ready() -> Status:
-        """It takes requests; 503 while the queue is full."""
-        if service.full:
-            raise Refusal(503, "the queue is full", {"Retry-After": "1"})
-        return Status(status="ok")
-
     @router.get("/languages")
     async def languages() -> Info:
         """Which languages are served, and how much may be asked for."""
@@ -195,17 +182,6 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
         pair = service.pair(source, target)
         found = await service.similar(text, pair, least, max(0, min(most, 100)))
         return [_match(one, text) for one in found]
-
-    return router
-
-
-def metrics_router_of(service: Service) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
-
-    @router.get("/metrics")
-    async def metrics() -> PlainTextResponse:
-        gauges = {"dragoman_waiting_sentences": float(service.waiting)}
-        return PlainTextResponse(service.metrics.exposition(gauges))
 
     return router
 

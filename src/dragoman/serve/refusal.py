@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Literal
 
-Dialect = Literal["own", "libretranslate", "deepl", "apertium", "tmserver"]
+Dialect = Literal["own", "libretranslate", "deepl", "apertium", "tmserver", "openai"]
 
 
 class Refusal(Exception):
@@ -25,6 +25,8 @@ def dialect_of(method: str, path: str) -> Dialect:
         return "deepl"
     if path.startswith("/tm/"):
         return "tmserver"
+    if path.startswith("/v1/"):
+        return "openai"
     if (
         path == "/"
         or path.startswith(("/api/", "/assets/"))
@@ -40,6 +42,9 @@ def shape(dialect: Dialect, status: int, message: str) -> dict[str, Any]:
     """The body of an error. Clients crash on any other: `deepl` on a list, `libretranslatepy` on none."""
     if dialect == "deepl":
         return {"message": message}
+    if dialect == "openai":
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
     if dialect == "apertium":
         phrase = HTTPStatus(status).phrase
         return {

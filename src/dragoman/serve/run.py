@@ -14,6 +14,7 @@ from dragoman.errors import UserError
 from dragoman.serve.app import Options, build
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import Limits
+from dragoman.serve.models import Models
 from dragoman.serve.server import Server
 from dragoman.serve.service import Service
 from dragoman.system import stop_signals
@@ -26,16 +27,18 @@ _OTHER_FILES = 64
 
 
 def serve(
-    service: Service,
+    service: Service | None,
     options: Options,
     host: str,
     port: int,
     ready: Callable[[str], None],
+    models: Models | None = None,
 ) -> None:
     """Blocks. SIGTERM and Ctrl-C close the port and finish what is in work; a second one does not wait."""
     if options.keys is None and not is_loopback(host):
         raise UserError(f"--host {host}: others could reach it; give --key-file, or leave --host out")
-    until_stopped(build(service, options), service.limits, host, port, ready)
+    gate = build(service, options, models)
+    until_stopped(gate, gate.limits, host, port, ready)
 
 
 def until_stopped(gate: Gate, limits: Limits, host: str, port: int, ready: Callable[[str], None]) -> None:

@@ -1,7 +1,6 @@
 """Texts in, translations out, between any two languages that are served: split, routed, joined again."""
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from dragoman.data.documents.translate import with_spaces
 from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
 from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
+from dragoman.serve.checks import check_texts
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
@@ -29,7 +29,6 @@ T = TypeVar("T")
 U = TypeVar("U")
 SplitMode = Literal["sentences", "no_lines", "none"]
 """`no_lines`: the end of a line is white space like any other."""
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -176,18 +175,7 @@ class Service:
         return pair in self.served and self.served[pair].zero_shot
 
     def check(self, texts: Sequence[str]) -> None:
-        """Refuse more than is allowed, and what is no text."""
-        if len(texts) > self.limits.texts:
-            raise Refusal(413, f"Invalid request: {len(texts)} texts exceed the limit ({self.limits.texts})")
-        for text in texts:
-            if len(text) > self.limits.characters:
-                told = f"request ({len(text)}) exceeds text limit ({self.limits.characters})"
-                raise Refusal(413, f"Invalid request: {told}")
-            if _HALF.search(text):
-                raise Refusal(400, "Invalid request: half a surrogate pair is no text")
-            if "\0" in text:
-                raise Refusal(400, "Invalid request: NUL in the text")
-        self.metrics.count("dragoman_characters_total", sum(map(len, texts)))
+        check_texts(texts, self.limits, self.metrics)
 
     def known(self, pair: LanguageCodes) -> list[TranslationMemory]:
         """The memories of a pair of languages. Corrections come first."""

@@ -32,6 +32,8 @@ class Keeper:
         if name is None and start is not None:
             self.training.begin_with(find_checkpoint(Path(start)))
             self.log.say(f"beginning with the weights of {start}")
+        elif name is None and (file := self.run.config.transfer.vectors) is not None:
+            self.log.say(self.training.begin_with_vectors(Path(file)))
         elif name is not None:
             changed = self.training.restore(checkpoint.load(self.root / name))
             if changed:

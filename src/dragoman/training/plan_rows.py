@@ -208,7 +208,7 @@ def _time(plan: Planned) -> str | None:
 def _optimizer(config: RunConfig) -> str:
     smoothing = config.objective.label_smoothing
     parts = [
-        _OPTIMIZERS[config.optim.name],
+        _OPTIMIZERS[config.optim.name] + (" with relative steps" if config.optim.relative else ""),
         f"schedule {config.schedule.name}",
         *([f"label smoothing {smoothing:g}"] if smoothing else []),
         *([f"R-Drop {config.objective.r_drop:g}"] if config.objective.r_drop else []),

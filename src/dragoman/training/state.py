@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ from dragoman.training.graph_capture import GraphRecorder
 from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors, scale_at
 from dragoman.training.progress import TrainingProgress
 from dragoman.training.transfer import Transfer
+from dragoman.training.vectors import begin_with_vectors
 
 
 class Fitting:
@@ -54,6 +56,7 @@ class Fitting:
         self.fingerprint = prepared.fingerprint
         kind, model_config = config.model_config
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
+        self.tokenizer = tgt
         vocab = vocab_of(src, tgt)
         self.learning = learning_of(config)
         self.description = describe(kind, model_config, vocab, src, tgt, self.learning.head(config))
@@ -141,6 +144,15 @@ class Fitting:
         load_into(self.model, tensors | own_pairs(self.model), found.path)
         if self.average:
             self.average.load(model_tensors(self.model), found.path)
+
+    def begin_with_vectors(self, path: Path) -> str:
+        """Embeddings from a file of word vectors; what was found, in words."""
+        if self.sharded:
+            raise UserError("transfer.vectors: embeddings are not cut into parts; set train.shard to false")
+        told = begin_with_vectors(self.model, self.tokenizer, path)
+        if self.average:
+            self.average.load(model_tensors(self.model), path)
+        return told
 
     def _read(self, found: Checkpoint, part: str, expected: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Read the tensors of one part of the checkpoint, or this process's shard of them."""

@@ -9,7 +9,17 @@ from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.errors import UserError
 
 TaskKind = Literal[
-    "classify", "pair", "similarity", "tag", "span", "choice", "image", "series", "forecast", "caption"
+    "classify",
+    "pair",
+    "similarity",
+    "regress",
+    "tag",
+    "span",
+    "choice",
+    "image",
+    "series",
+    "forecast",
+    "caption",
 ]
 Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
 Layers = Literal["last", "embeddings", "mix"]
@@ -18,6 +28,8 @@ LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag", "image", "series")
 """Kinds whose answers are labels by name."""
 VECTORS: tuple[TaskKind, ...] = ("image", "series", "forecast", "caption")
 """Kinds that read vectors, not text."""
+SCORED: tuple[TaskKind, ...] = ("similarity", "regress")
+"""Kinds whose answers are numbers."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class TaskConfig:
     """Of all kinds that have some, in the order of their numbers. Found in the training data where none are
     given."""
     scores: tuple[float, ...] = ()
-    """similarity: the lowest and the highest. Found in the same way."""
+    """similarity, regress: the lowest and the highest. Found in the same way."""
     pooling: Pooling = "auto"
     """How the vectors of a text become one; auto: as the network is used to."""
     layers: Layers = "last"
@@ -79,7 +91,7 @@ class TaskConfig:
         doubled = [label for label in self.labels if self.labels.count(label) > 1]
         if doubled:
             raise UserError(f"labels: '{doubled[0]}' stands there more than once")
-        if self.scores and self.kind != "similarity":
+        if self.scores and self.kind not in SCORED:
             raise UserError(f"scores: the task {self.kind} has none; leave it out")
         if self.scores and not (len(self.scores) == 2 and self.scores[0] < self.scores[1]):
             raise UserError(f"scores: expected the lowest and the highest score, found {list(self.scores)}")

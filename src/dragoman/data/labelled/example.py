@@ -17,15 +17,15 @@ class AnswerSpan:
 
 
 Target = str | float | int | tuple[str, ...] | tuple[AnswerSpan, ...]
-"""classify, pair: a label; similarity: a score; choice: a number from 0; tag: a label for every word; span:
-the answers that count as right."""
+"""classify, pair: a label; similarity, regress: a score; choice: a number from 0; tag: a label for every
+word; span: the answers that count as right."""
 
 
 @dataclass(frozen=True)
 class Example:
     texts: tuple[str, ...]
-    """classify: one text; pair, similarity: two; tag: the words; span: question and context; choice: what
-    comes first, and all that may follow."""
+    """classify, regress: one text; pair, similarity: two; tag: the words; span: question and context; choice:
+    what comes first, and all that may follow."""
     target: Target | None
     """None where it is not known."""
     origin: str

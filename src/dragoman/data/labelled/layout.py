@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.config import SCORED, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.words import Piece, encode_words, locate_pieces
 from dragoman.text.tokenizer import Tokenizer
@@ -97,7 +97,7 @@ class Layout:
 
     def _target(self, example: Example) -> np.ndarray:
         target, task = example.target, self.task
-        if task.kind == "similarity" and isinstance(target, float):
+        if task.kind in SCORED and isinstance(target, float):
             low, high = task.scores
             return np.array([(target - low) / (high - low)], dtype=np.float32)
         if task.kind == "choice" and isinstance(target, int):

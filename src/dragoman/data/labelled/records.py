@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.data.formats import csv, jsonl, tsv
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.table import TableRow
-from dragoman.data.labelled.config import Column, TaskConfig
+from dragoman.data.labelled.config import SCORED, Column, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example, Target
 from dragoman.errors import UserError
 
@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 _FIRST = ("text", "sentence", "sentence1", "sentence_a", "text1", "text_a", "premise", "#1 string", "review")
 _SECOND = ("second", "sentence2", "sentence_b", "text2", "text_b", "hypothesis", "#2 string")
 _LABEL = ("label", "class", "category", "gold_label", "entailment_judgment", "quality", "sentiment")
-_SCORE = ("score", "relatedness_score", "similarity", "similarity_score", "gold_score", "label")
+_SCORE = ("score", "relatedness_score", "similarity", "similarity_score", "gold_score", "rating", "label")
 _IMAGE = ("image", "path", "file", "file_name", "filename")
 _ENDINGS = ("ending", "choice", "option", "alternative", "sol")
 _BEGINNING = ("prompt", "context", "question", "premise", "goal", "sent1", *_FIRST)
@@ -28,6 +28,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "classify": {"text": _FIRST, "label": _LABEL},
     "pair": {"text": _FIRST, "second": _SECOND, "label": _LABEL},
     "similarity": {"text": _FIRST, "second": _SECOND, "label": _SCORE},
+    "regress": {"text": _FIRST, "label": _SCORE},
     "choice": {"text": _BEGINNING, "label": _LABEL},
     "span": {"text": ("question",), "second": ("context", "passage"), "label": ("answers", "answer")},
     "image": {"text": _IMAGE, "label": _LABEL},
@@ -195,7 +196,7 @@ def _target(record: Record, fields: Mapping[str, str], task: TaskConfig, where: 
     if value is None or isinstance(value, list | dict) or not str(value).strip():
         raise UserError(f"{where}: '{field}': there is no label; fill it in, or remove the line")
     said = str(value).strip()
-    if task.kind == "similarity":
+    if task.kind in SCORED:
         return _score(said, field, where)
     return _choice(said, field, where) if task.kind == "choice" else said
 

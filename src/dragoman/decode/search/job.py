@@ -160,6 +160,8 @@ class Job:
     begin: tuple[int, ...] = ()
     """Tokens that the translation is forced to start with, for engines that enforce constraints by searching
     again (`engines/engine.py`). If they end with `</s>`, they are the whole translation."""
+    most: int | None = None
+    """Its maximum length in tokens, where that does not follow from the source."""
 
     @property
     def pieces(self) -> tuple[int, ...]:
@@ -172,12 +174,13 @@ class Job:
 
     def longest(self, config: SearchLimits) -> int:
         """Maximum length in tokens, including `</s>`. It is raised if the constraints need more."""
-        longest = config.longest(len(self.source))
+        longest = config.longest(len(self.source)) if self.most is None else self.most
         return max(longest, self.constraints.room) if self.constrained else longest
 
     def shortest(self, config: SearchLimits) -> int:
         """Minimum number of tokens before `</s>`."""
-        return config.shortest(len(self.source))
+        least = config.shortest(len(self.source))
+        return least if self.most is None else min(least, self.most - 1)
 
 
 @dataclass(frozen=True)

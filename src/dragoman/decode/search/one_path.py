@@ -7,7 +7,7 @@
 Greedy search picks the most probable token; sampling draws one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -29,11 +29,17 @@ class Pick(Protocol):
         ...
 
 
+Hear = Callable[[Int[Tensor, "N"]], None]
+"""Is given the new tokens of all rows after each step."""
+
+
 def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position: int) -> Int[Tensor, "N"]:  # noqa: ARG001
     return best_piece(scores)
 
 
-def walk(scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1) -> list[list[Ended]]:
+def walk(
+    scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1, hear: Hear | None = None
+) -> list[list[Ended]]:
     """`times` hypotheses of each sentence; fewer if it was cancelled. Ended rows stay idle until their
     sentence leaves the batch."""
     limits, cancellable = batch.limits, batch.can_be_cancelled
@@ -62,6 +68,8 @@ def walk(scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1) -> list
         ranked = batch.rules(scores, tokens[rows, : length - 1], sentences.repeat_interleave(times))
         last = torch.where(row_limits[rows] <= length, eos, pick(ranked, rows, length - 1))
         tokens[rows, length - 1] = last
+        if hear is not None:
+            hear(last)
         token_scores[rows, length - 1] = scores.gather(1, last[:, None])[:, 0].float()
         going = lengths[rows] == 0
         lengths[rows[going & (last == eos)]] = length

@@ -21,7 +21,7 @@ from dragoman.data.seeded import GOLDEN, splitmix
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.search.job import Ended
-from dragoman.decode.search.one_path import Pick, walk
+from dragoman.decode.search.one_path import Hear, Pick, walk
 from dragoman.decode.search.scorer import Scorer
 from dragoman.nn.loss import widest
 from dragoman.shapes import Float, Int, Tensor
@@ -30,7 +30,9 @@ _SCORES_AT_ONCE = 1 << 26
 """Most rows × vocabulary of one step: further samples are drawn afterwards."""
 
 
-def sample(scorer: Scorer, batch: SearchBatch, config: SampleSearch) -> list[list[Ended]]:
+def sample(
+    scorer: Scorer, batch: SearchBatch, config: SampleSearch, hear: Hear | None = None
+) -> list[list[Ended]]:
     """`n_best` independent samples of every sentence, in the order of drawing."""
     sources, limits = [job.source for job in batch.jobs], batch.limits
     at_once = max(1, _SCORES_AT_ONCE // (len(sources) * scorer.vocab.tgt_size))
@@ -39,7 +41,7 @@ def sample(scorer: Scorer, batch: SearchBatch, config: SampleSearch) -> list[lis
         numbers = range(first, min(first + at_once, config.n_best))
         draws = uniforms(config.seed, sources, numbers, int(limits.max()))
         pick = _pick(torch.from_numpy(draws).to(limits.device).flatten(0, 1), config)
-        drawn = walk(scorer, batch, pick, len(numbers))
+        drawn = walk(scorer, batch, pick, len(numbers), hear)
         for own, new in zip(found, drawn, strict=True):
             own += new
     return found

@@ -1,0 +1,221 @@
+"""Runs that do not translate, as `dragoman serve` offers them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.text.normalize import nfc
+
+if TYPE_CHECKING:
+    from dragoman.decode.predict import Predictor
+    from dragoman.decode.search.config import SampleSearch
+    from dragoman.decode.search.job import Cancelled
+    from dragoman.decode.translator.generate import Generator, Prompt
+    from dragoman.decode.translator.hypothesis import Hypothesis
+    from dragoman.probe.embed import Embedder
+    from dragoman.probe.fill import Filler
+    from dragoman.runs.directory import Run
+    from dragoman.serve.models import Ability, Continuation, How, Model, Write
+    from dragoman.text.tokenizer import Tokenizer
+
+_PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, None), "tag": (1, None)}
+
+
+def other_run(directory: Path) -> "Run | None":
+    """The run in this directory, if it is one and does not translate."""
+    from dragoman.cli.translators import is_published
+    from dragoman.engines.manifest import is_export
+
+    if is_export(directory) or is_published(directory):
+        return None
+    from dragoman.runs.directory import Run
+
+    run = Run.open(directory)
+    return None if run.config.purpose == "translate" else run
+
+
+def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
+    from dragoman.learning import learning_of
+    from dragoman.probe.embed import Embedder
+    from dragoman.serve.models import Model
+
+    config, opened = run.config, _opened(run, checkpoint, device)
+    causal = not learning_of(config).reads_source
+
+    def embedder(pool: str) -> "Embedder":
+        return Embedder(opened.network, opened.tokenizer, pool=pool, causal=causal)
+
+    embeds = not opened.network.abilities.counts
+    does: list[Ability] = [opened.ability, *(["embed"] if embeds else [])]  # type: ignore[list-item]
+
+    def answers(texts: Sequence[str], how: "How", cancelled: "Sequence[Cancelled]") -> list[Any]:
+        from dragoman.serve.models import Embed
+
+        if isinstance(how, Embed):
+            return [vectors.rows[0, 0].tolist() for vectors in embedder(how.pool).embed(texts)]
+        return opened.answers(texts, how, cancelled)
+
+    return Model(
+        name=run.directory.resolve().name,
+        does=tuple(does),
+        answers=answers,
+        count=lambda text: len(opened.tokenizer.encode(text)),
+        objective=config.objective.name,
+        task=None if config.task is None else config.task.kind,
+        labels=() if config.task is None else config.task.labels,
+        parts=(1, 1) if config.task is None else _PARTS.get(config.task.kind, (1, 1)),
+    )
+
+
+class _Opened:
+    ability: "Ability"
+    network: Any
+    tokenizer: "Tokenizer"
+
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
+        raise NotImplementedError
+
+
+def _opened(run: "Run", checkpoint: str, device: str) -> _Opened:
+    if run.config.purpose == "predict":
+        from dragoman.runs.opening import open_predictor
+
+        return _Predicts(open_predictor(run, checkpoint, device))
+    if run.config.purpose == "generate":
+        return _Writes(run.generator(checkpoint, device))
+    from dragoman.probe.fill import Filler
+
+    return _Fills(Filler(run, checkpoint, device))
+
+
+class _Predicts(_Opened):
+    ability = "predict"
+
+    def __init__(self, predictor: "Predictor") -> None:
+        self.predictor = predictor
+        self.network, self.tokenizer = predictor.model.network, predictor.tokenizer
+
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:  # noqa: ARG002
+        from dragoman.data.labelled.example import Example
+        from dragoman.serve.models import PARTS, Prediction
+
+        examples = [Example(tuple(text.split(PARTS)), None, "text") for text in texts]
+        kind = self.predictor.task.kind
+        return [Prediction.model_validate(found.record(kind)) for found in self.predictor.predict(examples)]
+
+
+class _Fills(_Opened):
+    ability = "fill"
+
+    def __init__(self, filler: "Filler") -> None:
+        self.filler = filler
+        self.network, self.tokenizer = filler.network, filler.tokenizer
+
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
+        from dragoman.serve.models import Filling
+
+        found = [
+            [] if left() else self.filler.fill(text, how.count)
+            for text, left in zip(texts, cancelled, strict=True)
+        ]
+        return [
+            [Filling(probability=one.probability, gaps=[*one.gaps], text=one.text) for one in row]
+            for row in found
+        ]
+
+
+class _Writes(_Opened):
+    ability = "generate"
+
+    def __init__(self, generator: "Generator") -> None:
+        self.generator = generator
+        self.network = generator.translator.model
+        self.tokenizer = generator.translator.tgt_tokenizer
+
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
+        from dragoman.decode.search.config import SampleSearch
+        from dragoman.decode.translator.generate import Prompt
+
+        search = self.generator.search.converted(
+            SampleSearch,
+            n_best=how.count,
+            temperature=how.temperature,
+            top_p=how.top_p,
+            seed=how.seed,
+        )
+        prompts = [Prompt.of(text, how.open) for text in texts]
+        if how.hear is not None:
+            return [[self._streamed(prompts[0], how, search, cancelled[0])]]
+        found = self.generator.write(prompts, max_tokens=how.max_tokens, search=search, cancelled=cancelled)
+        return [
+            [self._continuation(prompt.text, one, how.stop) for one in row]
+            for prompt, row in zip(prompts, found, strict=True)
+        ]
+
+    def _streamed(
+        self, prompt: "Prompt", how: "Write", search: "SampleSearch", left: "Cancelled"
+    ) -> "Continuation":
+        assert how.hear is not None, "only what is streamed is told"
+        ear = _Ear(prompt.text, how.stop, how.hear)
+        found = self.generator.stream(
+            prompt,
+            ear.hear,
+            max_tokens=how.max_tokens,
+            search=search,
+            cancelled=lambda: ear.stopped or left(),
+        )
+        ear.end()
+        return self._continuation(prompt.text, replace(found, text=ear.heard), how.stop)
+
+    def _continuation(self, prompt: str, found: "Hypothesis", stops: Sequence[str]) -> "Continuation":
+        from dragoman.serve.models import Continuation
+
+        whole = without_prompt(found.text, prompt)
+        text = whole[: stop_in(whole, stops)]
+        cut = len(text) < len(whole)
+        return Continuation(
+            text=text,
+            finish_reason="length" if found.finish_reason == "length" and not cut else "stop",
+            log_prob=None if cut else found.log_prob,
+            tokens=len(self.tokenizer.encode(text)),
+        )
+
+
+def without_prompt(text: str, prompt: str) -> str:
+    """Spaces at the end of a prompt may not stand in the text: no piece is a space alone."""
+    prompt = nfc(prompt)
+    return text.removeprefix(prompt if text.startswith(prompt) else prompt.rstrip())
+
+
+def stop_in(text: str, stops: Sequence[str]) -> int:
+    """Where a text is to end."""
+    return min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))
+
+
+class _Ear:
+    """Tells what is written after the prompt, as far as no stop can begin there."""
+
+    def __init__(self, prompt: str, stops: Sequence[str], tell: Callable[[str], None]) -> None:
+        self.heard, self.stopped = "", False
+        self._prompt, self._stops, self._tell = prompt, stops, tell
+        self._held = max(map(len, stops), default=1) - 1
+        self._told = 0
+
+    def hear(self, part: str) -> None:
+        self.heard += part
+        if len(self.heard) < len(nfc(self._prompt)):
+            return
+        text = without_prompt(self.heard, self._prompt)
+        end = stop_in(text, self._stops)
+        self.stopped = end < len(text)
+        self._tell_up_to(text, end if self.stopped else len(text) - self._held)
+
+    def end(self) -> None:
+        text = without_prompt(self.heard, self._prompt)
+        self._tell_up_to(text, stop_in(text, self._stops))
+
+    def _tell_up_to(self, text: str, end: int) -> None:
+        if end > self._told:
+            self._tell(text[self._told : end])
+            self._told = end

@@ -1,0 +1,182 @@
+"""Models that do not translate, behind the same gate: what predicts, goes on with a text, fills gaps, embeds.
+
+The service has no torch. Whoever opens a run gives it a function that answers (`Model.answers`). A text that
+has several parts (a pair, the words of a sentence) is one string for the queue, with NUL between them, which
+no text has.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from dragoman.decode.search.job import Cancelled
+from dragoman.errors import UserError
+from dragoman.serve.batcher import Batches
+from dragoman.serve.checks import check_texts
+from dragoman.serve.limits import Limits
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.refusal import Refusal
+
+Ability = Literal["predict", "generate", "fill", "embed"]
+PARTS = "\0"
+"""Between the parts of a text."""
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Nothing more to say about it."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    count: int = 5
+
+
+@dataclass(frozen=True)
+class Embed:
+    pool: Literal["mean", "first", "last"] = "mean"
+
+
+@dataclass(frozen=True)
+class Write:
+    max_tokens: int = 64
+    temperature: float = 1.0
+    top_p: float = 1.0
+    count: int = 1
+    seed: int = 0
+    open: bool = False
+    """The last word of the prompt may go on."""
+    stop: tuple[str, ...] = ()
+    """What a continuation ends before."""
+    hear: Callable[[str], None] | None = None
+    """Is told the continuation part by part, in the thread of the model."""
+
+
+How = Predict | Fill | Embed | Write
+
+
+class Prediction(BaseModel):
+    label: Annotated[str | None, Field(description="classify, pair.")] = None
+    score: Annotated[float | None, Field(description="similarity, regress.")] = None
+    tags: Annotated[list[str] | None, Field(description="tag: one for each word.")] = None
+    choice: Annotated[int | None, Field(description="choice: counted from 0.")] = None
+    answer: Annotated[str | None, Field(description="span: empty if there is none.")] = None
+    start: Annotated[int | None, Field(description="span: characters of the context.")] = None
+    end: int | None = None
+    probability: Annotated[float | None, Field(description="Of the prediction; of tags the mean.")] = None
+    probabilities: Annotated[dict[str, float] | None, Field(description="Of every label or choice.")] = None
+
+
+class Filling(BaseModel):
+    probability: float
+    gaps: Annotated[list[str], Field(description="What stands in each; empty where it cannot be told.")]
+    text: str
+
+
+class Continuation(BaseModel):
+    text: Annotated[str, Field(description="Without the prompt.")]
+    finish_reason: Literal["stop", "length"]
+    log_prob: Annotated[
+        float | None,
+        Field(description="Of the whole line, prompt and end counted; null where a stop has cut it."),
+    ]
+    tokens: Annotated[int, Field(description="Its pieces.")]
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    does: tuple[Ability, ...]
+    answers: Callable[[Sequence[str], How, Sequence[Cancelled]], list[Any]]
+    """Of each text: a `Prediction`, fillings, continuations, or a vector."""
+    count: Callable[[str], int]
+    """The pieces of a text."""
+    objective: str = ""
+    task: str | None = None
+    labels: tuple[str, ...] = ()
+    parts: tuple[int, int | None] = (1, 1)
+    """Parts of a text that is predicted about: at least, and at most."""
+
+
+class ModelBatches(Batches[How, Any]):
+    def __init__(self, model: Model, limits: Limits, metrics: Metrics) -> None:
+        super().__init__(limits, metrics)
+        self.model = model
+
+    def _run(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Any]:
+        return self.model.answers(texts, how, cancelled)
+
+    def _worth_keeping(self, how: How) -> bool:
+        return isinstance(how, Predict | Fill)  # vectors are large, and what is drawn is seldom asked again
+
+
+class Models:
+    def __init__(self, models: Sequence[Model], limits: Limits, metrics: Metrics) -> None:
+        self.limits, self.metrics = limits, metrics
+        self.batches: dict[str, ModelBatches] = {}
+        for model in models:
+            if model.name in self.batches:
+                raise UserError(f"{model.name}: two runs have this name; clients could not tell them apart")
+            self.batches[model.name] = ModelBatches(model, limits, metrics)
+
+    @property
+    def models(self) -> list[Model]:
+        return [own.model for own in self.batches.values()]
+
+    @property
+    def waiting(self) -> int:
+        return sum(own.waiting for own in self.batches.values())
+
+    @property
+    def full(self) -> bool:
+        return any(own.full for own in self.batches.values())
+
+    def close(self) -> None:
+        for own in self.batches.values():
+            own.close()
+
+    def find(self, ability: Ability, name: str | None = None) -> Model:
+        """The model of this name, or the only one that can do this."""
+        able = [model for model in self.models if ability in model.does]
+        named = able if name is None else [model for model in able if model.name == name]
+        if len(named) == 1:
+            return named[0]
+        if name is not None and name in self.batches:
+            raise Refusal(400, f"model: {name} does {' and '.join(self.batches[name].model.does)} alone")
+        if not able:
+            raise Refusal(400, f"no model here can {ability}; see GET /api/v1/models")
+        wrong = "expected" if name is None else "it is not served; expected"
+        raise Refusal(400 if name is None else 404, f"model: {wrong} {_listed([m.name for m in able])}")
+
+    def check(self, texts: Sequence[str]) -> None:
+        check_texts(texts, self.limits, self.metrics)
+
+    async def ask(self, model: Model, texts: Sequence[str], how: How) -> list[Any]:
+        return await self.batches[model.name].ask(texts, how)
+
+    async def stream(self, model: Model, prompt: str, how: Write) -> AsyncIterator[str | Continuation]:
+        """The parts of the only continuation, and the whole of it in the end. Whoever does not take them to
+        the end is not waited for: the search stops."""
+        loop, parts = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+        def hear(part: str) -> None:
+            if part:
+                loop.call_soon_threadsafe(parts.put_nowait, part)
+
+        heard = replace(how, hear=hear)
+        task = loop.create_task(self.ask(model, [prompt], heard))
+        task.add_done_callback(lambda _: parts.put_nowait(None))
+        try:
+            while (part := await parts.get()) is not None:
+                yield part
+            ((found,),) = await task
+            yield found
+        finally:
+            task.cancel()
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]

@@ -1,0 +1,70 @@
+"""OpenAI's dialect, as its clients ask and as they read what they are answered."""
+
+import json
+from typing import Any
+
+import pytest
+
+from serve.standin import client_of, echoes
+
+
+def streamed(client: Any, path: str, fields: dict[str, Any]) -> list[Any]:
+    with client.stream("POST", path, json=fields) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        events = [line.removeprefix("data: ") for line in response.iter_lines() if line]
+    if path.startswith("/v1/"):
+        assert events.pop() == "[DONE]"
+    return [json.loads(event) for event in events]
+
+
+def test_a_client_that_sends_all_its_fields_is_answered() -> None:
+    fields = {
+        **{"model": "a", "prompt": ["one two", "three"], "n": 2, "max_tokens": 5, "user": "me", "best_of": 1},
+        **{
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0,
+            "logit_bias": {},
+            "logprobs": None,
+            "suffix": None,
+        },
+    }
+    with client_of(None, models=echoes("a", "b")) as client:
+        found = client.post("/v1/completions", json=fields).json()
+        assert [(one["index"], one["text"]) for one in found["choices"]] == [
+            *((0, " one two"), (1, " one two"), (2, " three"), (3, " three")),
+        ]
+        assert found["usage"] == {"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}
+        assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["a", "b"]
+        assert client.get("/v1/models/b").json()["id"] == "b"
+        assert client.get("/v1/models/c").status_code == 404
+        parts = streamed(client, "/v1/completions", {"model": "b", "prompt": "x y", "stream": True})
+        assert [part["choices"][0]["text"] for part in parts] == [" x", " y", ""]
+        assert [part["choices"][0]["finish_reason"] for part in parts] == [None, None, "stop"]
+        vectors = client.post("/v1/embeddings", json={"model": "a", "input": ["xy", "z"]}).json()
+        assert [one["embedding"] for one in vectors["data"]] == [[2.0, 0.1], [1.0, 0.1]]
+        assert vectors["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "message"),
+    [
+        ("completions", {"model": "a", "prompt": "x", "logprobs": 2}, 400, "'logprobs': this server cannot"),
+        ("completions", {"model": "a", "prompt": "x", "tools": True}, 400, "'tools': this server cannot"),
+        ("completions", {"model": "a", "prompt": []}, 400, "expected a text or several"),
+        ("completions", {"model": "a", "prompt": [1, 2]}, 400, "prompt"),
+        ("completions", {"prompt": "x"}, 400, "model"),
+        ("completions", {"model": "c", "prompt": "x"}, 404, "it is not served; expected a"),
+        ("completions", {"model": "a", "prompt": ["x", "y"], "stream": True}, 400, "one prompt"),
+        ("embeddings", {"model": "a", "input": "x", "dimensions": 5}, 400, "'dimensions'"),
+        ("chat/completions", {"model": "a", "messages": []}, 404, "Not Found"),
+    ],
+)
+def test_what_cannot_be_answered_is_told(
+    path: str, fields: dict[str, Any], status: int, message: str
+) -> None:
+    with client_of(None, models=echoes("a")) as client:
+        response = client.post(f"/v1/{path}", json=fields)
+    error = response.json()["error"]
+    assert response.status_code == status and message in error["message"]
+    assert error["type"] == "invalid_request_error"

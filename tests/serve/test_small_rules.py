@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from dragoman.serve import deepl, memory, tmserver
 from dragoman.serve.batcher import Kindred
-from dragoman.serve.memory import TranslationMemory, similarity
+from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.serve.service import Service, Translated, Wish, _tags_broken
 
 
@@ -81,10 +81,9 @@ def test_without_markup_the_answers_of_the_service_are_handed_on() -> None:
         assert found is answers
 
 
-def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_LOOKED_AT", 1)
+def test_candidates_are_those_that_share_most_words() -> None:
     known = TranslationMemory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
-    assert known._candidates("the cat ran") == [2]
+    assert known._candidates("the cat ran", 1) == [2]
 
 
 def test_nothing_is_aligned_that_is_not_asked_for() -> None:

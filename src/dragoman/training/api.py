@@ -28,6 +28,8 @@ _EXAMPLES = (
     "objective.every",
     "objective.invented",
     "objective.source_noise",
+    "objective.terms",
+    "objective.fuzzy",
 )
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """What a run cannot change on its way: the weights belong to it, or the order of the data."""

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.serve import deepl, memory, tmserver
 from dragoman.serve.batcher import Kindred
-from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.serve.service import Service, Translated, Wish, _tags_broken
 
 
@@ -62,7 +62,7 @@ def test_texts_of_very_different_lengths_are_not_similar() -> None:
 
 
 def test_a_word_of_very_many_sentences_leads_to_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_MOST_POSTINGS", 2)
+    monkeypatch.setattr("dragoman.data.memory._MOST_POSTINGS", 2)
     known = TranslationMemory([(f"the cat {number}", str(number)) for number in range(5)])
     assert sorted(match.target for match in known.matches("the cat", 0, 9)) == ["0", "1"]
 

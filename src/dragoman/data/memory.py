@@ -14,6 +14,8 @@ from dragoman.data.text_hash import normalise
 from dragoman.errors import missing_extra
 
 TextPair = tuple[str, str]
+LEAST_SIMILAR = 60.0
+"""What a model that reads similar translations is given, unless somebody says otherwise."""
 _LOOKED_AT = 64
 """Candidates whose distance is counted."""
 _MOST_POSTINGS = 20_000

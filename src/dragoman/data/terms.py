@@ -18,7 +18,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from dragoman.data.alignment import STEM, CorpusAligner
+from dragoman.data.alignment import CorpusAligner
 from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import Dice, uniform_each
 from dragoman.data.store import PairStore
@@ -31,7 +31,7 @@ _ALIGNED = 10_000
 _ITERATIONS = 2
 _LONGEST = 3
 """Words of a term, on either side."""
-_LEAST_LETTERS = 4
+_LEAST_LETTERS = 3
 _FREQUENT = 0.05
 """Words in more than this share of the sentences are no terms by themselves."""
 _LEAST_SHARE = 0.1
@@ -40,6 +40,8 @@ _MOST_TERMS = 3
 """Of one sentence."""
 _OTHER_FORM = 0.5
 """Share of the terms that are given in another form."""
+_STEM = 4
+"""Letters that the forms of a source word have in common."""
 _LONGEST_ENDING = 3
 _LEAST_EXCHANGES = 3
 """Words that show that two endings belong to one word."""
@@ -235,7 +237,7 @@ def _target(first: int, end: int, links: Sequence[tuple[int, int]]) -> tuple[int
 
 
 def _stem(key: Words) -> Words:
-    return tuple(word[:STEM] for word in key)
+    return tuple(word[:_STEM] for word in key)
 
 
 def _same_words(form: str, other: str) -> bool:

@@ -9,7 +9,7 @@ of the queue; who leaves later, out of the batch before its next step.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,6 +60,7 @@ class Translates(Protocol):
         search: SearchConfig | None = None,
         prefixes: Sequence[str] | None = None,
         glossary: Glossary | None = None,
+        similar: Mapping[str, str] | None = None,
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
@@ -97,6 +98,8 @@ class _Waiting:
     text: str
     how: Kindred
     future: asyncio.Future[Answer]
+    similar: str | None = None
+    """The translation of a similar sentence, which the model reads beside this one."""
 
     @property
     def wanted(self) -> bool:
@@ -124,7 +127,7 @@ class Batcher:
         self.translator, self._limits, self._metrics = translator, limits, metrics
         self._most_workers = workers
         self._queue: Turns[_Waiting] = Turns()
-        self._known: OrderedDict[tuple[str, Kindred], Answer] = OrderedDict()
+        self._known: OrderedDict[tuple[str, Kindred, str | None], Answer] = OrderedDict()
         self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
@@ -158,15 +161,25 @@ class Batcher:
             return not waiting and len(self._queue) <= most
         return count <= most // self._queue.clients(client) // (waiting + 1)
 
-    async def ask(self, texts: Sequence[str], how: Kindred, patient: bool = False) -> list[Answer]:
-        """Refused at once where too much waits already; `patient` (for a document) waits instead."""
+    async def ask(
+        self,
+        texts: Sequence[str],
+        how: Kindred,
+        patient: bool = False,
+        similar: Mapping[str, str] | None = None,
+    ) -> list[Answer]:
+        """Refused at once where too much waits already; `patient` (for a document) waits instead. `similar`
+        has for some texts the translation of a similar one."""
         with self._in_use():
-            return await self._ask(texts, how, patient)
+            return await self._ask(texts, how, patient, similar or {})
 
-    async def _ask(self, texts: Sequence[str], how: Kindred, patient: bool) -> list[Answer]:
+    async def _ask(
+        self, texts: Sequence[str], how: Kindred, patient: bool, similar: Mapping[str, str]
+    ) -> list[Answer]:
         client = CLIENT.get()
         wanted = list(dict.fromkeys(texts))
-        known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
+        answers = {text: self._remembered(text, how, similar.get(text)) for text in wanted}
+        known = {text: answer for text, answer in answers.items() if answer is not None}
         self._metrics.count("dragoman_cached_sentences_total", len(known))
         new = [text for text in wanted if text not in known]
         while new and not self._takes(client, len(new)):
@@ -177,7 +190,7 @@ class Batcher:
                 )
             await asyncio.sleep(0.05)
         loop = asyncio.get_running_loop()
-        waiting = [_Waiting(text, how, loop.create_future()) for text in new]
+        waiting = [_Waiting(text, how, loop.create_future(), similar.get(text)) for text in new]
         ticket = self._queue.add(client, waiting)
         if waiting and len(self._workers) < self._most_workers:
             self._workers.add(loop.create_task(self._work()))
@@ -235,6 +248,7 @@ class Batcher:
             most = min(most, max(_LEAST_SHARED, int(self._limits.batch_s / self._pace)))
         first: _Waiting | None = None
         count = characters = 0
+        similar: dict[str, str | None] = {}
 
         def fits(one: _Waiting) -> bool:
             nonlocal first, count, characters
@@ -243,10 +257,12 @@ class Batcher:
             elif (
                 count >= most
                 or one.how != first.how
+                or similar.get(one.text, one.similar) != one.similar
                 or characters + len(one.text) > self._limits.batch_characters
             ):
                 return False
             count, characters = count + 1, characters + len(one.text)
+            similar[one.text] = one.similar
             return True
 
         return self._queue.take(fits)
@@ -257,12 +273,13 @@ class Batcher:
             askers.setdefault(one.text, []).append(one)
         texts, how = list(askers), batch[0].how
         cancelled = [partial(_none_waits, own) for own in askers.values()]
+        similar = {one.text: one.similar for one in batch if one.similar is not None}
         self._metrics.count("dragoman_batches_total")
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled)
+            found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled, similar)
         except UserError as error:
             if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
                 for one in batch:
@@ -279,12 +296,18 @@ class Batcher:
         answers = dict(zip(texts, found, strict=True))
         for one in batch:
             if one.wanted:  # else the search may have been given up
-                self._remember(one.text, how, answers[one.text])
+                self._remember(one, answers[one.text])
                 one.future.set_result(answers[one.text])
 
-    def _run(self, texts: Sequence[str], how: Kindred, cancelled: Sequence[Cancelled]) -> list[Answer]:
+    def _run(
+        self,
+        texts: Sequence[str],
+        how: Kindred,
+        cancelled: Sequence[Cancelled],
+        similar: Mapping[str, str],
+    ) -> list[Answer]:
         translator, size = self.translator, self._limits.batch_tokens
-        if how == Kindred():
+        if how == Kindred() and not similar:
             found = translator.translate(texts, batch_tokens=size, protect=DEFAULT_KINDS, cancelled=cancelled)
             return [Answer((text,)) for text in found]
         search = translator.search
@@ -295,6 +318,7 @@ class Batcher:
             search=search,
             prefixes=[how.prefix] * len(texts) if how.prefix else None,
             glossary=how.glossary,
+            **({"similar": similar} if similar else {}),
             protect=DEFAULT_KINDS,
             align=how.align,
             batch_tokens=size,
@@ -314,16 +338,17 @@ class Batcher:
     def _sure(self, text: str, found: Hypothesis) -> float | None:
         return None if self._calibration is None else self._calibration.confidence(text, found)
 
-    def _remembered(self, text: str, how: Kindred) -> Answer | None:
-        answer = self._known.get((text, how))
+    def _remembered(self, text: str, how: Kindred, similar: str | None) -> Answer | None:
+        key = text, how, similar
+        answer = self._known.get(key)
         if answer is not None:
-            self._known.move_to_end((text, how))
+            self._known.move_to_end(key)
         return answer
 
-    def _remember(self, text: str, how: Kindred, answer: Answer) -> None:
-        if len(text) > _LONGEST_REMEMBERED or how.glossary is not None or not self._limits.cached:
+    def _remember(self, one: _Waiting, answer: Answer) -> None:
+        if len(one.text) > _LONGEST_REMEMBERED or one.how.glossary is not None or not self._limits.cached:
             return  # what is remembered would hold the whole glossary
-        self._known[text, how] = answer
+        self._known[one.text, one.how, one.similar] = answer
         if len(self._known) > self._limits.cached:
             self._known.popitem(last=False)
 

@@ -9,12 +9,27 @@ import yaml
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import read_pairs
 from dragoman.data.languages import languages_of
-from dragoman.data.memory import FuzzyMatch, TextPair, TranslationMemory, same_spaces, similarity
+from dragoman.data.memory import (
+    LEAST_SIMILAR,
+    FuzzyMatch,
+    TextPair,
+    TranslationMemory,
+    same_spaces,
+    similarity,
+)
 from dragoman.data.prepared import Prepared
 from dragoman.errors import UserError
 from dragoman.serve.languages import resolve
 
-__all__ = ["FuzzyMatch", "TextPair", "TranslationMemory", "open_memories", "same_spaces", "similarity"]
+__all__ = [
+    "LEAST_SIMILAR",
+    "FuzzyMatch",
+    "TextPair",
+    "TranslationMemory",
+    "open_memories",
+    "same_spaces",
+    "similarity",
+]
 
 _log = logging.getLogger("dragoman")
 

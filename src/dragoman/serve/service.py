@@ -16,7 +16,7 @@ from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import TextWithMasks, mask
-from dragoman.serve.memory import FuzzyMatch, TranslationMemory
+from dragoman.serve.memory import LEAST_SIMILAR, FuzzyMatch, TranslationMemory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary
@@ -48,6 +48,8 @@ class Served:
     """Of the confidences of sentences, where the run or the export has one."""
     zero_shot: bool = False
     """Whether the model was trained without pairs of these languages."""
+    reads_memory: bool = False
+    """Whether it reads the translation of a similar sentence beside the source."""
 
 
 @dataclass(frozen=True)
@@ -274,9 +276,17 @@ class Service:
         }
         self.metrics.count("dragoman_memory_sentences_total", len(exact) - list(exact.values()).count(None))
         wanted = [core for core in wanted if exact[core] is None]
-        answers = await self.batchers[pair].ask(wanted, kindred, wish.patient) if wanted else []
+        similar = await self._beside(wanted, pair, wish)
+        answers = await self.batchers[pair].ask(wanted, kindred, wish.patient, similar) if wanted else []
         known |= zip(wanted, answers, strict=True)
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
+
+    async def _beside(self, texts: Sequence[str], pair: LanguageCodes, wish: Wish) -> dict[str, str]:
+        """What the memory has for sentences like these, where the model reads it."""
+        if not (wish.memory and self.served[pair].reads_memory):
+            return {}
+        rows = {text: await self.similar(text, pair, LEAST_SIMILAR, 1) for text in texts}
+        return {text: row[0].target for text, row in rows.items() if row and row[0].quality < 100}
 
     def exchange(self, new: Served) -> None:
         """Another translator for a pair that is served: what is in work finishes with the old one, whose

@@ -11,7 +11,7 @@ import unicodedata
 
 from dragoman.text.word_boundaries import is_word_character
 
-_COMMON = 0.6
+_COMMON = 0.55
 """Least share of the longer word that both begin with."""
 _LEAST = 3
 

@@ -8,6 +8,7 @@ import yaml
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import read_pairs
+from dragoman.data.formats.bitext import UNKNOWN
 from dragoman.data.languages import languages_of
 from dragoman.data.memory import (
     LEAST_SIMILAR,
@@ -67,6 +68,8 @@ def _read(path: Path, served: list[TextPair], skipped: list[str]) -> tuple[TextP
     source = SourceConfig((str(path),))
     told = _languages_of_run(path) if path.is_dir() else languages_of(source)
     told = told or (served[0] if len(served) == 1 else None)
+    if told is not None and served == [UNKNOWN]:
+        return UNKNOWN, _pairs_of(path, source, told, False, skipped)
     if told is None:
         raise UserError(f"--memory {path}: it does not say which languages it holds; give a TMX file")
     for pair in served:

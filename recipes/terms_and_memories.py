@@ -4,7 +4,7 @@
 
 DATA has train, dev and test in en and de (or --languages), gzipped or not. Three runs are trained side by
 side, each in the same minutes: plain, with `objective.terms`, with `objective.fuzzy`. Some training pairs are
-held out and tested with the test set.
+held out, and asked of the memory with the test set.
 
 - Terms: a glossary is made of words of the test set that the aligner finds, each with the shortest form that
   the corpus has, as a dictionary would. Measured: how many of them the translation has in any form (a long
@@ -66,18 +66,17 @@ def write(path: Path, lines: Sequence[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def split(data: Path, out: Path, arguments: argparse.Namespace) -> tuple[Pairs, Pairs]:
-    """Training and test pairs, with the held-out ones among the latter; what is trained on is written."""
+def split(data: Path, out: Path, arguments: argparse.Namespace) -> tuple[Pairs, Pairs, Pairs]:
+    """Pairs for training, of the test set, and held out; what is trained on is written."""
     train, test = (read(data, part, arguments.languages) for part in ("train", "test"))
     order = Dice(arguments.seed).order(len(train)).tolist()
     held = set(order[: arguments.hold_out])
-    test += [train[number] for number in sorted(held)]
     kept = [pair for number, pair in enumerate(train) if number not in held]
     parts = {"train": kept, "dev": read(data, "dev", arguments.languages)}
     for name, pairs in parts.items():
         for side, code in enumerate(arguments.languages):
             write(out / f"{name}.{code}.gz", [pair[side] for pair in pairs])
-    return kept, test
+    return kept, test, [train[number] for number in sorted(held)]
 
 
 def train(out: Path, arguments: argparse.Namespace) -> dict[str, Translator]:
@@ -175,12 +174,12 @@ def measure_terms(runs: Mapping[str, Translator], test: Pairs, glossary: Glossar
     return lines
 
 
-def measure_memory(runs: Mapping[str, Translator], train: Pairs, test: Pairs) -> list[str]:
-    memory = TranslationMemory(train)
+def measure_memory(runs: Mapping[str, Translator], train: Pairs, test: Pairs, held_out: Pairs) -> list[str]:
+    memory, asked = TranslationMemory(train), [*test, *held_out]
     began = time.monotonic()
-    found = [memory.matches(src, BUCKETS[0][0], 1) for src, _ in test]
-    looked = 1000 * (time.monotonic() - began) / len(test)
-    matched = [(pair, row[0]) for pair, row in zip(test, found, strict=True) if row and row[0].quality < 100]
+    found = [memory.matches(src, BUCKETS[0][0], 1) for src, _ in asked]
+    looked = 1000 * (time.monotonic() - began) / len(asked)
+    matched = [(pair, row[0]) for pair, row in zip(asked, found, strict=True) if row and row[0].quality < 100]
     similar = {pair[0]: match.target for pair, match in matched}
     texts = list(similar)
     outputs = {
@@ -204,7 +203,7 @@ def measure_memory(runs: Mapping[str, Translator], train: Pairs, test: Pairs) ->
             cells = (f"{bleu(texts, right):.1f} ({chrf(texts, right):.1f})" for texts in told)
             lines.append(f"| {low}–{high - 1} | {len(own)} | {' | '.join(cells)} |")
     everything, references = [pair[0] for pair in test], [pair[1] for pair in test]
-    lines += ["", "| all test sentences | BLEU | chrF |", "|---|---|---|"]
+    lines += ["", "| the whole test set | BLEU | chrF |", "|---|---|---|"]
     for name, how in (("plain", {}), ("fuzzy", {}), ("fuzzy", {"similar": similar})):
         texts = best(runs[name], everything, **how)
         told = f"{bleu(texts, references):.2f} | {chrf(texts, references):.2f}"
@@ -225,15 +224,15 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="field=value of every run")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    train_pairs, test = split(arguments.data, arguments.out, arguments)
-    test = test[: arguments.sentences]
+    train_pairs, test, held_out = split(arguments.data, arguments.out, arguments)
+    test, held_out = test[: arguments.sentences], held_out[: arguments.sentences]
     runs = train(arguments.out, arguments)
     for kind in KINDS:
         metrics = [
             json.loads(line) for line in (arguments.out / kind / "metrics.jsonl").read_text().splitlines()
         ]
         print(kind, "updates", max(one.get("update", 0) for one in metrics), flush=True)
-    lines = measure_memory(runs, train_pairs, test)
+    lines = measure_memory(runs, train_pairs, test, held_out)
     lines += ["", *measure_terms(runs, test, make_glossary(train_pairs, test))]
     (arguments.out / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.serve import deepl, memory, tmserver
 from dragoman.serve.batcher import Kindred
-from dragoman.serve.service import Service, Translated, Wish, _tags_broken
+from dragoman.serve.pieces import tags_broken
+from dragoman.serve.service import Service, Translated, Wish
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,9 @@ def test_nothing_is_aligned_that_is_not_asked_for() -> None:
 
 
 def test_tags_are_broken_where_the_translation_lost_what_the_source_had() -> None:
-    assert _tags_broken("<b>a</b>", "<b>a")
-    assert not _tags_broken("<b>a", "<b>a</b>")
-    assert not _tags_broken("<b>a</b>", "<b>a</b>")
+    assert tags_broken("<b>a</b>", "<b>a")
+    assert not tags_broken("<b>a", "<b>a</b>")
+    assert not tags_broken("<b>a</b>", "<b>a</b>")
 
 
 def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:

@@ -19,12 +19,8 @@ Ask = Callable[..., list[list[Any]]]
 """`Translator.hypotheses`, with its settings."""
 
 
-def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary | None", terms: TermsOption | None) -> Ask:
+def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary", terms: TermsOption | None) -> Ask:
     """The same with a glossary, used as asked for or as the model can."""
-    if glossary is None:
-        if terms is not None:
-            raise UserError("--terms: it says how a glossary is used; give --glossary too")
-        return ask
     if not any(entry.targets for entry in glossary.entries):
         typer.echo("dragoman: no term of the glossary has a translation: all are copied", err=True)
     annotates = opened.translator.annotates

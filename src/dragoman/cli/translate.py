@@ -137,7 +137,10 @@ def translate(
     ask: Callable[..., list[list[Any]]] = partial(
         translator.hypotheses, search=settings, forbidden=constraints.forbidden, batch_tokens=size
     )
-    ask = asks_with_terms(ask, opened, constraints.glossary, terms)
+    if constraints.glossary is not None:
+        ask = asks_with_terms(ask, opened, constraints.glossary, terms)
+    elif terms is not None:
+        raise UserError("--terms: it says how a glossary is used; give --glossary too")
     known = GivenMemory(memory, memory_least, opened) if memory else None
     if known is not None:
         if align:

@@ -9,15 +9,14 @@ of the queue; who leaves later, out of the batch before its next step.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from dragoman.decode.confidence import Calibration
-from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
@@ -26,9 +25,10 @@ from dragoman.serve.confidence import word_confidences
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
+from dragoman.serve.translates import Translates
 from dragoman.serve.turns import Turns
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import DEFAULT_KINDS, SpanKind
+from dragoman.text.spans import DEFAULT_KINDS
 
 T = TypeVar("T")
 _LONGEST_REMEMBERED = 1000
@@ -36,36 +36,6 @@ _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them, or if they take long."""
 _NEWEST = 0.2
 """What the newest batch counts in the pace of a translator: seconds a sentence."""
-
-
-class Translates(Protocol):
-    """What the service needs of a translator (`decode/translator/base.py`)."""
-
-    search: SearchConfig
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int | None = None,
-        protect: Collection[SpanKind] = (),
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[str]: ...
-
-    def hypotheses(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        prefixes: Sequence[str] | None = None,
-        glossary: Glossary | None = None,
-        similar: Mapping[str, str] | None = None,
-        protect: Collection[SpanKind] = (),
-        align: bool = False,
-        batch_tokens: int | None = None,
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[list[Hypothesis]]: ...
 
 
 @dataclass(frozen=True)

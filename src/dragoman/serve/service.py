@@ -3,32 +3,29 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
+from dragoman.serve.batcher import Answer, Batcher, Kindred, translator_threads
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import TextWithMasks, mask
 from dragoman.serve.memory import LEAST_SIMILAR, FuzzyMatch, TranslationMemory
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.pieces import SplitMode, pieces_of, tags_broken
 from dragoman.serve.refusal import Refusal
+from dragoman.serve.translates import Translates
 from dragoman.text.glossary import Glossary
 from dragoman.text.identify import can_identify, identify, load_model
-from dragoman.text.markup import well_formed
-from dragoman.text.sentences import split_sentences
-from dragoman.text.spans import find
 
 T = TypeVar("T")
 U = TypeVar("U")
-SplitMode = Literal["sentences", "no_lines", "none"]
-"""`no_lines`: the end of a line is white space like any other."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -252,10 +249,10 @@ class Service:
         self, texts: Sequence[str], pair: LanguageCodes, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
-        pieces = await _each(lambda text: _pieces(text, wish.split, base(pair[0])), texts)
+        pieces = await _each(lambda text: pieces_of(text, wish.split, base(pair[0])), texts)
         found = await self._join(pieces, pair, kindred, wish)
         tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
-        lost = await _each(lambda n: _tags_broken(texts[n], found[n].text), tagged)
+        lost = await _each(lambda n: tags_broken(texts[n], found[n].text), tagged)
         broken = [number for number, is_broken in zip(tagged, lost, strict=True) if is_broken]
         if broken:
             whole = [[texts[number]] for number in broken]
@@ -335,12 +332,6 @@ async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
     return found
 
 
-def _pieces(text: str, split: SplitMode, language: str) -> list[str]:
-    if split == "none":
-        return [text]
-    return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text, language)
-
-
 def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Translated:
     answers = [known[piece.strip()] for piece in row]
     texts = [
@@ -353,8 +344,3 @@ def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Tra
     others = tuple(text for text in dict.fromkeys(texts) if text != texts[0])
     sentences = tuple((piece.strip(), answer) for piece, answer in zip(row, answers, strict=True))
     return Translated(texts[0], others, tuple(one for one in sentences if one[0]))
-
-
-def _tags_broken(source: str, target: str) -> bool:
-    kinds: Collection[Literal["tag"]] = ("tag",)
-    return well_formed(find(source, kinds)) and not well_formed(find(target, kinds))

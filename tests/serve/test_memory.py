@@ -1,11 +1,22 @@
 """The translation memory: pairs that are put and dropped, and the difference between two texts."""
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.serve.corrections import Corrections
 from dragoman.serve.difference import differences
 from dragoman.serve.memory import TranslationMemory
+from dragoman.serve.service import Served, Service, Wish
+from serve.standin import Shouter
 
+KNOWN = TranslationMemory([("Save the table.", "Tabelle speichern."), ("Close it.", "Schließen.")])
 TEXTS = st.text("ab .,\n日", max_size=40)
 
 
@@ -36,3 +47,45 @@ def test_a_difference_has_both_texts(first: str, second: str) -> None:
 
 def test_long_texts_are_not_compared_word_by_word() -> None:
     assert [one.kind for one in differences("a " * 1500, "a")] == ["removed", "added"]
+
+
+class Reader(Shouter):
+    """It says what was beside each text."""
+
+    def hypotheses(self, texts: Sequence[str], **how: Any) -> list[list[Hypothesis]]:
+        beside = how.pop("similar", {})
+        rows = super().hypotheses(texts, **how)
+        return [
+            [replace(one, text=f"{one.text} ({beside[text]})" if text in beside else one.text) for one in row]
+            for text, row in zip(texts, rows, strict=True)
+        ]
+
+
+def test_a_model_that_reads_the_memory_gets_what_is_new_in_it(tmp_path: Path) -> None:
+    """A correction changes the next translation of a similar sentence, whatever was remembered before."""
+    service = Service([Served(("en", "de"), Reader(), reads_memory=True)], memories={("en", "de"): KNOWN})
+    service.corrections = Corrections(service.limits, tmp_path / "c.tmx")
+
+    async def story() -> None:
+        async def translated(text: str, **wish: Any) -> str:
+            return (await service.translate([text], ("en", "de"), Wish(**wish)))[0].text
+
+        assert await translated("Save the table now.") == "SAVE THE TABLE NOW. (Tabelle speichern.)"
+        assert await translated("Save the table now.", memory=False) == "SAVE THE TABLE NOW."
+        assert await translated("Save the table.") == "Tabelle speichern.", "word for word it is the memory's"
+        assert await translated("Quite another one.") == "QUITE ANOTHER ONE."
+        assert service.corrections is not None
+        await service.corrections.put(("en", "de"), "Save the table soon.", "Bald speichern.")
+        await service.corrections.put(("en", "de"), "Save the table now!", "Jetzt speichern!")
+        assert await translated("Save the table now.") == "SAVE THE TABLE NOW. (Jetzt speichern!)"
+        assert await translated("Save the table now.", n_best=2) == "SAVE THE TABLE NOW. (Jetzt speichern!)"
+
+    asyncio.run(story())
+    service.close()
+
+
+def test_others_are_not_told() -> None:
+    service = Service([Served(("en", "de"), Reader())], memories={("en", "de"): KNOWN})
+    (found,) = asyncio.run(service.translate(["Save the table now."], ("en", "de")))
+    assert found.text == "SAVE THE TABLE NOW."
+    service.close()

@@ -10,10 +10,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.serve import deepl, memory, tmserver
 from dragoman.serve.batcher import Kindred
-from dragoman.serve.memory import TranslationMemory, similarity
-from dragoman.serve.service import Service, Translated, Wish, _tags_broken
+from dragoman.serve.pieces import tags_broken
+from dragoman.serve.service import Service, Translated, Wish
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_texts_of_very_different_lengths_are_not_similar() -> None:
 
 
 def test_a_word_of_very_many_sentences_leads_to_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_MOST_POSTINGS", 2)
+    monkeypatch.setattr("dragoman.data.memory._MOST_POSTINGS", 2)
     known = TranslationMemory([(f"the cat {number}", str(number)) for number in range(5)])
     assert sorted(match.target for match in known.matches("the cat", 0, 9)) == ["0", "1"]
 
@@ -81,10 +82,9 @@ def test_without_markup_the_answers_of_the_service_are_handed_on() -> None:
         assert found is answers
 
 
-def test_candidates_are_those_that_share_most_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_LOOKED_AT", 1)
+def test_candidates_are_those_that_share_most_words() -> None:
     known = TranslationMemory([("the cat sat", "1"), ("the dog ran", "2"), ("the red cat ran", "3")])
-    assert known._candidates("the cat ran") == [2]
+    assert known._candidates("the cat ran", 1) == [2]
 
 
 def test_nothing_is_aligned_that_is_not_asked_for() -> None:
@@ -93,9 +93,9 @@ def test_nothing_is_aligned_that_is_not_asked_for() -> None:
 
 
 def test_tags_are_broken_where_the_translation_lost_what_the_source_had() -> None:
-    assert _tags_broken("<b>a</b>", "<b>a")
-    assert not _tags_broken("<b>a", "<b>a</b>")
-    assert not _tags_broken("<b>a</b>", "<b>a</b>")
+    assert tags_broken("<b>a</b>", "<b>a")
+    assert not tags_broken("<b>a", "<b>a</b>")
+    assert not tags_broken("<b>a</b>", "<b>a</b>")
 
 
 def test_a_text_is_cut_at_its_tags_and_nothing_is_lost() -> None:

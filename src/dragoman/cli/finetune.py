@@ -23,7 +23,8 @@ def finetune(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Task: classify, pair, similarity, regress, tag, span, choice, image, series, forecast or caption.",
+            help="Task: classify, pair, similarity, regress, tag, span, choice, image, series, forecast or "
+            "caption.",
             show_default=False,
         ),
     ] = None,

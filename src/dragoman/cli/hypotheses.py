@@ -10,8 +10,10 @@ def as_json(
     hypotheses: list[Any],
     glossary: list[dict[str, Any]] | None = None,
     confidences: Sequence[float] | None = None,
+    memory: dict[str, Any] | None = None,
 ) -> str:
-    """One line; `glossary` are the terms of the source, with what the best translation calls them."""
+    """One line; `glossary` are the terms of the source, with what the best translation calls them; `memory`
+    is the sentence of a memory that was used."""
     sure = [None] * len(hypotheses) if confidences is None else confidences
     translations = [
         {
@@ -31,6 +33,8 @@ def as_json(
     entry: dict[str, Any] = {"source": source, "translations": translations}
     if glossary is not None:
         entry["glossary"] = glossary
+    if memory is not None:
+        entry["memory"] = memory
     if hypotheses[0].trace is not None:
         entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
     return json.dumps(entry, ensure_ascii=False)

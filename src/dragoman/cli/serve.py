@@ -81,9 +81,10 @@ def serve(
         for opened in open_directions(run, checkpoint, device, zero_shot):
             workers = opened.translator.engine.runtime.workers if opened.fast else 1
             explains = None if opened.run is None else _explainer(opened.translator, limits)
-            how = (not opened.fast, str(run), workers, explains)
-            calibration = opened.calibration(checkpoint)
-            found.append(Served(opened.languages, opened.translator, *how, calibration, opened.zero_shot))
+            insists = opened.translator.annotates or not opened.fast
+            how = (insists, str(run), workers, explains, opened.calibration(checkpoint), opened.zero_shot)
+            reads = opened.translator.reads_memory
+            found.append(Served(opened.languages, opened.translator, *how, reads_memory=reads))
         return found
 
     def warn(told: str) -> None:

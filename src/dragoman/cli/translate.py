@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.beside import TermsOption
 from dragoman.cli.options import (
     Alpha,
     BatchTokensIfGiven,
@@ -28,6 +29,7 @@ from dragoman.cli.output import Newlines
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
+    from dragoman.cli.beside import GivenMemory
     from dragoman.cli.confidence import Trust
     from dragoman.decode.search.config import SearchConfig
     from dragoman.text.glossary import Glossary
@@ -63,6 +65,17 @@ def translate(
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
     glossary: Annotated[Path | None, typer.Option(help="TSV or CSV: source term, target term (a|b).")] = None,
+    terms: Annotated[
+        TermsOption | None,
+        typer.Option(help="How a glossary is used; by default as the model was trained, else constrain."),
+    ] = None,
+    memory: Annotated[
+        list[Path] | None, typer.Option(help="Translation memory: a file of pairs, or a run (repeatable).")
+    ] = None,
+    memory_least: Annotated[
+        float | None,
+        typer.Option(min=0, max=100, help="Least similarity of what is used of it in percent; default 60."),
+    ] = None,
     forbid: Annotated[list[str] | None, typer.Option(help="Phrase to avoid, or @FILE (repeatable).")] = None,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
@@ -96,6 +109,7 @@ def translate(
     precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file with one sentence a line, or whole documents."""
+    from dragoman.cli.beside import GivenMemory, asks_with_terms
     from dragoman.cli.confidence import Trust, calibration
     from dragoman.cli.documents import translate_files
     from dragoman.cli.file_names import check_input, documents_among
@@ -126,15 +140,18 @@ def translate(
             raise UserError("--confidence: it is calibrated for one run; leave out --with")
         trust = Trust(calibration(run, opened, checkpoint, device), flag_below)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
-    if opened.fast and glossary:
-        raise UserError("--glossary: CTranslate2 cannot insist on terms; translate with the run itself")
-    ask = partial(
-        translator.hypotheses,
-        search=settings,
-        glossary=constraints.glossary,
-        forbidden=constraints.forbidden,
-        batch_tokens=size,
+    ask: Callable[..., list[list[Any]]] = partial(
+        translator.hypotheses, search=settings, forbidden=constraints.forbidden, batch_tokens=size
     )
+    if constraints.glossary is not None:
+        ask = asks_with_terms(ask, opened, constraints.glossary, terms)
+    elif terms is not None:
+        raise UserError("--terms: it says how a glossary is used; give --glossary too")
+    known = GivenMemory(memory, memory_least, opened) if memory else None
+    if known is not None:
+        if align:
+            raise UserError("--memory: its own sentences are not aligned; leave out --align")
+        ask = known.asks(ask)
     if documents:
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
@@ -148,19 +165,21 @@ def translate(
         whole_only |= {
             "--confidence": trust,
             "--glossary": glossary,
+            "--memory": memory,
             "--forbid": forbid,
             "--n-best": settings.n_best > 1,
         }
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds, written)
         return
-    if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
+    plain = not (json_lines or align or prefix or forbid or glossary or known or trust)
+    if opened.fast and plain and settings.n_best == 1:
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output, written)
         return
     whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, written, trust)
+    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, written, trust, known)
     if trust is not None:
         trust.tell()
 
@@ -189,7 +208,9 @@ class GivenConstraints:
         return found
 
     def applied(self, source: str, text: str) -> list[dict[str, Any]] | None:
-        """The glossary's terms in a source, each with the variant that the translation has."""
+        """The glossary's terms in a source, each with the variant that the translation has, or a form of
+        it."""
+        from dragoman.text.forms import form_in
         from dragoman.text.word_boundaries import has_phrase
 
         if self.glossary is None:
@@ -199,7 +220,8 @@ class GivenConstraints:
                 "source": match.entry.source,
                 "start": match.start,
                 "end": match.end,
-                "target": next((target for target in match.targets if has_phrase(text, target)), None),
+                "target": next((target for target in match.targets if has_phrase(text, target)), None)
+                or next((form for target in match.targets if (form := form_in(text, target))), None),
             }
             for match in self.glossary.matches(source)
         ]
@@ -245,6 +267,7 @@ def _write_hypotheses(
     json_lines: bool,
     written: Callable[[str], str],
     trust: "Trust | None" = None,
+    memory: "GivenMemory | None" = None,
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
     from dragoman.cli.hypotheses import as_json
@@ -263,7 +286,8 @@ def _write_hypotheses(
                 if json_lines:
                     sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
                     terms = constraints.applied(source, hypotheses[0].text)
-                    write(as_json(source, hypotheses, terms, sures))
+                    beside = None if memory is None else memory.found(source)
+                    write(as_json(source, hypotheses, terms, sures, beside))
                 elif search.n_best == 1:
                     write(f"{_with_alignment(hypotheses[0], written)}{told}")
                 else:

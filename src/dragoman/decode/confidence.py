@@ -83,10 +83,11 @@ class Calibration:
 
     def confidence(self, source: str, found: Hypothesis) -> float:
         """The probability that a translation is not among the worst; 1 for an empty text."""
-        if not source.strip():
-            return 1.0
-        row = np.asarray([features(source, found)])
-        inputs = _inputs(row, np.asarray(self.centres), np.asarray(self.scales))
+        return self.of_features(features(source, found)) if source.strip() else 1.0
+
+    def of_features(self, row: Sequence[float]) -> float:
+        """The same of the numbers of a translation."""
+        inputs = _inputs(np.asarray([row]), np.asarray(self.centres), np.asarray(self.scales))
         return float(_sigmoid(self.bias + inputs @ np.asarray(self.weights))[0])
 
 

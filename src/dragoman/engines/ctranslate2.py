@@ -69,6 +69,7 @@ class CTranslate2Translator(BaseTranslator):
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.export = export
+        self.longest_source = None if export.positions is None else export.positions - 1
         self.languages = export.src_lang, export.tgt_lang
 
     @cached_property

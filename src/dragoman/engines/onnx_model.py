@@ -150,6 +150,7 @@ class OnnxTranslator(Translator):
         model = _model(directory, export, Vocab(src.size, tgt.size, shared=len(tokenizers) == 1))
         super().__init__(model, src, tgt, export.search)
         self.export, self.languages = export, (export.src_lang, export.tgt_lang)
+        self.longest_source = None if export.positions is None else export.positions - 1
 
     @classmethod
     def open(cls, directory: Path | str) -> "OnnxTranslator":

@@ -14,7 +14,9 @@ from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
 from dragoman.data.pairs import load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
+from dragoman.data.similar import SimilarSources
 from dragoman.data.sloppy import SloppySources
+from dragoman.data.terms import TermSources
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import FURTHER, make_scorers
 from dragoman.learning.base import TRACKS, Examples, Learning
@@ -27,6 +29,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
+from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES
 from dragoman.text.tokenizer import Tokenizer
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -45,7 +48,9 @@ class Translate(Learning):
 
     def specials(self, config: RunConfig) -> tuple[str, ...]:
         directions = config.data.directions
-        return () if directions is None else directions.control_pieces
+        pieces = () if directions is None else directions.control_pieces
+        terms = TERM_PIECES if config.objective.terms else ()
+        return (*pieces, *terms, *(MEMORY_PIECES if config.objective.fuzzy else ()))
 
     def mixed(self, config: RunConfig) -> Sequence[int] | None:
         return None if config.data.directions is None else direction_numbers(config.data)
@@ -62,6 +67,7 @@ class Translate(Learning):
             make_scorers(further=[config.train.metric])  # a missing package is told before the training
         _check_invented(config)
         _check_source_noise(config)
+        _check_beside(config)
         guided = config.objective.guided_alignment.weight and not abilities.counts
         if guided and not any(source.alignment for source in config.data.train):
             raise UserError(
@@ -70,11 +76,17 @@ class Translate(Learning):
             )
 
     def notes(self, examples: Examples) -> list[str]:
-        """How many pairs are made up."""
-        if not isinstance(examples, Pairs) or len(examples) == examples.real:
+        """How many pairs are made up, and what stands beside sources."""
+        if not isinstance(examples, Pairs):
             return []
-        invented = len(examples) - examples.real
-        return [f"an epoch has {examples.real:,} real pairs and {invented:,} invented ones"]
+        notes = []
+        if examples.terms is not None:
+            known = len(examples.terms.lexicon.targets)
+            notes.append(f"{known:,} terms of the corpus are written beside sources")
+        if (more := len(examples) - examples.real) or examples.similar is not None:
+            how = "invented ones" if examples.similar is None else "of them again beside a similar one"
+            notes.append(f"an epoch has {examples.real:,} real pairs and {more:,} {how}")
+        return notes
 
     def examples(self, config: RunConfig, prepared: Prepared) -> "Pairs":
         return Pairs(
@@ -87,6 +99,8 @@ class Translate(Learning):
             every=config.objective.every,
             invented=config.objective.invented,
             source_noise=config.objective.source_noise,
+            terms=config.objective.terms,
+            fuzzy=config.objective.fuzzy,
         )
 
     def plain_examples(self, config: RunConfig, prepared: Prepared, store: PairStore) -> "Pairs":  # noqa: ARG002
@@ -172,9 +186,27 @@ def _check_source_noise(config: RunConfig) -> None:
         )
 
 
+def _check_beside(config: RunConfig) -> None:
+    """What stands beside a source are pieces of the target's vocabulary."""
+    objective = config.objective
+    for name in ("terms", "fuzzy"):
+        if not getattr(objective, name):
+            continue
+        if config.data.directions is not None:
+            raise UserError(f"objective.{name}: it is for a run of one direction; set it to 0")
+        if not config.tokenizer.joint:
+            raise UserError(f"objective.{name}: both sides need one vocabulary; set tokenizer.joint to true")
+        if config.tokenizer.dropout or objective.guided_alignment.weight or objective.invented:
+            raise UserError(
+                f"objective.{name}: it does not go with tokenizer.dropout, guided_alignment or invented; set "
+                "it to 0"
+            )
+
+
 class Pairs:
     """The pairs of a store, or every n-th of them. `dropout` is that of BPE; `max_length` then bounds what it
-    makes of a side, as with `source_noise`. `invented` pairs for each real one come after all of them."""
+    makes of a side, as with `source_noise`, `terms` and `fuzzy`. `invented` pairs for each real one, or the
+    copies that `fuzzy` makes, come after all of them."""
 
     def __init__(
         self,
@@ -188,6 +220,8 @@ class Pairs:
         every: int = 1,
         invented: int = 0,
         source_noise: float = 0.0,
+        terms: float = 0.0,
+        fuzzy: float = 0.0,
     ) -> None:
         self.store, self.tokenizers, self.dropout = store, tokenizers, dropout
         self.seed, self.max_length = seed, max_length
@@ -202,6 +236,14 @@ class Pairs:
         self.real = len(self.src_lengths)
         self._spread = LinkSpread(store, *tokenizers) if linked else None
         self._sloppy = SloppySources(tokenizers[0], source_noise, seed, max_length) if source_noise else None
+        self.terms = TermSources(store, tokenizers[0], terms, seed, max_length) if terms else None
+        self.similar = None
+        if fuzzy:
+            numbers = np.arange(0, len(store), every)
+            self.similar = SimilarSources(store, tokenizers[0], numbers, fuzzy, max_length)
+            self.src_lengths = self.similar.src_lengths(self.src_lengths)
+            self.tgt_lengths = self.similar.tgt_lengths(self.tgt_lengths)
+            self.corpora = self.similar.corpora(self.corpora, self.real)
         self._inventor = None
         if invented:
             self._inventor = inventor = Inventor(store, np.arange(0, len(store), every), invented, seed)
@@ -213,12 +255,21 @@ class Pairs:
         return len(self.src_lengths)
 
     def origin(self, index: int) -> str:
-        return self.store.origin(index % self.real * self._every)
+        return self.store.origin(int(self._real_ones(np.array([index]))[0]) * self._every)
+
+    def _real_ones(self, numbers: np.ndarray) -> np.ndarray:
+        """The pairs that invented ones and copies are made of."""
+        if self.similar is None:
+            return numbers % self.real
+        result = np.array(numbers)
+        result[numbers >= self.real] = self.similar.copied[numbers[numbers >= self.real] - self.real]
+        return result
 
     def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:
         if self._inventor is not None:
             return collate(self._inventor.pairs(numbers, epoch))
-        numbers = numbers * self._every
+        copies = numbers - self.real
+        numbers = self._real_ones(numbers) * self._every
         if self.dropout:
             settings = {"rate": self.dropout, "seed": self.seed, "epoch": epoch}
             ids = load_pairs_dropout(
@@ -228,5 +279,12 @@ class Pairs:
             ids = load_pairs(self.store, numbers)
             if self._sloppy is not None:
                 ids = self._sloppy(ids, numbers, epoch)
+        if self.terms is not None:
+            ids = self.terms(ids, numbers, epoch)
+        if self.similar is not None:
+            ids = [
+                pair if copy < 0 else self.similar(pair, copy)
+                for pair, copy in zip(ids, copies.tolist(), strict=True)
+            ]
         batch = collate(ids)
         return batch if self._spread is None else replace(batch, links=self._spread(numbers, ids))

@@ -117,9 +117,15 @@ class ObjectiveConfig:
     source_noise: float = 0.0
     """translate: share of the pairs of an epoch whose source is written carelessly: upper case, typing
     errors, no accents, other quotation marks; 0 is off."""
+    terms: float = 0.0
+    """translate: share of the pairs of an epoch whose source has terms beside its words, so that a glossary
+    works by annotation; 0 is off."""
+    fuzzy: float = 0.0
+    """translate: pairs with a source so similar in the corpus, in percent such as 50, are read a second time
+    with that one's target beside the source, so that a memory works; 0 is off."""
 
     def __post_init__(self) -> None:
-        check_shares(self, "label_smoothing", "source_noise")
+        check_shares(self, "label_smoothing", "source_noise", "terms")
         if self.block < 2:
             raise UserError(f"block: expected a whole number of at least 2, found {self.block}")
         if (
@@ -142,6 +148,11 @@ class ObjectiveConfig:
             )
         if self.source_noise and self.name != "translate":
             raise UserError(f"source_noise: it is for translate alone, found name {self.name}; set it to 0")
+        for name in ("terms", "fuzzy"):
+            if getattr(self, name) and self.name != "translate":
+                raise UserError(f"{name}: it is for translate alone, found name {self.name}; set it to 0")
+        if not 0 <= self.fuzzy < 100:
+            raise UserError(f"fuzzy: expected a percentage from 0 up to 100, found {self.fuzzy:g}")
         guided = self.guided_alignment.weight
         if self.carry and (self.name != "causal" or self.forcing().samples or self.r_drop):
             raise UserError(

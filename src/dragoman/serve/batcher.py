@@ -10,15 +10,14 @@ of the queue; who leaves later, out of the batch before its next step.
 import asyncio
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dragoman.decode.confidence import Calibration
-from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
@@ -27,9 +26,10 @@ from dragoman.serve.confidence import word_confidences
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
+from dragoman.serve.translates import Translates
 from dragoman.serve.turns import Turns
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import DEFAULT_KINDS, SpanKind
+from dragoman.text.spans import DEFAULT_KINDS
 
 T = TypeVar("T")
 How = TypeVar("How", bound=Hashable)
@@ -39,35 +39,6 @@ _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them, or if they take long."""
 _NEWEST = 0.2
 """What the newest batch counts in the pace of a translator: seconds a sentence."""
-
-
-class Translates(Protocol):
-    """What the service needs of a translator (`decode/translator/base.py`)."""
-
-    search: SearchConfig
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int | None = None,
-        protect: Collection[SpanKind] = (),
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[str]: ...
-
-    def hypotheses(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        prefixes: Sequence[str] | None = None,
-        glossary: Glossary | None = None,
-        protect: Collection[SpanKind] = (),
-        align: bool = False,
-        batch_tokens: int | None = None,
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[list[Hypothesis]]: ...
 
 
 @dataclass(frozen=True)
@@ -100,6 +71,8 @@ class _Waiting(Generic[How, Found]):
     text: str
     how: How
     future: asyncio.Future[Found]
+    similar: str | None = None
+    """The translation of a similar sentence, which the model reads beside this one."""
 
     @property
     def wanted(self) -> bool:
@@ -110,7 +83,7 @@ def translator_threads(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="translator")
 
 
-class Batches(ABC, Generic[How, Found]):
+class RequestBatches(ABC, Generic[How, Found]):
     """Runs in one event loop; the model runs in `threads`, as many as it has `workers`, which it may share
     with others. Texts of one batch are asked about in the same way, `How`."""
 
@@ -120,15 +93,17 @@ class Batches(ABC, Generic[How, Found]):
         self._limits, self._metrics = limits, metrics
         self._most_workers = workers
         self._queue: Turns[_Waiting[How, Found]] = Turns()
-        self._known: OrderedDict[tuple[str, How], Found] = OrderedDict()
+        self._known: OrderedDict[tuple[str, How, str | None], Found] = OrderedDict()
         self._threads = threads or translator_threads(workers)
         self._workers: set[asyncio.Task[None]] = set()
         self._pace = 0.0
         self._users, self._retired = 0, False
 
     @abstractmethod
-    def _run(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Found]:
-        """Of each text, in a thread."""
+    def _run(
+        self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled], similar: Mapping[str, str]
+    ) -> list[Found]:
+        """The answer to each text; runs in a thread."""
 
     @abstractmethod
     def _worth_keeping(self, how: How) -> bool:
@@ -162,15 +137,21 @@ class Batches(ABC, Generic[How, Found]):
             return not waiting and len(self._queue) <= most
         return count <= most // self._queue.clients(client) // (waiting + 1)
 
-    async def ask(self, texts: Sequence[str], how: How, patient: bool = False) -> list[Found]:
-        """Refused at once where too much waits already; `patient` (for a document) waits instead."""
+    async def ask(
+        self, texts: Sequence[str], how: How, patient: bool = False, similar: Mapping[str, str] | None = None
+    ) -> list[Found]:
+        """Refused at once if too many texts are waiting; `patient` (for a document) waits instead. `similar`
+        has the translations of similar sentences for some texts."""
         with self._in_use():
-            return await self._ask(texts, how, patient)
+            return await self._ask(texts, how, patient, similar or {})
 
-    async def _ask(self, texts: Sequence[str], how: How, patient: bool) -> list[Found]:
+    async def _ask(
+        self, texts: Sequence[str], how: How, patient: bool, similar: Mapping[str, str]
+    ) -> list[Found]:
         client = CLIENT.get()
         wanted = list(dict.fromkeys(texts))
-        known = {text: answer for text in wanted if (answer := self._remembered(text, how)) is not None}
+        answers = {text: self._remembered(text, how, similar.get(text)) for text in wanted}
+        known = {text: answer for text, answer in answers.items() if answer is not None}
         self._metrics.count("dragoman_cached_sentences_total", len(known))
         new = [text for text in wanted if text not in known]
         while new and not self._takes(client, len(new)):
@@ -181,7 +162,7 @@ class Batches(ABC, Generic[How, Found]):
                 )
             await asyncio.sleep(0.05)
         loop = asyncio.get_running_loop()
-        waiting = [_Waiting(text, how, loop.create_future()) for text in new]
+        waiting = [_Waiting(text, how, loop.create_future(), similar.get(text)) for text in new]
         ticket = self._queue.add(client, waiting)
         if waiting and len(self._workers) < self._most_workers:
             self._workers.add(loop.create_task(self._work()))
@@ -239,6 +220,7 @@ class Batches(ABC, Generic[How, Found]):
             most = min(most, max(_LEAST_SHARED, int(self._limits.batch_s / self._pace)))
         first: _Waiting[How, Found] | None = None
         count = characters = 0
+        similar: dict[str, str | None] = {}
 
         def fits(one: _Waiting[How, Found]) -> bool:
             nonlocal first, count, characters
@@ -247,10 +229,12 @@ class Batches(ABC, Generic[How, Found]):
             elif (
                 count >= most
                 or one.how != first.how
+                or similar.get(one.text, one.similar) != one.similar
                 or characters + len(one.text) > self._limits.batch_characters
             ):
                 return False
             count, characters = count + 1, characters + len(one.text)
+            similar[one.text] = one.similar
             return True
 
         return self._queue.take(fits)
@@ -261,12 +245,13 @@ class Batches(ABC, Generic[How, Found]):
             askers.setdefault(one.text, []).append(one)
         texts, how = list(askers), batch[0].how
         cancelled = [partial(_none_waits, own) for own in askers.values()]
+        similar = {one.text: one.similar for one in batch if one.similar is not None}
         self._metrics.count("dragoman_batches_total")
         self._metrics.count("dragoman_translated_sentences_total", len(texts))
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
-            found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled)
+            found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled, similar)
         except UserError as error:
             if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
                 for one in batch:
@@ -283,25 +268,26 @@ class Batches(ABC, Generic[How, Found]):
         answers = dict(zip(texts, found, strict=True))
         for one in batch:
             if one.wanted:  # else the search may have been given up
-                self._remember(one.text, how, answers[one.text])
+                self._remember(one, answers[one.text])
                 one.future.set_result(answers[one.text])
 
-    def _remembered(self, text: str, how: How) -> Found | None:
-        answer = self._known.get((text, how))
+    def _remembered(self, text: str, how: How, similar: str | None) -> Found | None:
+        key = text, how, similar
+        answer = self._known.get(key)
         if answer is not None:
-            self._known.move_to_end((text, how))
+            self._known.move_to_end(key)
         return answer
 
-    def _remember(self, text: str, how: How, answer: Found) -> None:
-        if len(text) > _LONGEST_REMEMBERED or not self._worth_keeping(how) or not self._limits.cached:
+    def _remember(self, one: _Waiting[How, Found], answer: Found) -> None:
+        if len(one.text) > _LONGEST_REMEMBERED or not self._worth_keeping(one.how) or not self._limits.cached:
             return
-        self._known[text, how] = answer
+        self._known[one.text, one.how, one.similar] = answer
         if len(self._known) > self._limits.cached:
             self._known.popitem(last=False)
 
 
-class Batcher(Batches[Kindred, Answer]):
-    """Of a translator."""
+class Batcher(RequestBatches[Kindred, Answer]):
+    """Batches for a translator."""
 
     def __init__(
         self,
@@ -318,9 +304,15 @@ class Batcher(Batches[Kindred, Answer]):
     def _worth_keeping(self, how: Kindred) -> bool:
         return how.glossary is None  # what is remembered would hold the whole glossary
 
-    def _run(self, texts: Sequence[str], how: Kindred, cancelled: Sequence[Cancelled]) -> list[Answer]:
+    def _run(
+        self,
+        texts: Sequence[str],
+        how: Kindred,
+        cancelled: Sequence[Cancelled],
+        similar: Mapping[str, str],
+    ) -> list[Answer]:
         translator, size = self.translator, self._limits.batch_tokens
-        if how == Kindred():
+        if how == Kindred() and not similar:
             found = translator.translate(texts, batch_tokens=size, protect=DEFAULT_KINDS, cancelled=cancelled)
             return [Answer((text,)) for text in found]
         search = translator.search
@@ -331,6 +323,7 @@ class Batcher(Batches[Kindred, Answer]):
             search=search,
             prefixes=[how.prefix] * len(texts) if how.prefix else None,
             glossary=how.glossary,
+            **({"similar": similar} if similar else {}),
             protect=DEFAULT_KINDS,
             align=how.align,
             batch_tokens=size,

@@ -11,8 +11,9 @@ from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.hints import hints
 from dragoman.serve.languages import VARIANTS, LanguageCodes, base, name_of
+from dragoman.serve.pieces import SplitMode
 from dragoman.serve.refusal import Refusal
-from dragoman.serve.service import Service, SplitMode, Translated, Wish
+from dragoman.serve.service import Service, Translated, Wish
 from dragoman.text.spans import find
 
 _UNLIMITED = 1_000_000_000_000

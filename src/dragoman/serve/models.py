@@ -6,7 +6,7 @@ no text has.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from dragoman.decode.search.job import Cancelled
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Batches
+from dragoman.serve.batcher import RequestBatches
 from dragoman.serve.checks import check_texts
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
@@ -101,12 +101,18 @@ class Model:
     """Parts of a text that is predicted about: at least, and at most."""
 
 
-class ModelBatches(Batches[How, Any]):
+class ModelBatches(RequestBatches[How, Any]):
     def __init__(self, model: Model, limits: Limits, metrics: Metrics) -> None:
         super().__init__(limits, metrics)
         self.model = model
 
-    def _run(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Any]:
+    def _run(
+        self,
+        texts: Sequence[str],
+        how: How,
+        cancelled: Sequence[Cancelled],
+        similar: Mapping[str, str],  # noqa: ARG002
+    ) -> list[Any]:
         return self.model.answers(texts, how, cancelled)
 
     def _worth_keeping(self, how: How) -> bool:

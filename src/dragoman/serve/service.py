@@ -2,33 +2,30 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from dragoman.data.documents.translate import with_spaces
 from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
+from dragoman.serve.batcher import Answer, Batcher, Kindred, translator_threads
 from dragoman.serve.checks import check_texts
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import TextWithMasks, mask
-from dragoman.serve.memory import FuzzyMatch, TranslationMemory
+from dragoman.serve.memory import LEAST_SIMILAR, FuzzyMatch, TranslationMemory
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.pieces import SplitMode, pieces_of, tags_broken
 from dragoman.serve.refusal import Refusal
+from dragoman.serve.translates import Translates
 from dragoman.text.glossary import Glossary
 from dragoman.text.identify import can_identify, identify, load_model
-from dragoman.text.markup import well_formed
-from dragoman.text.sentences import split_sentences
-from dragoman.text.spans import find
 
 T = TypeVar("T")
 U = TypeVar("U")
-SplitMode = Literal["sentences", "no_lines", "none"]
-"""`no_lines`: the end of a line is white space like any other."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,8 @@ class Served:
     """Of the confidences of sentences, where the run or the export has one."""
     zero_shot: bool = False
     """Whether the model was trained without pairs of these languages."""
+    reads_memory: bool = False
+    """Whether it reads the translation of a similar sentence beside the source."""
 
 
 @dataclass(frozen=True)
@@ -238,10 +237,10 @@ class Service:
         self, texts: Sequence[str], pair: LanguageCodes, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
         """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
-        pieces = await _each(lambda text: _pieces(text, wish.split, base(pair[0])), texts)
+        pieces = await _each(lambda text: pieces_of(text, wish.split, base(pair[0])), texts)
         found = await self._join(pieces, pair, kindred, wish)
         tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
-        lost = await _each(lambda n: _tags_broken(texts[n], found[n].text), tagged)
+        lost = await _each(lambda n: tags_broken(texts[n], found[n].text), tagged)
         broken = [number for number, is_broken in zip(tagged, lost, strict=True) if is_broken]
         if broken:
             whole = [[texts[number]] for number in broken]
@@ -262,9 +261,17 @@ class Service:
         }
         self.metrics.count("dragoman_memory_sentences_total", len(exact) - list(exact.values()).count(None))
         wanted = [core for core in wanted if exact[core] is None]
-        answers = await self.batchers[pair].ask(wanted, kindred, wish.patient) if wanted else []
+        similar = await self._beside(wanted, pair, wish)
+        answers = await self.batchers[pair].ask(wanted, kindred, wish.patient, similar) if wanted else []
         known |= zip(wanted, answers, strict=True)
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
+
+    async def _beside(self, texts: Sequence[str], pair: LanguageCodes, wish: Wish) -> dict[str, str]:
+        """What the memory has for sentences like these, where the model reads it."""
+        if not (wish.memory and self.served[pair].reads_memory):
+            return {}
+        rows = {text: await self.similar(text, pair, LEAST_SIMILAR, 1) for text in texts}
+        return {text: row[0].target for text, row in rows.items() if row and row[0].quality < 100}
 
     def exchange(self, new: Served) -> None:
         """Another translator for a pair that is served: what is in work finishes with the old one, whose
@@ -313,12 +320,6 @@ async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
     return found
 
 
-def _pieces(text: str, split: SplitMode, language: str) -> list[str]:
-    if split == "none":
-        return [text]
-    return split_sentences(" ".join(text.split("\n")) if split == "no_lines" else text, language)
-
-
 def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Translated:
     answers = [known[piece.strip()] for piece in row]
     texts = [
@@ -331,8 +332,3 @@ def _joined(row: Sequence[str], known: Mapping[str, Answer], n_best: int) -> Tra
     others = tuple(text for text in dict.fromkeys(texts) if text != texts[0])
     sentences = tuple((piece.strip(), answer) for piece, answer in zip(row, answers, strict=True))
     return Translated(texts[0], others, tuple(one for one in sentences if one[0]))
-
-
-def _tags_broken(source: str, target: str) -> bool:
-    kinds: Collection[Literal["tag"]] = ("tag",)
-    return well_formed(find(source, kinds)) and not well_formed(find(target, kinds))

@@ -9,6 +9,7 @@ Terms are found as whole words in one pass over the text; at each position the l
 """
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,6 +23,8 @@ from dragoman.text.word_boundaries import is_word_character
 Case = Literal["smart", "exact", "ignore"]
 """`smart`: as written; a term in lower case also with a capital at the beginning of the text."""
 LARGEST_FILE = 64 << 20
+_SEPARATED = re.compile(r" {2,}|[;|]| = |[-=]>|→")
+"""What stands between columns in files without tabs."""
 _BETWEEN = "\0"  # two units, so that no others make the same text
 
 
@@ -152,6 +155,15 @@ def _targets(entry: GlossaryEntry, surface: str, at_beginning: bool) -> tuple[st
     return tuple(dict.fromkeys([*entry.targets, *raised]))
 
 
+def _refuse_other_separator(line: str, where: str) -> None:
+    """A line without a tab is a term to copy, unless it looks as if it had two columns."""
+    if "\t" not in line and (mark := _SEPARATED.search(line.strip())):
+        raise UserError(
+            f"{where}: no tab between the term and its translation, but {mark[0]!r}; separate the columns by "
+            "a tab, or name the file .csv"
+        )
+
+
 def _entry(fields: list[str], where: str) -> GlossaryEntry:
     source, target, case = [*(value.strip() for value in fields), "", ""][:3]
     if not source:
@@ -171,6 +183,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if path.suffix.lower() != ".csv":
+            _refuse_other_separator(line, f"{path}:{number}")
             yield number, line.split("\t")
             continue
         try:

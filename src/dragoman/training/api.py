@@ -28,6 +28,8 @@ _EXAMPLES = (
     "objective.every",
     "objective.invented",
     "objective.source_noise",
+    "objective.terms",
+    "objective.fuzzy",
 )
 _FIXED = ("seed", "start", "data", "tokenizer", "model", "task", "train.batch_tokens", *_EXAMPLES)
 """Sections that cannot change when a run is resumed: the weights or the order of the data depend on them."""

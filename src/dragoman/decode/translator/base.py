@@ -2,10 +2,10 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from dragoman.decode.alignment.aligner import Aligner
 from dragoman.decode.rules.constraints import FREE, Constraints, constraints_of_texts
@@ -13,6 +13,8 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Job, never
 from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string
 from dragoman.decode.translator.protected import aligned, keep_spans
+from dragoman.errors import UserError
+from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
@@ -20,12 +22,17 @@ from dragoman.text.tokenizer import EOS_ID, Tokenizer
 T = TypeVar("T")
 SentenceProgress = Callable[[int, int], None]
 """Called with the number of finished sentences and the total."""
+TermUse = Literal["annotate", "constrain"]
+"""How a glossary is used: its terms are written beside the source, in a model that was trained with that, or
+the search insists on them."""
 
 
 class BaseTranslator(ABC):
     """A translator. A text of white space only is translated as the empty text, without running the model."""
 
     default_batch_tokens: int
+    longest_source: int | None = None
+    """Most tokens of a source without `</s>`, where there is a limit."""
 
     def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, search: SearchConfig) -> None:
         self.src_tokenizer, self.tgt_tokenizer, self.search = src_tokenizer, tgt_tokenizer, search
@@ -45,6 +52,34 @@ class BaseTranslator(ABC):
         aligner.src_tokenizer = opened.src_tokenizer
         opened.aligner = aligner
         return opened
+
+    @property
+    def annotates(self) -> bool:
+        """Whether the model was trained with terms beside the source (`objective.terms`)."""
+        return knows(self.src_tokenizer, TERM_PIECES)
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether it was trained with similar translations beside the source (`objective.fuzzy`)."""
+        return knows(self.src_tokenizer, MEMORY_PIECES)
+
+    def beside(self, glossary: Glossary | None, similar: Mapping[str, str] | None) -> Self:
+        """The same translator, which reads the terms of a glossary beside each source, and the translation
+        that `similar` has for it. Words are still aligned to the source alone."""
+        if glossary is not None and not self.annotates:
+            raise UserError(
+                "terms: this model was not trained with terms beside the source (objective.terms); choose "
+                "constrain or placeholder"
+            )
+        if similar and not self.reads_memory:
+            raise UserError(
+                "similar: this model was not trained with similar translations beside the source "
+                "(objective.fuzzy); leave them out"
+            )
+        changed = copy.copy(self)
+        changed.aligner = self.aligner
+        changed.src_tokenizer = BesideTokenizer(self.src_tokenizer, glossary, similar, self.longest_source)
+        return changed
 
     def by_opening(
         self,
@@ -90,6 +125,8 @@ class BaseTranslator(ABC):
         required: Sequence[Sequence[str | Sequence[str]]] | None = None,
         forbidden: Sequence[str] | Sequence[Sequence[str]] = (),
         glossary: Glossary | None = None,
+        terms: TermUse | None = None,
+        similar: Mapping[str, str] | None = None,
         protect: Collection[SpanKind] = (),
         align: bool = False,
         batch_tokens: int | None = None,
@@ -101,27 +138,33 @@ class BaseTranslator(ABC):
 
         Each translation begins with its text in `prefixes`; with `prefix_open` the last word of a prefix may
         continue. `required` has, for every text, the phrases that must occur, each one phrase or a list of
-        variants; `glossary` adds the terms found in a text. `forbidden` are phrases for all texts, or a list
-        of phrases for each. Phrases match as whole words, case-sensitively. `protect` names kinds of spans
-        that must stay unchanged (`text/spans.py`); none by default. `align` adds word alignments. If a text
-        is `cancelled`, its search stops and its result is meaningless. Without `scored` an engine may omit
-        the scores if that is faster.
+        variants; `glossary` adds the terms found in a text, or writes them beside it: `terms` says which, by
+        default what the model was trained for. `similar` has for some of the texts the translation of a
+        similar one. `forbidden` are phrases for all texts, or a list of phrases for each. Phrases match as
+        whole words, case-sensitively. `protect` names kinds of spans that must stay unchanged
+        (`text/spans.py`); none by default. `align` adds word alignments. If a text is `cancelled`, its search
+        stops and its result is meaningless. Without `scored` an engine may omit the scores if that is faster.
         """
         refuse_string(texts)
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
+        reader = self
+        annotates = glossary is not None and (terms == "annotate" if terms else self.annotates)
+        if annotates or similar:
+            reader = self.beside(glossary if annotates else None, similar)
+            glossary = None if annotates else glossary
         asked = bool(prefixes is not None or required is not None or forbidden or glossary is not None)
         constraints = [FREE] * len(texts)
         if asked:
             constraints = constraints_of_texts(
                 self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
             )
-        jobs = self.jobs(texts, constraints, cancelled or [never] * len(texts))
+        jobs = reader.jobs(texts, constraints, cancelled or [never] * len(texts))
         found = self.search_jobs(jobs, config, size, progress, scored)
         if protect and any(find(text, protect) for text in texts):
 
             def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
                 own = [jobs[number] for number in numbers]
-                anew = self.jobs(cut, [job.constraints for job in own], [job.cancelled for job in own])
+                anew = reader.jobs(cut, [job.constraints for job in own], [job.cancelled for job in own])
                 return self.search_jobs(anew, config, size, scored=scored)
 
             found = keep_spans(found, texts, protect, again, self.aligner, size)

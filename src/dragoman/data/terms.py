@@ -1,0 +1,245 @@
+"""Training sources with terms: a part of the pairs has words of its target beside those of its source.
+
+    A <term> ladder <as> Leiter </term> leans on the wall.       the form that the target has
+    Two <term> ladders <as> Leiter </term> lean on the wall.     another form: the target has «Leitern»
+
+Which words belong together is learnt from the corpus itself by the word aligner. Other forms are those that
+the corpus has for the same source word and that look like the one of this target; a word that the corpus has
+in one form only gets the ending of another one, exchanged as the other words show it. So a model learns to
+take the word from the source and the form from the sentence (Dinu et al. 2019, Bergmanis & Pinnis 2021).
+
+Each draw is a pure function of (seed, epoch, number of the pair).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+import numpy as np
+
+from dragoman.data.alignment import CorpusAligner
+from dragoman.data.pairs import IdPair
+from dragoman.data.seeded import Dice, uniform_each
+from dragoman.data.store import PairStore
+from dragoman.text.beside import TERM_PIECES, PlacedTerm, with_terms
+from dragoman.text.forms import are_forms, common_beginning, words_of
+from dragoman.text.tokenizer import Tokenizer
+
+_ALIGNED = 10_000
+"""Pairs that terms are learnt from."""
+_ITERATIONS = 2
+_LONGEST = 3
+"""Words of a term, on either side."""
+_LEAST_LETTERS = 3
+_FREQUENT = 0.05
+"""Words in more than this share of the sentences are no terms by themselves."""
+_LEAST_SHARE = 0.1
+"""Of the places of a source term, for a translation of it."""
+_MOST_TERMS = 3
+"""Of one sentence."""
+_OTHER_FORM = 0.5
+"""Share of the terms that are given in another form."""
+_STEM = 4
+"""Letters that the forms of a source word have in common."""
+_LONGEST_ENDING = 3
+_LEAST_EXCHANGES = 3
+"""Words that show that two endings belong to one word."""
+_MOST_KNOWN = 200_000
+"""Pairs whose terms are kept from epoch to epoch."""
+_KEY = 0x7E3
+
+Words = tuple[str, ...]
+FoundTerm = tuple[int, int, str, Words]
+"""A term at `text[start:end]`, its translation, and its key in the lexicon."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A text and its words."""
+
+    text: str
+    words: list[tuple[str, int, int]]
+
+    @classmethod
+    def of(cls, text: str) -> "_Read":
+        return cls(text, words_of(text))
+
+    def key(self, first: int, end: int) -> Words:
+        return tuple(word.casefold() for word, _, _ in self.words[first:end])
+
+    def part(self, first: int, end: int) -> str:
+        return self.text[self.words[first][1] : self.words[end - 1][2]]
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Words that only a space stands between, at most `_LONGEST` of them; the longest first."""
+        joined = [self.text[one[2] : other[1]] == " " for one, other in pairwise(self.words)]
+        for first in range(len(self.words)):
+            end = first + 1
+            while end < min(first + _LONGEST, len(self.words)) and joined[end - 1]:
+                end += 1
+            yield from ((first, last) for last in range(end, first, -1))
+
+
+class TermLexicon:
+    """Terms of a corpus with the forms of their translations."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        read = [(_Read.of(src), _Read.of(tgt)) for src, tgt in pairs]
+        found: dict[Words, Counter[str]] = defaultdict(Counter)
+        frequent = [_frequent(side) for side in zip(*read, strict=True)] or [set(), set()]
+        aligner = CorpusAligner((_spaced(src), _spaced(tgt)) for src, tgt in read)
+        aligner.learn(_ITERATIONS)
+        places: Counter[Words] = Counter()
+        for (src, tgt), links in zip(read, aligner.links(), strict=True):
+            for first, end in src.runs():
+                places[src.key(first, end)] += 1
+                target = _target(first, end, links)
+                if (
+                    target is None
+                    or _plain(src, first, end, frequent[0])
+                    or _plain(tgt, *target, frequent[1])
+                ):
+                    continue
+                found[src.key(first, end)][tgt.part(*target)] += 1
+        self.targets: dict[Words, tuple[str, ...]] = {}
+        """Of each term of the source, most frequent first."""
+        self._families: dict[Words, set[str]] = defaultdict(set)
+        for key, counts in found.items():
+            kept = [
+                target
+                for target, count in counts.most_common()
+                if count >= _LEAST_SHARE * places[key] and (count > 1 or len(key) == len(target.split()) == 1)
+            ]
+            if kept:
+                self.targets[key] = tuple(kept)
+                self._families[_stem(key)].update(kept)
+        self._endings = self._learn_endings()
+
+    def _learn_endings(self) -> dict[str, list[str]]:
+        """For each ending of a word those that other forms of it have, as often as they occur."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for family in self._families.values():
+            for one, other in permutations(sorted(form for form in family if form.isalpha()), 2):
+                shared = common_beginning(one, other)
+                own, new = one[shared:], other[shared:]
+                if are_forms(one, other) and max(map(len, (own, new))) <= _LONGEST_ENDING:
+                    counts[own, new] += 1
+        endings: dict[str, list[str]] = defaultdict(list)
+        for (own, new), count in sorted(counts.items()):
+            endings[own] += [new] * (count if count >= _LEAST_EXCHANGES else 0)
+        return {own: new for own, new in endings.items() if new}
+
+    def terms(self, src: str, tgt: str) -> list[FoundTerm]:
+        """The terms of a source whose translation its target has."""
+        source, target = _Read.of(src), _Read.of(tgt)
+        parts = {target.part(first, end) for first, end in target.runs()}
+        found: list[FoundTerm] = []
+        free = 0
+        for first, end in source.runs():
+            if first < free:
+                continue
+            key = source.key(first, end)
+            written = next((form for form in self.targets.get(key, ()) if form in parts), None)
+            if written is not None:
+                found.append((source.words[first][1], source.words[end - 1][2], written, key))
+                free = end
+        return found
+
+    def other_form(self, form: str, term: Words, dice: Dice) -> str:
+        """Another form of a translation; the same where none can be thought of."""
+        family = self._families.get(_stem(term), ())
+        others = sorted(other for other in family if other != form and _same_words(form, other))
+        if others:
+            return others[dice.one_below(len(others))]
+        for length in range(min(_LONGEST_ENDING, len(form) - _LEAST_LETTERS), -1, -1):
+            own = form[len(form) - length :]
+            if own in self._endings and (length or dice.one_below(2)):
+                endings = self._endings[own]
+                return form[: len(form) - length] + endings[dice.one_below(len(endings))]
+        return form
+
+
+class TermSources:
+    """Writes terms into the sources of a share of the pairs, others in each epoch."""
+
+    def __init__(
+        self, store: PairStore, tokenizer: Tokenizer, share: float, seed: int, max_length: int | None
+    ) -> None:
+        self._tokenizer, self._share, self._seed, self._max_length = tokenizer, share, seed, max_length
+        self._known: dict[tuple[bytes, bytes], list[FoundTerm]] = {}
+        tokenizer.control_ids(TERM_PIECES)  # refused before anything is learnt
+        chosen = np.linspace(0, len(store) - 1, min(_ALIGNED, len(store))).astype(np.int64).tolist()
+        decode = tokenizer.decode
+        self.lexicon = TermLexicon(
+            (decode(store.src(number).tolist()), decode(store.tgt(number).tolist())) for number in chosen
+        )
+
+    def __call__(self, pairs: Sequence[IdPair], numbers: np.ndarray, epoch: int) -> list[IdPair]:
+        chosen = uniform_each(numbers, _KEY, self._seed, epoch) < self._share
+        result = list(pairs)
+        for place in np.flatnonzero(chosen).tolist():
+            result[place] = self._pair(pairs[place], Dice(_KEY, self._seed, epoch, int(numbers[place])))
+        return result
+
+    def _pair(self, pair: IdPair, dice: Dice) -> IdPair:
+        ids = with_terms(self._tokenizer, pair[0].tolist(), self._chosen(self._terms(pair), dice))
+        if self._max_length is not None and len(ids) > self._max_length:
+            return pair
+        return np.array(ids, dtype=np.int64), pair[1]
+
+    def _terms(self, pair: IdPair) -> list[FoundTerm]:
+        key = pair[0].tobytes(), pair[1].tobytes()
+        found = self._known.get(key)
+        if found is None:
+            src, tgt = (self._tokenizer.decode(side.tolist()) for side in pair)
+            found = self.lexicon.terms(src, tgt)
+            if len(self._known) < _MOST_KNOWN:
+                self._known[key] = found
+        return found
+
+    def _chosen(self, known: Sequence[FoundTerm], dice: Dice) -> list[PlacedTerm]:
+        places = sorted(dice.order(len(known))[: 1 + dice.one_below(_MOST_TERMS)].tolist())
+        terms: list[PlacedTerm] = []
+        for start, end, form, term in (known[place] for place in places):
+            other = dice.uniform(1)[0] < _OTHER_FORM
+            terms.append((start, end, self.lexicon.other_form(form, term, dice) if other else form))
+        return terms
+
+
+def _spaced(read: _Read) -> str:
+    return " ".join(word for word, _, _ in read.words)
+
+
+def _frequent(texts: Sequence[_Read]) -> set[str]:
+    """Words in more sentences than a term is in."""
+    counts = Counter(word for read in texts for word in {word.casefold() for word, _, _ in read.words})
+    return {word for word, count in counts.items() if count > max(2.0, _FREQUENT * len(texts))}
+
+
+def _plain(read: _Read, first: int, end: int, frequent: set[str]) -> bool:
+    """Whether these words are no term: not in a run, too short, or all of them frequent."""
+    key = read.key(first, end)
+    spaced = " ".join(word for word, _, _ in read.words[first:end]) == read.part(first, end)
+    letters = sum(map(len, key))
+    edges = (key[0], key[-1])
+    return not spaced or letters < _LEAST_LETTERS or any(word in frequent or word.isdigit() for word in edges)
+
+
+def _target(first: int, end: int, links: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """The run of target words that these source words, and no others, are linked to."""
+    own = [target for source, target in links if first <= source < end]
+    if not own or max(own) - min(own) >= _LONGEST:
+        return None
+    begin, behind = min(own), max(own) + 1
+    outside = any(begin <= target < behind and not first <= source < end for source, target in links)
+    return None if outside else (begin, behind)
+
+
+def _stem(key: Words) -> Words:
+    return tuple(word[:_STEM] for word in key)
+
+
+def _same_words(form: str, other: str) -> bool:
+    one, two = form.split(), other.split()
+    return len(one) == len(two) and all(map(are_forms, one, two))

@@ -1,0 +1,56 @@
+"""Whether two words could be forms of one word, by their letters alone.
+
+    Tabelle  Tabellen      yes: most of the longer one is their common beginning
+    Mann     Männern       yes: accents do not count
+    Tabelle  Tafel         no
+
+It is a guess: it misses forms such as «goes» and «went», and takes some words that only look alike.
+"""
+
+import unicodedata
+
+from dragoman.text.word_boundaries import is_word_character
+
+_COMMON = 0.55
+"""Least share of the longer word that both begin with."""
+_LEAST = 3
+
+
+def common_beginning(one: str, other: str) -> int:
+    """Letters that both words begin with."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
+def are_forms(one: str, other: str) -> bool:
+    """Without case and accents: equal, or with a long common beginning."""
+    one, other = _folded(one), _folded(other)
+    shared = common_beginning(one, other)
+    return one == other or (shared >= _LEAST and shared >= _COMMON * max(len(one), len(other)))
+
+
+def form_in(text: str, phrase: str) -> str | None:
+    """The first words of a text that are forms of the words of a phrase; None where there are none."""
+    wanted, places = words_of(phrase), words_of(text)
+    for first in range(len(places) - len(wanted) + 1):
+        found = places[first : first + len(wanted)]
+        if wanted and all(are_forms(own[0], other[0]) for own, other in zip(found, wanted, strict=True)):
+            return text[found[0][1] : found[-1][2]]
+    return None
+
+
+def words_of(text: str) -> list[tuple[str, int, int]]:
+    """Runs of letters, digits and marks, with their places."""
+    found: list[tuple[str, int, int]] = []
+    start = 0
+    for place, character in enumerate(f"{text} "):
+        if not is_word_character(character):
+            if place > start:
+                found.append((text[start:place], start, place))
+            start = place + 1
+    return found
+
+
+def _folded(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))

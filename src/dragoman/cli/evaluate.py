@@ -18,6 +18,7 @@ from dragoman.cli.options import (
     Precision,
     RunOrExport,
     SearchFields,
+    UseContext,
     ZeroShot,
 )
 
@@ -55,6 +56,7 @@ def evaluate(
     name: Annotated[
         str | None, typer.Option(help="Name of the results; by default the name of the test file.")
     ] = None,
+    context: UseContext = True,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -69,6 +71,7 @@ def evaluate(
     from dragoman.cli.searching import with_changes
     from dragoman.cli.translators import open_undirected
     from dragoman.data.config import SourceConfig
+    from dragoman.data.contexts import in_their_documents
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import stem_of
@@ -76,12 +79,13 @@ def evaluate(
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
     from dragoman.runs.directory import Run
+    from dragoman.text.context import sentence_of
 
     files = [*(files or []), *(test or [])]
     if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
         _print_text(own, files, checkpoint, device)
         return
-    opened = open_undirected(run, also or [], checkpoint, device, precision)
+    opened = open_undirected(run, also or [], checkpoint, device, precision, context)
     translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     named = [] if opened.run is None else list(opened.run.config.data.test)
@@ -97,8 +101,8 @@ def evaluate(
     results: dict[str, dict[str, Any]] = {}
     for source in tests:
         languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
-        pairs = list(read_pairs(source, *languages))
-        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        pairs = list(in_their_documents(read_pairs(source, *languages), translator.context))
+        sources, references = [src for src, _ in pairs], [sentence_of(tgt) for _, tgt in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
                 opened.directed(languages).translator,
@@ -119,7 +123,7 @@ def evaluate(
         directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
         _print(title, found, directory)
         if opened.run is not None:
-            warn_of_overlap(opened.run, sources, references)
+            warn_of_overlap(opened.run, list(map(sentence_of, sources)), references)
     for test_set, by_direction in results.items():
         _print_directions(test_set, by_direction)
 
@@ -199,6 +203,10 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
         typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:
         typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
+    if found.alone:
+        typer.echo(
+            f"  {_counted(found.alone)} made without the sentences before: a separator was lost or gained"
+        )
     typer.echo(f"  written to {directory}")
 
 

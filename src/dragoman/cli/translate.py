@@ -21,9 +21,11 @@ from dragoman.cli.options import (
     RunOrExport,
     SearchFields,
     ToLanguage,
+    UseContext,
     ZeroShot,
 )
 from dragoman.errors import UserError
+from dragoman.text.context import sentence_of
 from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")
     ] = False,
+    context: UseContext = True,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -98,6 +101,7 @@ def translate(
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
     from dragoman.cli.translators import open_translator
+    from dragoman.text.context import in_documents
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 
     if record and not json_lines:
@@ -107,7 +111,9 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
+    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot, context)
+    if input is not None:
+        lines = in_documents(lines, opened.context)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
@@ -133,7 +139,10 @@ def translate(
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        translate_files(documents, opened.languages, _best_texts(protected, trust), refused)
+        lone = Alone()
+        best = _best_texts(protected, trust, lone)
+        translate_files(documents, opened.languages, best, refused, opened.context)
+        lone.tell()
         if trust is not None:
             trust.tell(listed=True)
         return
@@ -148,7 +157,8 @@ def translate(
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds)
         return
-    if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
+    more = json_lines or align or prefix or forbid or trust or opened.context or settings.n_best > 1
+    if opened.fast and not more:
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output)
@@ -199,6 +209,25 @@ class GivenConstraints:
         ]
 
 
+class Alone:
+    """Counts translations that had to be made without the sentences before them."""
+
+    def __init__(self) -> None:
+        self.count = self.of = 0
+
+    def note(self, found: Any) -> None:
+        self.of += bool(found.tokens)  # blank lines have none
+        self.count += found.alone
+
+    def tell(self) -> None:
+        if self.count:
+            typer.echo(
+                f"{self.count} of {self.of} sentences were translated without those before them: with them, "
+                "the output had lost or gained a separator",
+                err=True,
+            )
+
+
 def _load(path: Path) -> "Glossary":
     from dragoman.text.glossary import Glossary
 
@@ -242,10 +271,13 @@ def _write_hypotheses(
     from dragoman.cli.texts import chunks
 
     number = unproven = 0
+    lone = Alone()
     with open_output(output) as write:
         for chunk in chunks(lines):
             rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
             for source, hypotheses in zip(chunk, rows, strict=True):
+                source = sentence_of(source)
+                lone.note(hypotheses[0])
                 number += 1
                 unproven += hypotheses[0].exact is False
                 sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
@@ -261,6 +293,7 @@ def _write_hypotheses(
                         sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
                         write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}{sure}")
         constraints.finish()
+    lone.tell()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 
@@ -287,13 +320,14 @@ def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> Non
 
 
 def _best_texts(
-    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None"
+    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None", lone: "Alone"
 ) -> Callable[[list[str]], list[str]]:
     def best(texts: list[str]) -> list[str]:
         rows = [best for best, *_ in found(texts)]
         for text, one in zip(texts, rows, strict=True):
+            lone.note(one)
             if trust is not None:
-                trust.note(text, one)
+                trust.note(sentence_of(text), one)
         return [one.text for one in rows]
 
     return best

@@ -69,6 +69,7 @@ class CTranslate2Translator(BaseTranslator):
         as_floats = _LISTED_TOKENS if use_shortlist else _FLOAT_TOKENS
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.export = export
+        self.context = export.context
         self.languages = export.src_lang, export.tgt_lang
 
     @cached_property
@@ -162,14 +163,13 @@ class CTranslate2Translator(BaseTranslator):
         """How probable the model finds the given translations, token by token."""
         settings = self.search if alpha is None else replace(self.search, alpha=alpha)
         size = batch_tokens or self.default_batch_tokens
-        sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
-        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
-        self.export.refuse_long(map(len, sources), "source")
-        self.export.refuse_long(map(len, targets), "target")
-        ids = list(zip(sources, targets, strict=True))
-        scored = zip(targets, self.engine.runtime.token_scores(ids, size), strict=True)
-        ended = [Ended((*tgt, EOS_ID), own, "stop") for tgt, own in scored]
-        return [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
+        ids = self.encoded_pairs(pairs)
+        self.export.refuse_long((len(src) for src, _ in ids), "source")
+        self.export.refuse_long((len(tgt) for _, tgt in ids), "target")
+        scores = self.engine.runtime.token_scores(ids, size)
+        ended = [Ended((*tgt, EOS_ID), own, "stop") for (_, tgt), own in zip(ids, scores, strict=True)]
+        scored = [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
+        return self.own_sentences(scored, settings)
 
 
 def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dragoman.config import to_dict
+from dragoman.data.boundaries import is_boundary
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.contexts import Contexts, in_their_documents, sources_in_context
 from dragoman.data.corpus import Prepared, prepare
@@ -16,7 +17,6 @@ from dragoman.data.documents.unit import Unit
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.pairs import load_pairs
 from dragoman.data.prepared import verify
-from dragoman.data.scan import is_boundary
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.resolve import resolve

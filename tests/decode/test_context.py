@@ -5,22 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from dragoman.checkpoint.model import load_model
 from dragoman.cli.main import app
+from dragoman.data.formats import read_lines
+from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.config import SearchConfig
+from dragoman.decode.search.job import never
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import read_manifest
 from dragoman.evaluate.tune import tune, validation_pairs
+from dragoman.learning import learning_of
 from dragoman.runs import corpus_job
 from dragoman.runs.corpus_job import CorpusTask, translate_corpus
 from dragoman.runs.directory import Run
+from dragoman.runs.opening import directed
 from dragoman.text.context import SIGN, ContextConfig, in_context, in_documents, sentence_of
+from dragoman.training.display import Quiet
 from dragoman.training.distill import write_text
+from dragoman.training.session import train_run
 from given import given_run
-from killing import Killed
+from killing import Killed, assert_same_checkpoint, train_until_killed
+from languages import languages_config, languages_run, write_languages
 from toy import toy_config, toy_pairs
 
 LINES = [text for size in (4, 1, 6, 3) for text in (*(src for src, _ in toy_pairs(size, seed=size)), "")]
@@ -216,3 +225,33 @@ def test_the_loss_of_separators_is_counted_and_told(make_run: MakeRun, tmp_path:
     assert "10 of 14 sentences were translated without those before them" in told
     told = dragoman("translate", run, source, "--out", out, "--device", "cpu")
     assert out.read_text(encoding="utf-8") == expected and "13 of 14 sentences" in told
+
+
+def test_several_languages_killed_and_resumed_are_bit_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_languages(tmp_path)
+    for file in map(Path, files):
+        lines = file.read_text(encoding="utf-8").split("\n")
+        blank = (f"{line}\n" if number % 5 else f"\n{line}\n" for number, line in enumerate(lines[:-1]))
+        file.write_text("".join(blank), encoding="utf-8")
+    plain = languages_config(files)
+    plain["data"] |= {"context": {"source": 2, "target": 1}, "valid": plain["data"]["train"]}
+    plain["train"] |= {"max_updates": 4, "validate_every": 4}
+    cache = tmp_path / "cache"
+    whole, killed = (languages_run(tmp_path / name, plain, cache) for name in ("whole", "killed"))
+    train_run(whole, Quiet())
+    train_until_killed(killed, 3, monkeypatch)
+    train_run(Run.open(killed.directory), Quiet())
+    assert_same_checkpoint(whole, killed, "0000004")
+    prepared, config = whole.prepared(), whole.config
+    examples = learning_of(config).examples(config, prepared)
+    translator = whole.translator(device="cpu", undirected=True)
+    for source, corpus in zip(config.data.train, prepared.train.corpora, strict=True):
+        own = config.data.languages_of(source)
+        opened = directed(translator, config.data.directions, own)
+        texts = [text for text in in_documents(read_lines(source.files[0]), 2) if text]
+        first = corpus.start + 3
+        ids = examples.batch(np.array([first]), epoch=0).src_ids[0].tolist()
+        (job,) = opened.jobs([texts[3]], [FREE], [never])
+        assert list(job.source) == ids and texts[3].count(SIGN) == 2

@@ -27,6 +27,7 @@ from dragoman.nn.scores import SCORES
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig
+from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,8 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
             found |= fields_of(TrainConfig, "train.")
         elif name == "task":
             found |= {name: "null"} | fields_of(TaskConfig, "task.")
+        elif name == "data.context":
+            found |= {name: "null"} | fields_of(ContextConfig, "data.context.")
         elif name == "search":
             for method in reversed(VARIANTS.values()):
                 found |= fields_of(method, "search.")

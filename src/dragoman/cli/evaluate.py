@@ -204,9 +204,7 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     if found.loops:
         typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
     if found.alone:
-        typer.echo(
-            f"  {_counted(found.alone)} made without the sentences before: a separator was lost or gained"
-        )
+        typer.echo(f"  {_counted(found.alone)} made without the sentences before: wrong separators")
     typer.echo(f"  written to {directory}")
 
 

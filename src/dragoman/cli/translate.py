@@ -25,11 +25,12 @@ from dragoman.cli.options import (
     ZeroShot,
 )
 from dragoman.errors import UserError
-from dragoman.text.context import sentence_of
+from dragoman.text.context import SIGN
 from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.confidence import Trust
+    from dragoman.cli.output import Alone
     from dragoman.decode.search.config import SearchConfig
     from dragoman.text.glossary import Glossary
 
@@ -112,7 +113,7 @@ def translate(
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot, context)
-    if input is not None:
+    if input is not None and opened.context:
         lines = in_documents(lines, opened.context)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
@@ -139,6 +140,8 @@ def translate(
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
+        from dragoman.cli.output import Alone
+
         lone = Alone()
         best = _best_texts(protected, trust, lone)
         translate_files(documents, opened.languages, best, refused, opened.context)
@@ -209,25 +212,6 @@ class GivenConstraints:
         ]
 
 
-class Alone:
-    """Counts translations that had to be made without the sentences before them."""
-
-    def __init__(self) -> None:
-        self.count = self.of = 0
-
-    def note(self, found: Any) -> None:
-        self.of += bool(found.tokens)  # blank lines have none
-        self.count += found.alone
-
-    def tell(self) -> None:
-        if self.count:
-            typer.echo(
-                f"{self.count} of {self.of} sentences were translated without those before them: with them, "
-                "the output had lost or gained a separator",
-                err=True,
-            )
-
-
 def _load(path: Path) -> "Glossary":
     from dragoman.text.glossary import Glossary
 
@@ -267,7 +251,7 @@ def _write_hypotheses(
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
     from dragoman.cli.hypotheses import as_json
-    from dragoman.cli.output import open_output
+    from dragoman.cli.output import Alone, open_output
     from dragoman.cli.texts import chunks
 
     number = unproven = 0
@@ -276,7 +260,7 @@ def _write_hypotheses(
         for chunk in chunks(lines):
             rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
             for source, hypotheses in zip(chunk, rows, strict=True):
-                source = sentence_of(source)
+                source = source.rpartition(SIGN)[2]
                 lone.note(hypotheses[0])
                 number += 1
                 unproven += hypotheses[0].exact is False
@@ -327,7 +311,7 @@ def _best_texts(
         for text, one in zip(texts, rows, strict=True):
             lone.note(one)
             if trust is not None:
-                trust.note(sentence_of(text), one)
+                trust.note(text.rpartition(SIGN)[2], one)
         return [one.text for one in rows]
 
     return best

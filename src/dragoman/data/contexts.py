@@ -13,10 +13,10 @@ from itertools import tee
 
 import numpy as np
 
+from dragoman.data.boundaries import is_boundary
 from dragoman.data.formats import Pair
 from dragoman.data.pairs import IdPair
 from dragoman.data.prepared import Prepared
-from dragoman.data.scan import is_boundary
 from dragoman.data.store import PairStore
 from dragoman.text.context import Boundaries, ContextConfig, in_context, windows
 from dragoman.text.tokenizer import Tokenizer

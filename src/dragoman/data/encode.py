@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.data.boundaries import is_boundary
 from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
 from dragoman.data.hashed import HashedWriter
-from dragoman.data.scan import is_boundary
 from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import EncodedSide, Workers, flat
 from dragoman.text.context import Boundaries

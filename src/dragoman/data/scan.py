@@ -12,17 +12,16 @@ from typing import Literal
 import numpy as np
 
 from dragoman.data.alignment.links import with_links
+from dragoman.data.boundaries import DocumentNumbers
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
-from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
+from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.directions import Languages
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.formats.detect import detect_format
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
 from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
 from dragoman.data.spool import SpoolWriter, read_spool
 from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 from dragoman.errors import UserError
-from dragoman.text.context import Boundaries
 
 StageProgress = Callable[[str, int, int | None], None]
 """Called now and then with (stage, done, total or None where it is not known yet)."""
@@ -40,8 +39,6 @@ _KEY = 0x5EED_0F_5A3B1E
 """Keeps the choice of the sample apart from other uses of the same hashes."""
 
 
-_WITHOUT_FILES = ("plain", "tsv", "csv", "jsonl", "parquet", "zip")
-"""Formats in which a file is not a document by itself."""
 Sides = tuple[Literal["src", "tgt"], ...]
 Watch = Callable[[str, str, bool], None]
 """Called with both sides of every pair, and whether one of them is empty."""
@@ -106,14 +103,11 @@ def scan(
                 scanning.add(pair, directions[number])
                 if scanning.pairs % REPORT_EVERY == 0:
                     progress("read", scanning.pairs, meter.expected(scanning.pairs))
-            scanning.end_corpus(data.train[number])
+            scanning.documents.end_corpus(data.train[number])
             per_corpus.append(scanning.pairs - before)
     progress("read", scanning.pairs, scanning.pairs)
     pairs, src, tgt = (map_numbers(scanning.paths[name], np.uint64) for name in ("pair", "src", "tgt"))
     codes = map_numbers(scanning.paths["codes"], np.uint8, writable=True)
-    documents = None
-    if data.context is not None:
-        documents = map_numbers(scanning.paths["documents"], np.uint64)
     duplicates = 0 if data.text else mark_repeats(pairs, codes, DUPLICATE, scratch)
     return Scan(
         scanning.pairs,
@@ -128,7 +122,7 @@ def scan(
         scanning.paths["spool"],
         seed,
         files,
-        documents,
+        scanning.documents.found(),
     )
 
 
@@ -150,11 +144,9 @@ class _Scanning:
     """What is written on the way through the corpora."""
 
     def __init__(self, scratch: Path, data: DataConfig, seed: int, watch: Watch | None) -> None:
-        names = ("pair", "src", "tgt", "codes", "spool", "documents")
-        self.paths = {name: scratch / f"scan.{name}" for name in names}
+        self.paths = {name: scratch / f"scan.{name}" for name in ("pair", "src", "tgt", "codes", "spool")}
         self.pairs = self.characters = 0
-        self._boundaries, self._document, self._before = Boundaries(), 0, 0
-        self._first_document = 0
+        self.documents = DocumentNumbers(data, scratch / "scan.documents")
         self._data, self._clean, self._watch = data, data.cleaning, watch
         self._sampler = _Sampler(self.paths["spool"], seed)
 
@@ -164,7 +156,7 @@ class _Scanning:
                 stack.enter_context(NumberWriter(self.paths[name], "Q")) for name in ("pair", "src", "tgt")
             )
             self._codes = stack.enter_context(NumberWriter(self.paths["codes"], "B"))
-            self._documents = stack.enter_context(NumberWriter(self.paths["documents"], "Q"))
+            stack.enter_context(self.documents)
             stack.enter_context(self._sampler)
             self._files = stack.pop_all()
         return self
@@ -182,9 +174,7 @@ class _Scanning:
         self._codes.append(code)
         if code == KEPT:
             self.characters += len(pair.src) + len(pair.tgt)
-            hashed = hash_pair(src, tgt) ^ direction
-            if self._data.context is not None:
-                hashed = self._after_the_one_before(pair, hashed)
+            hashed = self.documents.add(pair, hash_pair(src, tgt) ^ direction)
             self._pair.append(hashed)
             self._src.append(hash_text(normalise(src)))
             self._tgt.append(hash_text(normalise(tgt)))
@@ -192,37 +182,10 @@ class _Scanning:
         else:
             for file in (self._pair, self._src, self._tgt):
                 file.append(0)
-            if self._data.context is not None:
-                self._document = self._boundaries.number(is_boundary(pair), pair.document)
-        if self._data.context is not None:
-            self._documents.append(self._document)
+            self.documents.add(pair, 0)
         if self._watch is not None:
             self._watch(src, tgt, code == EMPTY)
         self.pairs += 1
-
-    def _after_the_one_before(self, pair: Pair, hashed: int) -> int:
-        """The hash of a pair with that of the pair before it in its document."""
-        number = self._boundaries.number(False, pair.document)
-        before = self._before if number == self._document else 0
-        self._document, self._before = number, hashed
-        return hashed ^ int(mix(np.array([before], dtype=np.uint64), _KEY)[0]) if before else hashed
-
-    def end_corpus(self, source: SourceConfig) -> None:
-        """A corpus ends a document. Plain text and tables have to say where others end."""
-        if self._data.context is None:
-            return
-        self._refuse_without_boundaries(source)
-        self._boundaries = Boundaries(self._document + 1)
-        self._first_document, self._before = self._document + 1, 0
-
-    def _refuse_without_boundaries(self, source: SourceConfig) -> None:
-        format = detect_format(source.files) if source.format == "auto" else source.format
-        if format in _WITHOUT_FILES and self._document == self._first_document:
-            raise UserError(
-                f"{source.files[0]}: it does not tell where a document ends, which data.context needs: put a "
-                "blank line between two documents, in both languages, or name a column of a table in "
-                "data.train[].document"
-            )
 
 
 class _Sampler:
@@ -277,11 +240,6 @@ def _in_sample(
 def sides(pair: Pair, data: DataConfig) -> tuple[str, str]:
     """The texts that a pair is judged by: a line of text stands for both."""
     return (pair.tgt if data.text else pair.src), pair.tgt
-
-
-def is_boundary(pair: Pair) -> bool:
-    """Whether it is a blank line in both languages, which ends a document."""
-    return not pair.src.strip() and not pair.tgt.strip()
 
 
 def text_code(src: str, tgt: str, clean: CleanConfig) -> int:

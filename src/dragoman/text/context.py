@@ -90,7 +90,7 @@ def windows(sentences: Iterable[tuple[int, str]], count: int) -> Iterator[str]:
 
 
 def in_documents(lines: Iterable[str], count: int) -> Iterator[str]:
-    """The same for lines, where a blank one ends a document. None: the lines as they are."""
+    """The same for lines, where a blank one ends a document. With a `count` of 0 the lines as they are."""
     if not count:
         return iter(lines)
     boundaries = Boundaries()

@@ -111,7 +111,9 @@ class BaseTranslator(ABC):
         """
         refuse_string(texts)
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
-        given, texts = texts, list(map(sentence_of, texts))
+        given = texts
+        if self.context is not None:
+            texts = list(map(sentence_of, texts))
         asked = bool(prefixes is not None or required is not None or forbidden or glossary is not None)
         constraints = [FREE] * len(texts)
         if asked:
@@ -145,7 +147,7 @@ class BaseTranslator(ABC):
         text is translated alone; and so it is where constraints could be met by a sentence before it."""
         context, separator = self.context, self.tgt_tokenizer.separator
         if context is None or separator is None:
-            return search_jobs(self.jobs(list(map(sentence_of, texts)), constraints, cancelled))
+            return search_jobs(self.jobs(texts, constraints, cancelled))
         if context.target:
             texts = [
                 sentence_of(text) if own.writes_something else text
@@ -214,9 +216,11 @@ class BaseTranslator(ABC):
     ) -> list[Job]:
         """The job of each text. Its source is empty if the model need not run."""
         sources = self._sources(texts)
+        if self.context is not None:
+            texts = list(map(sentence_of, texts))
         return [
             Job((*ids, EOS_ID), self._in_its_language(own), left)
-            if sentence_of(text).strip() or self._asks_about_blank(own)
+            if text.strip() or self._asks_about_blank(own)
             else Job((), own, left)
             for text, ids, own, left in zip(texts, sources, constraints, cancelled, strict=True)
         ]

@@ -1,6 +1,7 @@
 """Sentences with those before them: where documents end, what is learnt together, and what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,9 @@ def test_a_corpus_without_boundaries_and_a_vocabulary_without_separator_are_refu
         Path(file).write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"a\.en: it does not tell where a document ends"):
         prepare(data, tokenizer, seed=1, cache=tmp_path / "cache")
+    named = DataConfig((replace(whole, document="chapter"),), context=ContextConfig())
+    with pytest.raises(UserError, match=r"document: .*a\.en has no columns, found 'chapter'"):
+        prepare(named, tokenizer, seed=1, cache=tmp_path / "cache")
     other = Tokenizer.train(["a b"], TokenizerConfig(vocab_size=300))
     data = DataConfig((written(tmp_path, DOCUMENTS),), context=ContextConfig())
     with pytest.raises(UserError, match="has no piece <sep>"):

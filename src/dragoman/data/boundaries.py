@@ -15,6 +15,7 @@ from dragoman.text.context import Boundaries
 
 _WITHOUT_FILES = ("plain", "tsv", "csv", "jsonl", "parquet", "zip")
 """Formats in which a file is not a document by itself."""
+_WITH_COLUMNS = ("tsv", "csv", "jsonl")
 _KEY = 0xD0C5
 
 
@@ -60,6 +61,10 @@ class DocumentNumbers:
         if not self._wanted:
             return
         format = detect_format(source.files) if source.format == "auto" else source.format
+        if source.document is not None and format not in _WITH_COLUMNS:
+            raise UserError(
+                f"document: {source.files[0]} has no columns, found '{source.document}'; leave it out"
+            )
         if format in _WITHOUT_FILES and self._last == self._first:
             raise UserError(
                 f"{source.files[0]}: it does not tell where a document ends, which data.context needs: put a "

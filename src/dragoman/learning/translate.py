@@ -149,8 +149,8 @@ class Translate(Learning):
 def _context_rows(context: ContextConfig | None) -> list[tuple[str, str]]:
     if context is None:
         return []
-    again = f", {context.target} of them translated again" if context.target else ""
-    return [("context", f"up to {context.source} sentences before each{again}")]
+    before = "the sentence before" if context.source == 1 else f"up to {context.source} sentences before"
+    return [("context", f"{before}{', translated again' if context.target else ''}")]
 
 
 def _shaded(values: Mapping[Languages, float | None], pair: Languages) -> str:

@@ -52,6 +52,10 @@ def test_training_takes_the_columns(table: Path) -> None:
     assert [(one["src"], one["tgt"]) for one in (*data["train"], *data["valid"])] == [("de", "fr")] * 2
     with pytest.raises(UserError, match="a recipe names its own columns"):
         with_columns(["recipe.yaml"], [], "de,fr")
+    for language in ("en", "de"):
+        table.with_name(f"a.{language}").write_text("a b\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"--columns: .*a\.en has no columns"):
+        with_columns([str(table.with_name(name)) for name in ("a.en", "a.de")], [], "en,de")
 
 
 @pytest.mark.usefixtures("table")

@@ -29,6 +29,7 @@ from dragoman.serve.models import (
     Write,
 )
 from dragoman.serve.service import Served, Service
+from dragoman.text.context import ContextConfig, sentence_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.word_boundaries import words
@@ -51,6 +52,7 @@ class Shouter:
         self.search = SearchConfig()
         self.batches: list[list[str]] = []
         self.mark = mark
+        self.context: ContextConfig | None = None
         self.go_on = threading.Event()
         self.go_on.set()
         ALL.append(self)
@@ -108,7 +110,7 @@ class Shouter:
         return Hypothesis(way, -1.0, -1.0, (), marked, (*scores, -0.1), "stop", alignment=links)
 
     def _shout(self, text: str, kinds: Collection[SpanKind]) -> str:
-        parts, at = [], 0
+        text, parts, at = sentence_of(text), [], 0
         for span in find(text, kinds):
             parts += [text[at : span.start].upper(), span.text]
             at = span.end

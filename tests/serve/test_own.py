@@ -4,6 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.limits import Limits
+from dragoman.text.context import SIGN, ContextConfig
 from serve.standin import client_of, service_of, shouter
 from serve.test_schema import OPERATIONS
 
@@ -142,3 +143,23 @@ def test_health_readiness_and_metrics(client: TestClient) -> None:
     metrics = client.get("/metrics").text
     assert 'dragoman_requests_total{dialect="own",status="200"}' in metrics
     assert "dragoman_waiting_sentences 0\n" in metrics and 'le="+Inf"' in metrics
+
+
+def test_sentences_of_a_document_are_asked_for_with_those_before_them() -> None:
+    """What the memory has is still answered from it; sentences outside of documents are alone."""
+    service = service_of(("en", "de"))
+    shouting = shouter(service)
+    shouting.context = ContextConfig(source=1)
+    known = "The cat sat on the mat."
+    file = {"file": ("a.txt", f"One here.\n\nTwo there.\n{known}\nThree.\n...\n".encode())}
+    with client_of(service) as client:
+        response = client.post("/api/v1/documents", data={"source": "en", "target": "de"}, files=file)
+        said = "ONE HERE.\n\nTWO THERE.\nDie Katze saß auf der Matte.\nTHREE.\n...\n"
+        assert response.content.decode() == said
+        asked = {text.replace(SIGN, "|") for batch in shouting.batches for text in batch}
+        assert asked == {"One here.", "One here.|Two there.", f"{known}|Three."}
+        shouting.batches.clear()
+        translations(client, texts=["One here. Two there."])
+        assert sorted(text for batch in shouting.batches for text in batch) == [
+            "Two there."
+        ]  # the other is known

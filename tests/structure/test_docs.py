@@ -28,6 +28,7 @@ from dragoman.nn.scores import SCORES
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig
+from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import TokenizerConfig
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,8 @@ def fields_of(config: type, prefix: str) -> dict[str, str]:
         elif name == "task":
             found |= {name: "null"} | fields_of(TaskConfig, "task.")
             found |= fields_of(ImageInput, "task.image.") | fields_of(SeriesInput, "task.series.")
+        elif name == "data.context":
+            found |= {name: "null"} | fields_of(ContextConfig, "data.context.")
         elif name == "search":
             for method in reversed(VARIANTS.values()):
                 found |= fields_of(method, "search.")

@@ -82,6 +82,7 @@ def compare(
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.searching import with_changes
     from dragoman.cli.translators import open_translator
+    from dragoman.data.contexts import in_their_documents
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
     from dragoman.evaluate.metrics import FURTHER, make_scorers
@@ -109,7 +110,8 @@ def compare(
         search = with_changes(own.translator.search, None, [], beam=beam, alpha=alpha, n_best=1)
         searches.add(search)
         typer.echo(f"{name}: {directory}, {search.summary}")
-        hypotheses[name] = translate(own.translator, search, sources, batch_tokens)
+        asked = [src for src, _ in in_their_documents(pairs, own.translator.context, blank=True)]
+        hypotheses[name] = translate(own.translator, search, asked, batch_tokens)
         if own.run is not None:
             warn_of_overlap(own.run, sources, references)
     if len(searches) > 1:

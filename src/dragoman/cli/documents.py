@@ -15,13 +15,14 @@ def translate_files(
     languages: tuple[str, str],
     translate: Callable[[list[str]], Sequence[str]],
     refused: Sequence[str],
+    context: int = 0,
 ) -> None:
-    """Each document, and the file for its translation."""
+    """Each document, and the file for its translation. `context`: `translate_units` says what it is."""
     if refused:
         names, path = ", ".join(refused), documents[0][0]
         raise UserError(f"{names}: cannot be used with a document ({path}); leave it out")
     for path, written in documents:
-        _translate_file(path, written, languages, translate)
+        _translate_file(path, written, languages, translate, context)
 
 
 def _translate_file(
@@ -29,6 +30,7 @@ def _translate_file(
     output: Path,
     languages: tuple[str, str],
     translate: Callable[[list[str]], Sequence[str]],
+    context: int,
 ) -> None:
     from rich.console import Console
     from rich.progress import Progress
@@ -47,6 +49,7 @@ def _translate_file(
             lambda done, total: bar.update(task, completed=done, total=total),
             256,
             language=languages[0],
+            context=context,
         )
     write_file(output, opened.written(outcome.texts))
     for unit, reason in outcome.left[:_SHOWN]:

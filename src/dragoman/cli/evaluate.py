@@ -18,6 +18,7 @@ from dragoman.cli.options import (
     Precision,
     RunOrExport,
     SearchFields,
+    UseContext,
     ZeroShot,
 )
 
@@ -59,6 +60,7 @@ def evaluate(
     name: Annotated[
         str | None, typer.Option(help="Name of the results; by default the name of the test file.")
     ] = None,
+    context: UseContext = True,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -75,6 +77,7 @@ def evaluate(
     from dragoman.cli.translators import open_undirected
     from dragoman.cli.vectors import evaluate_vectors
     from dragoman.data.config import SourceConfig
+    from dragoman.data.contexts import in_their_documents
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import detect_format, stem_of
@@ -83,6 +86,7 @@ def evaluate(
     from dragoman.evaluate.testset import evaluate as evaluate_on
     from dragoman.learning import learning_of
     from dragoman.runs.directory import Run
+    from dragoman.text.context import sentence_of
 
     files = [*(files or []), *(test or [])]
     if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
@@ -91,7 +95,7 @@ def evaluate(
     if Run.exists(run) and (task := Run.open(run).config.task) is not None and task.kind in VECTORS:
         evaluate_vectors(Run.open(run), files, task, checkpoint, device)
         return
-    opened = open_undirected(run, also or [], checkpoint, device, precision)
+    opened = open_undirected(run, also or [], checkpoint, device, precision, context)
     translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
     named = [] if opened.run is None else list(opened.run.config.data.test)
@@ -109,8 +113,8 @@ def evaluate(
     results: dict[str, dict[str, Any]] = {}
     for source in tests:
         languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
-        pairs = list(read_pairs(source, *languages))
-        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        pairs = list(in_their_documents(read_pairs(source, *languages), translator.context))
+        sources, references = [src for src, _ in pairs], [sentence_of(tgt) for _, tgt in pairs]
         with progress_bar(len(sources)) as progress:
             found = evaluate_on(
                 opened.directed(languages).translator,
@@ -134,7 +138,7 @@ def evaluate(
         if detect_format(source.files) == "dialogue" and opened.run is not None:
             _print_replies(opened.directed(languages).translator, sources, references, found.hypotheses)
         if opened.run is not None:
-            warn_of_overlap(opened.run, sources, references)
+            warn_of_overlap(opened.run, list(map(sentence_of, sources)), references)
     for test_set, by_direction in results.items():
         _print_directions(test_set, by_direction)
 
@@ -233,6 +237,8 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
         typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:
         typer.echo(f"  {_counted(found.loops)} stuck in a loop and redone")
+    if found.alone:
+        typer.echo(f"  {_counted(found.alone)} made without the sentences before: wrong separators")
     typer.echo(f"  written to {directory}")
 
 

@@ -76,6 +76,7 @@ def export(
         examples=opened.validation_examples(),
         directions=opened.config.data.directions,
         calibration=read_calibration(opened.directory / CONFIDENCE, loaded.name),
+        context=opened.config.data.context,
     )
     if opened.config.search.brackets:
         typer.echo("note: CTranslate2 does not keep brackets valid; the run itself does", err=True)
@@ -88,7 +89,12 @@ def export(
         )
 
 
-def _refuse_several_languages(run: "Run", to: str) -> None:
+def _refuse_control_pieces(run: "Run", to: str) -> None:
+    if run.config.data.context is not None:
+        raise UserError(
+            f"--to: {to} has no place for the sentences before, which this run learnt with (data.context); "
+            "export to ctranslate2"
+        )
     if run.config.data.directions is not None:
         raise UserError(
             f"--to: {to} has no place for the pieces that tell a model of several languages its direction; "
@@ -106,7 +112,7 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     from dragoman.runs.model_card import model_card
 
     opened = Run.open(run)
-    _refuse_several_languages(opened, "huggingface")
+    _refuse_control_pieces(opened, "huggingface")
     loaded = load_network(opened.directory, which=which)
     search = opened.config.search.converted(BeamSearch, n_best=1)
     card = model_card(opened, loaded.name)
@@ -130,7 +136,7 @@ def _to_onnx(run: Path, out: Path | None, which: str, quantize: str, positions: 
     from dragoman.runs.model_card import model_card
 
     opened = Run.open(run)
-    _refuse_several_languages(opened, "onnx")
+    _refuse_control_pieces(opened, "onnx")
     loaded = load_model(opened.directory, which=which)
     written = export_onnx(
         loaded,
@@ -167,7 +173,7 @@ def _to_argos(
     from dragoman.text.sentencepiece_model import SentencePieceRules
 
     opened = Run.open(run)
-    _refuse_several_languages(opened, "argos")
+    _refuse_control_pieces(opened, "argos")
     loaded = load_model(opened.directory, which=which)
     data = opened.config.data
     languages = data.src_lang, data.tgt_lang

@@ -24,6 +24,7 @@ def as_json(
             "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
             "token_scores": list(hypothesis.token_scores),
             **({} if confidence is None else {"confidence": confidence}),
+            **({"alone": True} if hypothesis.alone else {}),
             **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
             **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
             **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),

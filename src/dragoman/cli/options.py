@@ -50,6 +50,11 @@ ZeroShot = Annotated[
 ]
 
 
+UseContext = Annotated[
+    bool, typer.Option("--context/--no-context", help="Sentences with those before them, if learnt so.")
+]
+
+
 class ScoreName(StrEnum):
     bleu = "bleu"
     chrf = "chrf"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import typer
 
@@ -86,3 +86,22 @@ def _whole_file(path: Path) -> Iterator[BinaryIO]:
         is_special = path.exists() and not path.is_file() and not path.is_dir()
         with path.open("wb") if is_special else replacing(path) as file:
             yield file
+
+
+class Alone:
+    """Counts translations that had to be made without the sentences before them."""
+
+    def __init__(self) -> None:
+        self.count = self.of = 0
+
+    def note(self, found: Any) -> None:
+        self.of += bool(found.tokens)  # blank lines have none
+        self.count += found.alone
+
+    def tell(self) -> None:
+        if self.count:
+            typer.echo(
+                f"{self.count} of {self.of} sentences were translated without those before them: with them, "
+                "the output had lost or gained a separator",
+                err=True,
+            )

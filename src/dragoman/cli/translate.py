@@ -23,14 +23,17 @@ from dragoman.cli.options import (
     RunOrExport,
     SearchFields,
     ToLanguage,
+    UseContext,
     ZeroShot,
 )
 from dragoman.cli.output import Newlines
 from dragoman.errors import UserError
+from dragoman.text.context import SIGN
 
 if TYPE_CHECKING:
     from dragoman.cli.beside import GivenMemory
     from dragoman.cli.confidence import Trust
+    from dragoman.cli.output import Alone
     from dragoman.decode.search.config import SearchConfig
     from dragoman.text.glossary import Glossary
 
@@ -103,6 +106,7 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")
     ] = False,
+    context: UseContext = True,
     batch_tokens: BatchTokensIfGiven = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -116,6 +120,7 @@ def translate(
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
     from dragoman.cli.translators import open_translator
+    from dragoman.text.context import in_documents
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 
     if record and not json_lines:
@@ -125,7 +130,9 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
+    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot, context)
+    if input is not None and opened.context:
+        lines = in_documents(lines, opened.context)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
@@ -156,7 +163,12 @@ def translate(
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        translate_files(documents, opened.languages, _best_texts(protected, trust), refused)
+        from dragoman.cli.output import Alone
+
+        lone = Alone()
+        best = _best_texts(protected, trust, lone)
+        translate_files(documents, opened.languages, best, refused, opened.context)
+        lone.tell()
         if trust is not None:
             trust.tell(listed=True)
         return
@@ -172,8 +184,8 @@ def translate(
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds, written)
         return
-    plain = not (json_lines or align or prefix or forbid or glossary or known or trust)
-    if opened.fast and plain and settings.n_best == 1:
+    more = json_lines or align or prefix or forbid or glossary or known or trust or opened.context
+    if opened.fast and not more and settings.n_best == 1:
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
         _write_texts(quick, lines, output, written)
@@ -271,14 +283,17 @@ def _write_hypotheses(
 ) -> None:
     """As JSON, or the best of each sentence, or its n best with their number and score."""
     from dragoman.cli.hypotheses import as_json
-    from dragoman.cli.output import open_output
+    from dragoman.cli.output import Alone, open_output
     from dragoman.cli.texts import chunks
 
     number = unproven = 0
+    lone = Alone()
     with open_output(output) as write:
         for chunk in chunks(lines):
             rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
             for source, hypotheses in zip(chunk, rows, strict=True):
+                source = source.rpartition(SIGN)[2]
+                lone.note(hypotheses[0])
                 number += 1
                 unproven += hypotheses[0].exact is False
                 sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
@@ -296,6 +311,7 @@ def _write_hypotheses(
                         text = _with_alignment(hypothesis, written)
                         write(f"{number}\t{hypothesis.score:.5f}\t{text}{sure}")
         constraints.finish()
+    lone.tell()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 
@@ -322,13 +338,14 @@ def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> Non
 
 
 def _best_texts(
-    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None"
+    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None", lone: "Alone"
 ) -> Callable[[list[str]], list[str]]:
     def best(texts: list[str]) -> list[str]:
         rows = [best for best, *_ in found(texts)]
         for text, one in zip(texts, rows, strict=True):
+            lone.note(one)
             if trust is not None:
-                trust.note(text, one)
+                trust.note(text.rpartition(SIGN)[2], one)
         return [one.text for one in rows]
 
     return best

@@ -35,6 +35,12 @@ class Opened(NamedTuple):
 
         return stored_calibration(self.run, checkpoint)
 
+    @property
+    def context(self) -> int:
+        """How many sentences before it each sentence is translated with."""
+        own = self.translator.context
+        return 0 if own is None else own.source
+
     def directed(self, languages: tuple[str, str]) -> "Opened":
         """The same for one direction of a model of several languages."""
         if self.directions is None:
@@ -56,10 +62,12 @@ def open_translator(
     to: str | None = None,
     source: str | None = None,
     zero_shot: bool = False,
+    context: bool = True,
 ) -> Opened:
     """An export for CTranslate2 needs no torch. Exports translate alone; runs can be asked together. `to` and
-    `source` choose a direction of a model of several languages."""
-    opened = open_undirected(directory, also, checkpoint, device, precision)
+    `source` choose a direction of a model of several languages. Without `context`, sentences are translated
+    alone."""
+    opened = open_undirected(directory, also, checkpoint, device, precision, context)
     if opened.directions is None and to is None and source is None:
         return opened
     from dragoman.data.directions import chosen_languages
@@ -77,9 +85,21 @@ def open_directions(directory: Path, checkpoint: str, device: str, zero_shot: bo
 
 
 def open_undirected(
-    directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str = "float32"
+    directory: Path,
+    also: Sequence[Path],
+    checkpoint: str,
+    device: str,
+    precision: str = "float32",
+    context: bool = True,
 ) -> Opened:
     """The same before a direction is chosen, where there are several."""
+    opened = _opened(directory, also, checkpoint, device, precision)
+    if not context:
+        opened.translator.context = None
+    return opened
+
+
+def _opened(directory: Path, also: Sequence[Path], checkpoint: str, device: str, precision: str) -> Opened:
     from dragoman.engines.manifest import is_export
 
     for path in (directory, *also):

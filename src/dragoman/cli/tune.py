@@ -91,9 +91,11 @@ def parse_alphas(text: str) -> list[float]:
 
 def _validation(run: "Run", files: list[str], sentences: int | None) -> tuple[list[str], list[str]]:
     from dragoman.data.config import SourceConfig
+    from dragoman.data.contexts import in_their_documents
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.search_errors import evenly
     from dragoman.evaluate.tune import validation_pairs
+    from dragoman.text.context import sentence_of
 
     data = run.config.data
     if not files:
@@ -101,11 +103,10 @@ def _validation(run: "Run", files: list[str], sentences: int | None) -> tuple[li
         if not len(prepared.valid):
             raise UserError(f"{run.directory}: it has no validation set; give validation files after the run")
         return validation_pairs(prepared, sentences)
-    pairs = [
-        (pair.src, pair.tgt) for pair in read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
-    ]
+    read = read_pairs(SourceConfig(tuple(files)), data.src_lang, data.tgt_lang)
+    pairs = list(in_their_documents(read, data.context))
     places = evenly(len(pairs), sentences or len(pairs))
-    return [pairs[place][0] for place in places], [pairs[place][1] for place in places]
+    return [pairs[place][0] for place in places], [sentence_of(pairs[place][1]) for place in places]
 
 
 def print_tuned(found: "Tuned", metric: str, sentences: int) -> None:

@@ -12,6 +12,7 @@ from dragoman.data.directions import (
     direction_name,
 )
 from dragoman.errors import UserError
+from dragoman.text.context import ContextConfig
 
 FORMATS = (
     *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
@@ -48,6 +49,8 @@ class SourceConfig:
     tgt_lang: str | None = field(default=None, metadata=LEFT_OUT)
     turns: int = field(default=3, metadata=LEFT_OUT)
     """Of a dialogue: how many turns before a reply are its source."""
+    document: str | None = field(default=None, metadata=LEFT_OUT)
+    """Column or field that names the document of each row, for `data.context`. None: found by its name."""
 
     def __post_init__(self) -> None:
         if (self.src_lang is None) != (self.tgt_lang is None):
@@ -139,6 +142,9 @@ class DataConfig:
     language_pieces: LanguagePieces = field(default="target", metadata=LEFT_OUT)
     """In a run of several languages: what the model is told before a source, the target language or both."""
 
+    context: ContextConfig | None = field(default=None, metadata=LEFT_OUT)
+    """Sentences before it that each sentence is learnt and translated with; None: none."""
+
     def __post_init__(self) -> None:
         if self.turns is not None:
             for name in ("train", "valid", "test"):
@@ -158,6 +164,10 @@ class DataConfig:
         if self.valid_size < 0:
             raise UserError(f"valid_size: expected 0 or more, found {self.valid_size}")
         self._check_languages()
+        if self.context is not None and self.directions is not None and not self.valid:
+            raise UserError("valid: context and several languages in one run need a validation set; name one")
+        if self.context is not None and self.text:
+            raise UserError("context: it is for pairs, and train is text, which is read in its order anyway")
         for name in ("train", "valid", "test"):
             for number, source in enumerate(getattr(self, name)):
                 if (source.format == "text") != self.text:

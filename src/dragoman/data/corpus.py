@@ -46,13 +46,20 @@ from dragoman.data.scan import (
 )
 from dragoman.data.seal import JOINT_TOKENIZER, write_seal
 from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
-from dragoman.data.split import count_kept, hold_out, hold_out_directions, hold_out_end
+from dragoman.data.split import (
+    count_kept,
+    hold_out,
+    hold_out_directions,
+    hold_out_documents,
+    hold_out_end,
+)
 from dragoman.data.store import PairStore
 from dragoman.data.store_meta import StoreMeta
 from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import new_directory, scratch_directory
+from dragoman.text.context import SEPARATOR
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 __all__ = [
@@ -175,6 +182,10 @@ class _Preparation:
             mark_suspects(self.data, scanned, self.scratch, self.report)
         if not self.data.valid and self.data.text:
             hold_out_end(scanned.codes, self.data.valid_size)
+        elif not self.data.valid and scanned.documents is not None:
+            hold_out_documents(
+                scanned.documents, scanned.src_hashes, scanned.codes, self.data.valid_size, self.seed
+            )
         elif not self.data.valid and self.data.directions is not None:
             ends = list(accumulate(scanned.per_corpus))
             corpora = list(zip([0, *ends[:-1]], ends, scanned.directions, strict=True))
@@ -185,6 +196,11 @@ class _Preparation:
         if not count_kept(scanned.codes):
             raise UserError(f"train: {_nothing_left(np.bincount(scanned.codes, minlength=256))}")
         tokenizers = list(given) or self._learn(scanned, config)
+        if self.data.context is not None and any(own.separator is None for own in tokenizers):
+            raise UserError(
+                f"data.context: the vocabulary that is begun with has no piece {SEPARATOR}; begin with a run "
+                "that was trained with a context, or without start"
+            )
         names = (JOINT_TOKENIZER,) if len(tokenizers) == 1 else TOKENIZERS
         files = [self.result / name for name in names]
         for file, tokenizer in zip(files, tokenizers, strict=True):
@@ -199,7 +215,14 @@ class _Preparation:
             write_sorted_set(hashes, scanned.codes, seen, self.scratch)
         names_of_tokenizers = tuple(tokenizer.sha256 for tokenizer in tokenizers)
         return PreparedMeta(
-            FORMAT_VERSION, fingerprint, train, valid, names_of_tokenizers, dropped, valid_dropped
+            FORMAT_VERSION,
+            fingerprint,
+            train,
+            valid,
+            names_of_tokenizers,
+            dropped,
+            valid_dropped,
+            self.data.context,
         )
 
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
@@ -280,8 +303,9 @@ class _Preparation:
             for tokenizer in (encoders.src, encoders.tgt)
         )
         elsewhere = self.places.directories
+        in_context = self.data.context is not None
         return StoreWriter(
-            self.output, self.result, name, src_dtype, tgt_dtype, linked, shard_pairs, elsewhere
+            self.output, self.result, name, src_dtype, tgt_dtype, linked, in_context, shard_pairs, elsewhere
         )
 
 

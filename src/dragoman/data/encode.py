@@ -11,18 +11,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dragoman.data.boundaries import is_boundary
 from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
 from dragoman.data.hashed import HashedWriter
 from dragoman.data.store_writer import StoreWriter
 from dragoman.data.workers import EncodedSide, Workers, flat
+from dragoman.text.context import Boundaries
 from dragoman.text.tokenizer import Tokenizer
 
 _CHUNK_PAIRS = 4096
 _CHUNK_CHARACTERS = 4_000_000
+_TOO_LONG = "…"
+"""Stands for a text that is not worth its memory; it is no blank line, and it is not encoded."""
 _COMPOSED = 4
 """No text becomes shorter than a fourth by normalisation to NFC."""
+
+
+_Numbers = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Lines, codes and documents of a chunk."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,8 @@ class Sink:
         self._kept, self._held_out, self._dropped, self._clean = kept, held_out, dropped, clean
         self.totals = np.zeros(256, dtype=np.int64)
         """How many pairs had each code in the end."""
+        self.documents = kept.documents
+        """Whether it takes the numbers of documents."""
 
     def write(
         self,
@@ -128,14 +138,15 @@ class Sink:
         src: EncodedSide,
         tgt: EncodedSide,
         links: EncodedSide,
+        documents: np.ndarray | None,
     ) -> np.ndarray:
         """Write a chunk; return the codes of its pairs with their lengths considered."""
         by_length = length_codes(src[1], tgt[1], self._clean)
         wanted = (codes == KEPT) | (codes == HELD_OUT)
         codes = np.where(wanted & (by_length != KEPT), by_length, codes)
-        self._kept.append(src, tgt, lines, codes == KEPT, links)
+        self._kept.append(src, tgt, lines, codes == KEPT, links, documents)
         if self._held_out is not None:
-            self._held_out.append(src, tgt, lines, codes == HELD_OUT, links)
+            self._held_out.append(src, tgt, lines, codes == HELD_OUT, links, documents)
         out = np.flatnonzero((codes != KEPT) & (codes != HELD_OUT))
         rows = np.stack([np.full(len(out), corpus), lines[out], codes[out]], axis=1)
         self._dropped.write(rows.astype(np.int64))
@@ -153,20 +164,23 @@ def encode_corpus(
 ) -> Iterator[np.ndarray]:
     """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
     at_once = encoders.workers.count if encoders.workers else 1
-    waiting: deque[tuple[np.ndarray, np.ndarray, EncodedSide, Future[tuple[EncodedSide, EncodedSide]]]] = (
-        deque()
-    )
+    waiting: deque[tuple[_Numbers, EncodedSide, Future[tuple[EncodedSide, EncodedSide]]]] = deque()
+    boundaries = Boundaries()
 
     def write_oldest() -> np.ndarray:
-        lines, codes, links, encoded = waiting.popleft()
-        return sink.write(corpus, lines, codes, *encoded.result(), links)
+        (lines, codes, documents), links, encoded = waiting.popleft()
+        return sink.write(corpus, lines, codes, *encoded.result(), links, documents)
 
     with ThreadPoolExecutor(max_workers=at_once) as pool:
         for codes, chunk in _chunks(pairs, encoders):
             lines = np.array([pair.line for pair in chunk])
+            documents = None
+            if sink.documents:
+                numbers = (boundaries.number(is_boundary(pair), pair.document) for pair in chunk)
+                documents = np.fromiter(numbers, dtype=np.int64, count=len(chunk))
             encoded = pool.submit(encoders.encode, chunk, codes)
             links = flat([pair.links for pair in chunk])
-            waiting.append((lines, np.array(codes, dtype=np.uint8), links, encoded))
+            waiting.append(((lines, np.array(codes, dtype=np.uint8), documents), links, encoded))
             if len(waiting) > at_once:
                 yield write_oldest()
         while waiting:
@@ -197,7 +211,7 @@ def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[t
     characters = 0
     for code, pair in pairs:
         if code in (KEPT, HELD_OUT) and encoders.hopeless(pair):
-            code, pair = TOO_LONG, Pair("", "", pair.line)
+            code, pair = TOO_LONG, Pair(_TOO_LONG, _TOO_LONG, pair.line, document=pair.document)
         codes.append(code)
         chunk.append(pair)
         characters += len(pair.src) + len(pair.tgt)

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from dragoman.config import from_dict
+from dragoman.config import LEFT_OUT, from_dict
 from dragoman.data.checked import CheckedNumbers
 from dragoman.data.clean import REASONS, reason_of
 from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
@@ -29,6 +29,7 @@ from dragoman.data.store import PairStore
 from dragoman.data.store_meta import StoreMeta
 from dragoman.data.text_hash import hash_text, normalise
 from dragoman.errors import UserError
+from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 2
@@ -51,6 +52,7 @@ class PreparedMeta:
     """SHA-256 of the tokenizer, or of that of the source and that of the target."""
     dropped: dict[str, int]
     valid_dropped: dict[str, int]
+    context: ContextConfig | None = field(default=None, metadata=LEFT_OUT)
 
 
 class Prepared:
@@ -64,6 +66,8 @@ class Prepared:
         pieces = self.src_tokenizer.size, self.tgt_tokenizer.size
         self.train = PairStore(files, "train", meta.train, pieces)
         self.valid = PairStore(files, "valid", meta.valid, pieces)
+        self.context = meta.context
+        """How many sentences before it each sentence is learnt with."""
         self.dropped = dict(meta.dropped)
         """Pairs that are left out of training, by reason."""
         self.valid_dropped = dict(meta.valid_dropped)

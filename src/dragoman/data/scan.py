@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from dragoman.data.alignment.links import with_links
+from dragoman.data.boundaries import DocumentNumbers
 from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.directions import Languages
@@ -66,6 +67,8 @@ class Scan:
     seed: int
     files: dict[str, HashedFile]
     """Of those files that were hashed on the way."""
+    documents: np.ndarray | None = None
+    """The number of the document of each pair, where pairs are learnt with their context."""
 
     def keep_duplicates(self) -> None:
         """Undo that pairs which occurred before are left out."""
@@ -100,6 +103,7 @@ def scan(
                 scanning.add(pair, directions[number])
                 if scanning.pairs % REPORT_EVERY == 0:
                     progress("read", scanning.pairs, meter.expected(scanning.pairs))
+            scanning.documents.end_corpus(data.train[number])
             per_corpus.append(scanning.pairs - before)
     progress("read", scanning.pairs, scanning.pairs)
     pairs, src, tgt = (map_numbers(scanning.paths[name], np.uint64) for name in ("pair", "src", "tgt"))
@@ -118,6 +122,7 @@ def scan(
         scanning.paths["spool"],
         seed,
         files,
+        scanning.documents.found(),
     )
 
 
@@ -141,6 +146,7 @@ class _Scanning:
     def __init__(self, scratch: Path, data: DataConfig, seed: int, watch: Watch | None) -> None:
         self.paths = {name: scratch / f"scan.{name}" for name in ("pair", "src", "tgt", "codes", "spool")}
         self.pairs = self.characters = 0
+        self.documents = DocumentNumbers(data, scratch / "scan.documents")
         self._data, self._clean, self._watch = data, data.cleaning, watch
         self._sampler = _Sampler(self.paths["spool"], seed)
 
@@ -150,6 +156,7 @@ class _Scanning:
                 stack.enter_context(NumberWriter(self.paths[name], "Q")) for name in ("pair", "src", "tgt")
             )
             self._codes = stack.enter_context(NumberWriter(self.paths["codes"], "B"))
+            stack.enter_context(self.documents)
             stack.enter_context(self._sampler)
             self._files = stack.pop_all()
         return self
@@ -160,13 +167,14 @@ class _Scanning:
         self._files.__exit__(kind, error, trace)
 
     def add(self, pair: Pair, direction: int) -> None:
-        """The same texts in another direction are another pair."""
+        """The same texts in another direction are another pair, and so they are after another sentence where
+        that is learnt too."""
         src, tgt = sides(pair, self._data)
         code = text_code(src, tgt, self._clean)
         self._codes.append(code)
         if code == KEPT:
             self.characters += len(pair.src) + len(pair.tgt)
-            hashed = hash_pair(src, tgt) ^ direction
+            hashed = self.documents.add(pair, hash_pair(src, tgt) ^ direction)
             self._pair.append(hashed)
             self._src.append(hash_text(normalise(src)))
             self._tgt.append(hash_text(normalise(tgt)))
@@ -174,6 +182,7 @@ class _Scanning:
         else:
             for file in (self._pair, self._src, self._tgt):
                 file.append(0)
+            self.documents.add(pair, 0)
         if self._watch is not None:
             self._watch(src, tgt, code == EMPTY)
         self.pairs += 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.data.clean import HELD_OUT, KEPT
+from dragoman.data.clean import DUPLICATE, HELD_OUT, KEPT
 from dragoman.data.hashes import contains
 from dragoman.data.text_hash import mix
 
@@ -88,6 +88,27 @@ def _often(
             found = hashes[contains(sentences, hashes)]
             np.add.at(counts, np.searchsorted(sentences, found), 1)
     return sentences[counts > most]
+
+
+def hold_out_documents(
+    documents: np.ndarray, src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: int
+) -> None:
+    """The same of whole documents, so that no sentence is learnt beside one that is held out. Of a single
+    document it is the end. What the training has too is left out of both."""
+    sizes = np.bincount(documents[codes == KEPT].astype(np.int64), minlength=int(documents.max()) + 1)
+    room = min(valid_size, max(1, count_kept(codes) // 10))
+    wanted = np.zeros(len(sizes), dtype=bool)
+    for number in np.argsort(mix(np.arange(len(sizes), dtype=np.uint64), seed ^ _KEY)).tolist():
+        if 0 < sizes[number] <= room:
+            wanted[number] = True
+            room -= sizes[number]
+    if not wanted.any():
+        hold_out_end(codes, valid_size)
+    else:
+        codes[wanted[documents.astype(np.int64)] & (codes == KEPT)] = HELD_OUT
+    held_out = np.flatnonzero(codes == HELD_OUT)
+    learnt = np.unique(src_hashes[codes == KEPT])
+    codes[held_out[contains(learnt, src_hashes[held_out])]] = DUPLICATE
 
 
 def hold_out_end(codes: np.ndarray, valid_size: int) -> None:

@@ -3,6 +3,7 @@
     train.src.lengths   train.tgt.lengths   train.lines      of all pairs: what batches are planned from
     train.src.ids       train.src.offsets                    the ids, one after another, and where each begins
     train.tgt.ids       train.tgt.offsets
+    train.documents                                          of all pairs, where they are learnt in context
 
 A large store is cut into shards, `train-00007.src.ids` and so on, which may lie in several directories; a
 shard is opened when a pair of it is asked for. Word alignments, where there are any, are a third side: two
@@ -83,6 +84,7 @@ class PairStore:
             for side in dtypes_of(meta)
         }
         self._lines = CheckedNumbers(files, f"{name}.lines", np.int64)
+        self._documents = CheckedNumbers(files, f"{name}.documents", np.int64) if meta.documents else None
         self._shards: list[dict[str, _Side] | None] = [None] * max(1, len(meta.shards))
 
     def __len__(self) -> int:
@@ -106,6 +108,11 @@ class PairStore:
         """In its corpus, of each pair."""
         return self._lines.whole()
 
+    @property
+    def documents(self) -> np.ndarray | None:
+        """The number of each pair's document, which no other document of its corpus has."""
+        return None if self._documents is None else self._documents.whole()
+
     def src(self, index: int) -> np.ndarray:
         return self._side("src", index)
 
@@ -128,8 +135,9 @@ class PairStore:
 
     def check(self) -> None:
         """Verify all of it."""
-        for numbers in (*self._lengths.values(), self._lines):
-            numbers.whole()
+        for numbers in (*self._lengths.values(), self._lines, self._documents):
+            if numbers is not None:
+                numbers.whole()
         for number in range(len(self._shards)):
             for side in self._open(number).values():  # not kept open: there may be many
                 side.check()

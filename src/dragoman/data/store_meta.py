@@ -1,10 +1,11 @@
 """What the files of a `PairStore` do not say themselves, and whether it fits them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from dragoman.config import LEFT_OUT
 from dragoman.data.hashed import DamagedStore, StoreFiles
 from dragoman.data.sampler import CorpusRange
 
@@ -32,6 +33,8 @@ class StoreMeta:
     """Whether there are word alignments."""
     shards: tuple[ShardMeta, ...] = ()
     """None: the store is not cut, and its files have no numbers."""
+    documents: bool = field(default=False, metadata=LEFT_OUT)
+    """Whether it is known which document a pair is from."""
 
 
 def dtypes_of(meta: StoreMeta) -> dict[str, np.dtype]:
@@ -66,6 +69,8 @@ def check_meta(files: StoreFiles, name: str, meta: StoreMeta) -> None:
     ):
         raise DamagedStore(f"{files.directory}: damaged: what is said of '{name}' contradicts itself")
     sizes = {f"{name}.lines": 8 * meta.pairs}
+    if meta.documents:
+        sizes[f"{name}.documents"] = 8 * meta.pairs
     dtypes = dtypes_of(meta)
     sizes |= {f"{name}.{side}.lengths": 4 * meta.pairs for side in dtypes}
     for number, count in enumerate(counts):

@@ -22,15 +22,18 @@ class StoreWriter:
         src_dtype: np.dtype,
         tgt_dtype: np.dtype,
         linked: bool = False,
+        documents: bool = False,
         shard_pairs: int | None = None,
         shard_directories: Sequence[Path] = (),
     ) -> None:
+        self.documents = documents
         self._dtypes = side_dtypes(src_dtype, tgt_dtype, linked)
         self._output, self._directory, self._name = output, directory, name
         self._shard_pairs, self._shard_directories = shard_pairs, shard_directories or (directory,)
+        numbers = ("lines", "documents") if documents else ("lines",)
         self._whole = {
             kind: output.create(directory / f"{name}.{kind}")
-            for kind in (*(f"{side}.lengths" for side in self._dtypes), "lines")
+            for kind in (*(f"{side}.lengths" for side in self._dtypes), *numbers)
         }
         self._part: dict[str, HashedWriter] = {}
         self._tokens: dict[str, int] = {}
@@ -46,9 +49,10 @@ class StoreWriter:
         lines: np.ndarray,
         keep: np.ndarray,
         links: tuple[np.ndarray, np.ndarray],
+        documents: np.ndarray | None = None,
     ) -> None:
-        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence). Links are left out
-        where the store has none."""
+        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence). Links, and numbers
+        of documents, are left out where the store has none."""
         kept = {
             side: (ids[np.repeat(keep, lengths)].astype(self._dtypes[side]), lengths[keep])
             for side, (ids, lengths) in zip((*SIDES, LINKS), (src, tgt, links), strict=True)
@@ -57,6 +61,8 @@ class StoreWriter:
         for side, (_, lengths) in kept.items():
             self._whole[f"{side}.lengths"].write(lengths.astype(np.int32))
         self._whole["lines"].write(lines[keep].astype(np.int64))
+        if documents is not None:
+            self._whole["documents"].write(documents[keep].astype(np.int64))
         count, done = int(keep.sum()), 0
         self._pairs += count
         ends = {side: np.append(0, np.cumsum(lengths, dtype=np.int64)) for side, (_, lengths) in kept.items()}
@@ -90,6 +96,7 @@ class StoreWriter:
             names=tuple(names),
             linked=LINKS in self._dtypes,
             shards=() if self._shard_pairs is None else tuple(self._shards),
+            documents=self.documents,
         )
 
     def _begin_shard(self) -> None:

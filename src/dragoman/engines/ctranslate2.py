@@ -70,6 +70,7 @@ class CTranslate2Translator(BaseTranslator):
         self.default_batch_tokens = _INT8_TOKENS if self.engine.runtime.quantized else as_floats
         self.export = export
         self.longest_source = None if export.positions is None else export.positions - 1
+        self.context = export.context
         self.languages = export.src_lang, export.tgt_lang
 
     @cached_property
@@ -164,14 +165,13 @@ class CTranslate2Translator(BaseTranslator):
         """Log-probabilities of given translations, token by token."""
         settings = self.search if alpha is None else replace(self.search, alpha=alpha)
         size = batch_tokens or self.default_batch_tokens
-        sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
-        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
-        self.export.refuse_long(map(len, sources), "source")
-        self.export.refuse_long(map(len, targets), "target")
-        ids = list(zip(sources, targets, strict=True))
-        scored = zip(targets, self.engine.runtime.token_scores(ids, size), strict=True)
-        ended = [Ended((*tgt, EOS_ID), own, "stop") for tgt, own in scored]
-        return [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
+        ids = self.encoded_pairs(pairs)
+        self.export.refuse_long((len(src) for src, _ in ids), "source")
+        self.export.refuse_long((len(tgt) for _, tgt in ids), "target")
+        scores = self.engine.runtime.token_scores(ids, size)
+        ended = [Ended((*tgt, EOS_ID), own, "stop") for (_, tgt), own in zip(ids, scores, strict=True)]
+        scored = [hypothesis_of(one, self.tgt_tokenizer, settings) for one in ended]
+        return self.own_sentences(scored, settings)
 
 
 def _refuse_other_rows(directory: Path, tokenizers: Sequence[Tokenizer]) -> None:

@@ -20,6 +20,7 @@ from dragoman.engines.spec import build_spec, piece_names, refuse_unsupported, r
 from dragoman.errors import UserError
 from dragoman.files import explained, hash_file, new_directory, write_new
 from dragoman.models import config_class
+from dragoman.text.context import ContextConfig
 from dragoman.text.sentencepiece_model import sentencepiece_model
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_json import exported_json
@@ -79,10 +80,11 @@ def export_ctranslate2(
     examples: Sequence[SequencePair] = (),
     directions: Directions | None = None,
     calibration: Calibration | None = None,
+    context: ContextConfig | None = None,
 ) -> Path:
     """Write the model to `out`, which appears as a whole or not at all. `examples` are pairs of ids to choose
     the attention by that words are aligned with; `directions` those of a model of several languages;
-    `calibration` that of its confidences."""
+    `calibration` that of its confidences; `context` the sentences before that it was trained with."""
     supported(search)
     made = model_spec(loaded, quantize, positions, examples)
     spec, rows, look, names = made.spec, made.rows, made.look, made.names
@@ -106,6 +108,7 @@ def export_ctranslate2(
             files=files,
             directions=directions,
             calibration=calibration,
+            context=context,
         )
         write_new(directory / MANIFEST, (serialise(export),))
     return out

@@ -25,6 +25,7 @@ from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.files import hash_file
 from dragoman.plain import read_json
+from dragoman.text.context import ContextConfig
 
 MANIFEST = "export.json"
 FORMAT = "dragoman export"
@@ -65,6 +66,9 @@ class Export:
     """The directions of a multilingual model."""
     calibration: Calibration | None = field(default=None, metadata=LEFT_OUT)
     """Calibration of confidences, if the run had one at export."""
+
+    context: ContextConfig | None = field(default=None, metadata=LEFT_OUT)
+    """How many sentences before it the model was trained with."""
 
     def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
         """The direction given by `--to` and `--from`; with a single direction, that one."""

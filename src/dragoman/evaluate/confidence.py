@@ -20,6 +20,7 @@ from dragoman.evaluate.metrics import sentence_chrf
 from dragoman.evaluate.tune import Openings, validation_openings, validation_pairs
 from dragoman.files import read_regular, replace_file
 from dragoman.runs.directory import Run
+from dragoman.text.context import sentence_of
 
 CONFIDENCE = "confidence.json"
 SENTENCES = 1000
@@ -38,7 +39,7 @@ def calibrate(
     """Fit confidences to the translations of a validation set."""
     ask = partial(Translator.hypotheses, progress=progress)
     found = translator.by_opening(sources, openings or [()] * len(sources), ask)
-    rows = [features(source, best) for source, (best, *_) in zip(sources, found, strict=True)]
+    rows = [features(sentence_of(source), best) for source, (best, *_) in zip(sources, found, strict=True)]
     texts = [best.text for best, *_ in found]
     return Calibration.fitted(rows, list(map(sentence_chrf, texts, references)))
 

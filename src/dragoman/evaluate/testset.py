@@ -26,6 +26,8 @@ class Evaluation:
     """Translations that were cut at the length limit."""
     loops: int
     """Translations that were stuck in a loop and were redone."""
+    alone: int = 0
+    """Translations without the sentences before, since the output with them had the wrong separators."""
 
     def report(self) -> dict[str, Any]:
         """Everything but the texts, JSON-compatible."""
@@ -35,6 +37,7 @@ class Evaluation:
             "exact_match": self.exact,
             "cut_off": self.cut_off,
             "loops": self.loops,
+            **({"alone": self.alone} if self.alone else {}),
             "search": asdict(self.search),
         }
 
@@ -68,4 +71,6 @@ def evaluate(
     )
     reasons = Counter(best.finish_reason for best, *_ in found)
     exact = exact_match(hypotheses, references)
-    return Evaluation(metrics, exact, hypotheses, seconds, settings, reasons["length"], reasons["loop"])
+    alone = sum(best.alone for best, *_ in found)
+    lengths, loops = reasons["length"], reasons["loop"]
+    return Evaluation(metrics, exact, hypotheses, seconds, settings, lengths, loops, alone)

@@ -16,6 +16,7 @@ from functools import partial
 
 import torch
 
+from dragoman.data.contexts import sources_in_context
 from dragoman.data.corpus import Prepared
 from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.batch import SearchBatch
@@ -116,9 +117,9 @@ def validation_openings(prepared: Prepared, sentences: int | None = None) -> Ope
 
 def validation_pairs(prepared: Prepared, sentences: int | None = None) -> tuple[list[str], list[str]]:
     """Sources and references of the validation set, or this many of them, evenly spaced."""
-    store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
+    store, tgt = prepared.valid, prepared.tgt_tokenizer
     places = evenly(len(store), sentences or len(store))
-    sources = [src.decode(store.src(place).tolist()) for place in places]
+    sources = sources_in_context(prepared, places)
     return sources, [tgt.decode(store.tgt(place).tolist()) for place in places]
 
 
@@ -157,6 +158,7 @@ def tune(
     check_counts(sources, references)
     if not isinstance(start, BeamSearch):
         raise UserError(f"search.method: beam and alpha can be tuned for the method beam, not {start.method}")
+    again = translator.context is not None and translator.context.target > 0
     by_beam = sorted(set(beams))
     whole = len(by_beam) * len(sources)
     by_alpha = sorted(set(alphas))
@@ -172,7 +174,7 @@ def tune(
         own = [replace(start, beam=beam, n_best=1, record=False, alpha=alpha) for alpha in by_alpha]
         try:
             report(0, len(sources))
-            if can_rerank(start):
+            if can_rerank(start) and not again:
                 found = translate_by(translator, sources, own, batch_tokens, report, openings)
             else:
                 asks = [partial(Translator.translate, search=one, batch_tokens=batch_tokens) for one in own]

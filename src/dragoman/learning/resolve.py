@@ -45,6 +45,8 @@ def resolve(
             f"objective.name: {learning.name} learns one pair of languages, and data.train names several; "
             "leave src_lang and tgt_lang out of its corpora"
         )
+    if config.data.context is not None and learning.name != "translate":
+        raise UserError(f"objective.name: {learning.name} learns no documents; leave data.context out")
     config = _with_specials(config, learning)
     return config if model.abilities.counts else _with_schedule(config, model)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 
 from dragoman.data.alignment.spread import LinkSpread
 from dragoman.data.batch import PairBatch, collate
+from dragoman.data.contexts import Contexts
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
-from dragoman.data.pairs import load_pairs, load_pairs_dropout
+from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
 from dragoman.data.similar import SimilarSources
 from dragoman.data.sloppy import SloppySources
@@ -30,6 +32,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES
+from dragoman.text.context import SEPARATOR, ContextConfig
 from dragoman.text.tokenizer import Tokenizer
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -50,7 +53,8 @@ class Translate(Learning):
         directions = config.data.directions
         pieces = () if directions is None else directions.control_pieces
         terms = TERM_PIECES if config.objective.terms else ()
-        return (*pieces, *terms, *(MEMORY_PIECES if config.objective.fuzzy else ()))
+        separators = () if config.data.context is None else (SEPARATOR,)
+        return (*pieces, *terms, *(MEMORY_PIECES if config.objective.fuzzy else ()), *separators)
 
     def mixed(self, config: RunConfig) -> Sequence[int] | None:
         return None if config.data.directions is None else direction_numbers(config.data)
@@ -68,6 +72,8 @@ class Translate(Learning):
         _check_invented(config)
         _check_source_noise(config)
         _check_beside(config)
+        if config.data.context is not None:
+            _check_context(config, abilities)
         guided = config.objective.guided_alignment.weight and not abilities.counts
         if guided and not any(source.alignment for source in config.data.train):
             raise UserError(
@@ -101,10 +107,11 @@ class Translate(Learning):
             source_noise=config.objective.source_noise,
             terms=config.objective.terms,
             fuzzy=config.objective.fuzzy,
+            context=prepared.context,
         )
 
     def plain_examples(self, config: RunConfig, prepared: Prepared, store: PairStore) -> "Pairs":  # noqa: ARG002
-        return Pairs(store, (prepared.src_tokenizer, prepared.tgt_tokenizer))
+        return Pairs(store, (prepared.src_tokenizer, prepared.tgt_tokenizer), context=prepared.context)
 
     def objective(self, config: RunConfig, model: EncoderDecoder, processes: int) -> Objective:  # noqa: ARG002
         return decoder_objective(config.objective, model)
@@ -145,12 +152,22 @@ class Translate(Learning):
         return model.abilities.packs
 
     def plan_rows(self, config: RunConfig) -> list[tuple[str, str]]:
+        return [*self._language_rows(config), *_context_rows(config.data.context)]
+
+    def _language_rows(self, config: RunConfig) -> list[tuple[str, str]]:
         directions = config.data.directions
         if directions is not None:
             told = f"{', '.join(directions.languages)}, in {len(directions.trained)} directions"
             return [("languages", told), ("directions", str(directions))]
         src, tgt = config.data.src_lang, config.data.tgt_lang
         return [("languages", f"{src} → {tgt}")] if (src, tgt) != ("src", "tgt") else []
+
+
+def _context_rows(context: ContextConfig | None) -> list[tuple[str, str]]:
+    if context is None:
+        return []
+    before = "the sentence before" if context.source == 1 else f"up to {context.source} sentences before"
+    return [("context", f"{before}{', translated again' if context.target else ''}")]
 
 
 def _shaded(values: Mapping[Languages, float | None], pair: Languages) -> str:
@@ -176,6 +193,15 @@ def _check_invented(config: RunConfig) -> None:
         )
 
 
+def _check_context(config: RunConfig, abilities: Abilities) -> None:
+    if abilities.counts:
+        raise UserError("data.context: a model that counts knows single sentences alone; leave it out")
+    if config.objective.guided_alignment.weight or config.objective.invented:
+        raise UserError(
+            "data.context: it goes neither with guided_alignment nor invented pairs; leave one out"
+        )
+
+
 def _check_source_noise(config: RunConfig) -> None:
     if not config.objective.source_noise:
         return
@@ -194,6 +220,8 @@ def _check_beside(config: RunConfig) -> None:
             continue
         if config.data.directions is not None:
             raise UserError(f"objective.{name}: it is for a run of one direction; set it to 0")
+        if config.data.context is not None:
+            raise UserError(f"objective.{name}: it does not go with data.context; set it to 0")
         if not config.tokenizer.joint:
             raise UserError(f"objective.{name}: both sides need one vocabulary; set tokenizer.joint to true")
         if config.tokenizer.dropout or objective.guided_alignment.weight or objective.invented:
@@ -206,7 +234,8 @@ def _check_beside(config: RunConfig) -> None:
 class Pairs:
     """The pairs of a store, or every n-th of them. `dropout` is that of BPE; `max_length` then bounds what it
     makes of a side, as with `source_noise`, `terms` and `fuzzy`. `invented` pairs for each real one, or the
-    copies that `fuzzy` makes, come after all of them."""
+    copies that `fuzzy` makes, come after all of them. With a `context` each has the pairs before it in front
+    of it."""
 
     def __init__(
         self,
@@ -222,11 +251,16 @@ class Pairs:
         source_noise: float = 0.0,
         terms: float = 0.0,
         fuzzy: float = 0.0,
+        context: ContextConfig | None = None,
     ) -> None:
         self.store, self.tokenizers, self.dropout = store, tokenizers, dropout
         self.seed, self.max_length = seed, max_length
         self.src_lengths, self.tgt_lengths, self.corpora = store.src_lengths, store.tgt_lengths, store.corpora
         self._every = every
+        self._contexts = None
+        if context is not None:
+            self._contexts = Contexts(store, context, tokenizers)
+            self.src_lengths, self.tgt_lengths = self._contexts.src_lengths, self._contexts.tgt_lengths
         if every > 1:
             self.src_lengths, self.tgt_lengths = self.src_lengths[::every], self.tgt_lengths[::every]
             self.corpora = tuple(
@@ -270,15 +304,8 @@ class Pairs:
             return collate(self._inventor.pairs(numbers, epoch))
         copies = numbers - self.real
         numbers = self._real_ones(numbers) * self._every
-        if self.dropout:
-            settings = {"rate": self.dropout, "seed": self.seed, "epoch": epoch}
-            ids = load_pairs_dropout(
-                self.store, numbers, *self.tokenizers, **settings, max_length=self.max_length
-            )
-        else:
-            ids = load_pairs(self.store, numbers)
-            if self._sloppy is not None:
-                ids = self._sloppy(ids, numbers, epoch)
+        load = partial(self._load, epoch=epoch)
+        ids = load(numbers) if self._contexts is None else self._contexts.join(numbers, load)
         if self.terms is not None:
             ids = self.terms(ids, numbers, epoch)
         if self.similar is not None:
@@ -288,3 +315,13 @@ class Pairs:
             ]
         batch = collate(ids)
         return batch if self._spread is None else replace(batch, links=self._spread(numbers, ids))
+
+    def _load(self, numbers: np.ndarray, epoch: int) -> list[IdPair]:
+        """Sentences as this epoch reads them."""
+        if self.dropout:
+            settings = {"rate": self.dropout, "seed": self.seed, "epoch": epoch}
+            return load_pairs_dropout(
+                self.store, numbers, *self.tokenizers, **settings, max_length=self.max_length
+            )
+        ids = load_pairs(self.store, numbers)
+        return ids if self._sloppy is None else self._sloppy(ids, numbers, epoch)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import PairBatch
+from dragoman.data.contexts import sources_in_context
 from dragoman.data.corpus import Prepared
 from dragoman.data.packed import Batch
 from dragoman.data.sampler import TrackSampler
@@ -35,6 +36,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig
 from dragoman.runs.records import Sample
+from dragoman.text.context import sentence_of
 
 _LEARNT = 0.3
 """A model has learned something if its loss is this many nats below that of token frequencies."""
@@ -170,7 +172,7 @@ class DecoderValidator(SequenceValidator):
         store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
         of_chosen = by_length([int(self.lengths[i]) for i in chosen], self.config.batch_tokens)
         self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
-        self.sources = [src.decode(store.src(i).tolist()) for i in chosen]
+        self.sources = sources_in_context(prepared, chosen)
         self.openings = [src.opening_of(store.src(i)) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
 
@@ -192,7 +194,7 @@ class DecoderValidator(SequenceValidator):
         model.train()
         if outputs:
             metrics |= self._scores(outputs)
-        shown = zip(self.sources, self.references, outputs, strict=True) if outputs else ()
+        shown = zip(map(sentence_of, self.sources), self.references, outputs, strict=True) if outputs else ()
         return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
 
     def estimated_seconds(
@@ -288,6 +290,7 @@ class DecoderValidator(SequenceValidator):
             search = replace(search, max_ratio=1.5 * self._usual_ratio(), max_extra=_FEW_MORE)
         tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
         translator = Translator(model, *tokenizers, search, self.device)
+        translator.context = prepared.context
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         ask = partial(Translator.translate, batch_tokens=batch_tokens)
         return translator.by_opening(self.sources, self.openings, ask)

@@ -34,6 +34,7 @@ from dragoman.files import (
     try_lock,
 )
 from dragoman.system import read_at
+from dragoman.text.context import in_documents, sentence_of
 from dragoman.text.normalize import one_line
 
 CHUNK = 1024
@@ -76,8 +77,9 @@ class CorpusTask:
         models = [_hash(model_tensors(model)) for model in translator.scorer.models]
         tokenizers = [translator.src_tokenizer.sha256, translator.tgt_tokenizer.sha256]
         own = {"text": self.text, "max_tokens": self.max_tokens, "prefix": self.prefix}
+        context = {} if translator.context is None else {"context": to_dict(translator.context)}
         search = {f"search.{name}": value for name, value in to_dict(self.search).items()}
-        return {"models": models, "tokenizers": tokenizers, **own, **search}
+        return {"models": models, "tokenizers": tokenizers, **own, **context, **search}
 
 
 def translate_corpus(
@@ -90,7 +92,8 @@ def translate_corpus(
     progress: SentenceProgress | None = None,
     total: int = 0,
 ) -> Done:
-    """Write the translation of each line to `out`; continue an interrupted call."""
+    """Write the translation of each line to `out`; continue an interrupted call. A blank line ends a
+    document, for a translator that reads the sentences before."""
     if out.is_dir():
         raise UserError(f"{out}: this is a directory; give the name of a file")
     described = json.loads(json.dumps(task.described(translator)))
@@ -103,7 +106,8 @@ def translate_corpus(
         digest = _checked(_part(out), file.fileno(), done, _journal(out))
         file.truncate(done.bytes)  # drop everything written after the last journal entry
         _write_journal(out, described, done)
-        for chunk in _chunks(itertools.islice(lines, done.lines, None)):
+        context = 0 if translator.context is None else translator.context.source
+        for chunk in _chunks(itertools.islice(in_documents(lines, context), done.lines, None)):
             begun = done.lines
 
             def report(now: int, _of: int, begun: int = begun) -> None:
@@ -130,7 +134,7 @@ def _translate(
     report: SentenceProgress,
     done: Done,
 ) -> tuple[bytes, Done]:
-    sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(texts)]
+    sizes = [len(ids) for ids in translator.src_tokenizer.encode_batch(list(map(sentence_of, texts)))]
     cuts = translator.cut_source is not None
     asked = [place for place, size in enumerate(sizes) if cuts or size <= task.max_tokens]
     found = translator.hypotheses(

@@ -70,6 +70,7 @@ def open_translator(
         for model in models:
             quantize(model)
     translator = Translator(models, src, tgt, runs[0].config.search, chosen)
+    translator.context = runs[0].config.data.context
     translator.alignment_examples = runs[0].validation_examples
     guide = runs[0].config.objective.guided_alignment
     if guide.weight and not runs[0].config.counted:

@@ -101,6 +101,7 @@ class Documents:
                 limits.characters,
                 own.check,
                 base(pair[0]),
+                self.service.context(pair),
             )
             return opened.written(outcome.texts, own.check), outcome
 

@@ -21,6 +21,7 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.pieces import SplitMode, pieces_of, tags_broken
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.translates import Translates
+from dragoman.text.context import sentence_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.identify import can_identify, identify, load_model
 
@@ -192,6 +193,11 @@ class Service:
             return None
         return target
 
+    def context(self, pair: LanguageCodes) -> int:
+        """How many sentences before it a sentence of a document is translated with."""
+        own = getattr(self.served[self.routes[pair][0]].translator, "context", None)
+        return 0 if own is None else own.source
+
     async def similar(
         self, text: str, pair: LanguageCodes, least: float = 70, most: int = 5
     ) -> list[FuzzyMatch]:
@@ -212,6 +218,7 @@ class Service:
         return [next(answers) if found is None else found for found in known]
 
     def _from_memory(self, text: str, pair: LanguageCodes, wish: Wish) -> Translated | None:
+        text = sentence_of(text)
         target = self.exact(text, pair, wish) if text.strip() else None
         if target is None:
             return None
@@ -253,9 +260,9 @@ class Service:
         self, pieces: Sequence[Sequence[str]], pair: LanguageCodes, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
         cores = list(dict.fromkeys(piece.strip() for row in pieces for piece in row))
-        known = {core: Answer((core,)) for core in cores}
-        wanted = [core for core in cores if any(map(str.isalnum, core))]
-        exact = {core: self.exact(core, pair, wish) for core in wanted}
+        known = {core: Answer((sentence_of(core),)) for core in cores}
+        wanted = [core for core in cores if any(map(str.isalnum, sentence_of(core)))]
+        exact = {core: self.exact(sentence_of(core), pair, wish) for core in wanted}
         known |= {
             core: Answer((target,), from_memory=True) for core, target in exact.items() if target is not None
         }

@@ -3,7 +3,8 @@
     text --NFC--> text --mark--> " text" --segments--> [" text"] --merges--> ids
 
 `decode(encode(x)) == nfc(x)` for every text. Characters without a piece are spelt in bytes, so nothing is
-unknown. Control pieces are not in the tables for text, so no text can become one.
+unknown. Control pieces are not in the tables for text, so no text can become one; but for the sign that
+stands between sentences (`text/context.py`).
 """
 
 import copy
@@ -19,6 +20,7 @@ from tokenizers import models
 
 from dragoman.errors import UserError
 from dragoman.text.bpe import WALL, BpeDropout, MergeRules, Speller, merging
+from dragoman.text.context import SEPARATOR, SIGN
 from dragoman.text.learn_vocabulary import learn_vocabulary
 from dragoman.text.normalize import nfc
 from dragoman.text.segment import MARK, segmenter, with_mark
@@ -44,6 +46,9 @@ class Tokenizer:
     forced: tuple[int, ...] = ()
     """Pieces that every translation has to begin with: the language, where a model knows several."""
 
+    separator: int | None = None
+    """The piece between a sentence and the one before it, where the vocabulary has it."""
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.config = vocabulary.config
@@ -51,6 +56,8 @@ class Tokenizer:
         self.size = len(vocabulary.pieces)
         self.sha256 = hashlib.sha256(serialise(vocabulary)).hexdigest()
         self._first_byte = len(self.config.first_pieces) - 256
+        if SEPARATOR in self.config.specials:
+            (self.separator,) = self.control_ids((SEPARATOR,))
         self._byte_ids = tuple(range(self._first_byte, self._first_byte + 256))
         self._segments = segmenter(self.config)
         self._spelling = _spelling(vocabulary)
@@ -92,6 +99,8 @@ class Tokenizer:
         Each distinct segment is tokenized by the library once, on all cores, and then looked up. Words repeat
         so often that this takes half the time of whole sentences.
         """
+        if self.separator is not None and any(SIGN in text for text in texts):
+            return self._encode_in_context(texts)
         if self.kind == "byte":
             return [[*self.opening, *self._encode_bytes(text)] for text in texts]
         ids: list[list[int]] = []
@@ -100,6 +109,16 @@ class Tokenizer:
             known = self._with_segments(set().union(*rows))
             ids += [[*self.opening, *chain.from_iterable(map(known.__getitem__, row))] for row in rows]
         return ids
+
+    def _encode_in_context(self, texts: Sequence[str]) -> list[list[int]]:
+        """Sentence by sentence, with the separating piece between them."""
+        rows = [text.split(SIGN) for text in texts]
+        parts = iter(self.opened_with(()).encode_batch(list(chain.from_iterable(rows))))
+        found = []
+        for row in rows:
+            ids = [piece for _ in row for piece in (self.separator or 0, *next(parts))]
+            found.append([*self.opening, *ids[1:]])
+        return found
 
     def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:
         """Like `encode`, with each merge left out at `rate`: BPE-dropout (Provilkov et al. 2020).

@@ -91,6 +91,11 @@ def _data_of(run: Run) -> Prepared:
             f"{run.directory}: it has no pairs of its own to rehearse; train it further with "
             f"dragoman train FILES start={run.directory}, on the memory and on other pairs together"
         )
+    if run.config.data.context is not None:
+        raise UserError(
+            f"{run.directory}: it was trained with the sentences before, and a memory has single ones; train "
+            f"it further with  dragoman train FILES start={run.directory}, on documents"
+        )
     prepared = run.prepared()
     if not len(prepared.valid):
         raise UserError(f"{run.directory}: it has no validation set to compare on; train it with one")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared
 from dragoman.data.formats import read_lines
@@ -97,19 +99,26 @@ def _write_files(directory: Path, prepared: Prepared) -> None:
     train, store = prepared.train, prepared.valid
     for number, corpus in enumerate(_ranges(prepared), 1):
         source, _, original = _names(directory, number)
-        write_new(source, _texts(train.src, src, corpus.start, corpus.end))
-        write_new(original, _texts(train.tgt, tgt, corpus.start, corpus.end))
+        write_new(source, _texts(train.src, src, corpus.start, corpus.end, train.documents))
+        write_new(original, _texts(train.tgt, tgt, corpus.start, corpus.end, train.documents))
     valid = _valid(directory, prepared)
     if valid is not None:
-        write_new(valid[0], _texts(store.src, src, 0, len(store)))
-        write_new(valid[1], _texts(store.tgt, tgt, 0, len(store)))
+        write_new(valid[0], _texts(store.src, src, 0, len(store), store.documents))
+        write_new(valid[1], _texts(store.tgt, tgt, 0, len(store), store.documents))
 
 
-def _texts(ids: Callable[[int], Any], tokenizer: Tokenizer, start: int, end: int) -> Iterator[bytes]:
-    """Decoded lines, some thousand at a time."""
+def _texts(
+    ids: Callable[[int], Any], tokenizer: Tokenizer, start: int, end: int, documents: np.ndarray | None
+) -> Iterator[bytes]:
+    """Decoded lines, some thousand at a time, with a blank line after each known document."""
+
+    def line(number: int) -> str:
+        text = one_line(tokenizer.decode(ids(number).tolist()))
+        ends = documents is not None and (number + 1 == end or documents[number] != documents[number + 1])
+        return f"{text}\n\n" if ends else f"{text}\n"
+
     for first in range(start, end, _LINES):
-        numbers = range(first, min(first + _LINES, end))
-        yield "".join(f"{one_line(tokenizer.decode(ids(number).tolist()))}\n" for number in numbers).encode()
+        yield "".join(map(line, range(first, min(first + _LINES, end)))).encode()
 
 
 def translate_text(

@@ -226,6 +226,8 @@ def with_columns(files: Sequence[str], valid: Sequence[str], columns: str) -> di
     if any(file.endswith((".yaml", ".yml")) for file in files):
         raise UserError("--columns: a recipe names its own columns, as src and tgt of a corpus")
     data = plain_config(files, valid, "auto")["data"]
+    if any(len(source["files"]) > 1 for source in data["train"]):
+        raise UserError(f"--columns: {data['train'][0]['files'][0]} has no columns; leave it out")
     for side in ("train", "valid"):
         data[side] = [{**source, "src": src, "tgt": tgt} for source in data.get(side, [])]
     languages = languages_of(SourceConfig(tuple(data["train"][0]["files"]), src=src, tgt=tgt))

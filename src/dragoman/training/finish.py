@@ -23,6 +23,7 @@ from dragoman.evaluate.tune import (
 )
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.text.context import sentence_of
 from dragoman.training.budget import TUNING, Budget
 from dragoman.training.log import Log
 from dragoman.training.report import ValidationTranslations, report_rows, write_report
@@ -74,7 +75,7 @@ class Finish:
         translator = self.run.translator("best", str(self.device), undirected=True)
         openings = validation_openings(self.corpus, count)
         outputs = translator.by_opening(sources, openings, Translator.translate)
-        return ValidationTranslations(sources, references, outputs)
+        return ValidationTranslations(list(map(sentence_of, sources)), references, outputs)
 
     def _tuned(self) -> ValidationTranslations | None:
         assert isinstance(self.corpus, Prepared)
@@ -107,7 +108,9 @@ class Finish:
             return None
         chosen = _chosen(found, now)
         self._store(found, chosen, metric, len(sources))
-        return ValidationTranslations(sources, references, found.translations[chosen.beam, chosen.alpha])
+        return ValidationTranslations(
+            list(map(sentence_of, sources)), references, found.translations[chosen.beam, chosen.alpha]
+        )
 
     def _watch(self, beams: Sequence[int], sentences: int, deadline: float) -> Callable[[int, int], None]:
         """Stops when the time is over, or will be over before the next beam is done: that takes as much

@@ -1,11 +1,12 @@
 """Translate what a document still lacks, check it, and say what had to be left empty."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dragoman.data.documents.inline import fault
 from dragoman.data.documents.unit import Check, Unit, unchecked
 from dragoman.data.formats.language_codes import TWO_LETTERS
+from dragoman.text.context import windows
 from dragoman.text.sentences import split_sentences
 
 TranslateTexts = Callable[[list[str]], Sequence[str]]
@@ -31,22 +32,27 @@ def translate_units(
     longest: int | None = None,
     check: Check = unchecked,
     language: str = "en",
+    context: int = 0,
 ) -> TranslatedUnits:
-    """Every unit sentence by sentence; the same sentence is translated once. A unit with a sentence of more
-    than `longest` characters is left as it is. `check` is called for each unit, and may raise. `language` is
-    that of the source, by which it is split into sentences."""
+    """Every unit sentence by sentence; the same sentence is translated once, or with a `context` once after
+    the same sentences: so many before it in the document stand in front of it (`text/context.py`). A unit
+    with a sentence of more than `longest` characters is left as it is. `check` is called for each unit, and
+    may raise. `language` is that of the source, by which it is split into sentences."""
     language = TWO_LETTERS.get(language, language)
     outcome = TranslatedUnits(kept=sum(unit.state == "done" for unit in units))
     pieces: dict[int, list[str]] = {}
     for number, unit in enumerate(units):
         check(0)
-        found = split_sentences(unit.source, language) if unit.state == "new" else []
-        if longest is not None and any(len(piece) > longest for piece in found):
-            outcome.left.append((unit, f"a sentence of more than {longest:,} characters"))
-        elif unit.state == "new":
-            pieces[number] = found
-    wanted = list(dict.fromkeys(piece.strip() for found in pieces.values() for piece in found))
-    wanted = [text for text in wanted if text]
+        if unit.state == "new" or context:
+            pieces[number] = split_sentences(unit.source, language)
+    asked = _in_context(pieces, context)
+    for number, found in list(pieces.items()):
+        if units[number].state == "done":
+            del pieces[number]
+        elif longest is not None and any(len(piece) > longest for piece in found):
+            outcome.left.append((units[number], f"a sentence of more than {longest:,} characters"))
+            del pieces[number]
+    wanted = [text for text in dict.fromkeys(text for number in pieces for text in asked[number]) if text]
     known: dict[str, str] = {"": ""}
     for start in range(0, len(wanted), batch):
         texts = wanted[start : start + batch]
@@ -55,7 +61,8 @@ def translate_units(
             progress(min(start + batch, len(wanted)), len(wanted))
     for number, found in pieces.items():
         check(0)
-        text = "".join(with_spaces(piece, known[piece.strip()]) for piece in found)
+        both = zip(found, asked[number], strict=True)
+        text = "".join(with_spaces(piece, known[whole]) for piece, whole in both)
         reason = fault(units[number], text)
         if not units[number].source:
             continue
@@ -64,6 +71,13 @@ def translate_units(
         else:
             outcome.left.append((units[number], reason))
     return outcome
+
+
+def _in_context(pieces: Mapping[int, Sequence[str]], context: int) -> dict[int, list[str]]:
+    """The sentences of each unit as they are asked for."""
+    sentences = (piece.strip() for found in pieces.values() for piece in found)
+    asked = windows(((0, text) for text in sentences), context) if context else sentences
+    return {number: [next(asked) for _ in found] for number, found in pieces.items()}
 
 
 def with_spaces(piece: str, translation: str) -> str:

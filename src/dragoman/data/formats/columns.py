@@ -14,6 +14,7 @@ _SIDES = (
     ("document", "summary"),
     ("text", "summary"),
 )
+DOCUMENT_NAMES = ("document", "document_id", "doc", "doc_id", "docid")
 _BESIDE_A_LANGUAGE = re.compile(r"[\s_.-]*\b(text|sentence|segment|string|side)\b[\s_.-]*", re.IGNORECASE)
 _FIELD_NAME = re.compile(r"(?!\d+$)[\w .()/-]{1,40}")
 _METADATA = re.compile(
@@ -105,6 +106,14 @@ def parse_columns(columns: str) -> tuple[str, str]:
             f"found {columns!r}"
         )
     return names[0], names[1]
+
+
+def document_column(names: Sequence[str], wanted: str | None, where: str) -> int | None:
+    """The column that names the document of each row: the one that is `wanted`, or one with a usual name."""
+    if wanted is not None:
+        return _position(names, wanted, where)
+    folded = [name.strip().casefold() for name in names]
+    return next((folded.index(name) for name in DOCUMENT_NAMES if name in folded), None)
 
 
 def find_named(names: Sequence[str], src: str | None, tgt: str | None, where: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import as_pair_of_languages
-from dragoman.data.formats.columns import find_sides, language_columns
+from dragoman.data.formats.columns import DOCUMENT_NAMES, find_sides, language_columns
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
@@ -28,7 +28,8 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
         if fields is None:
             fields = _choose(record, source, src_lang, tgt_lang, where)
         src, tgt = fields
-        yield Pair(_value(record, src, where), _value(record, tgt, where), number)
+        own = _document(record, source.document, where)
+        yield Pair(_value(record, src, where), _value(record, tgt, where), number, document=own)
 
 
 def languages_of(path: str) -> tuple[str, str] | None:
@@ -70,6 +71,16 @@ def _choose(
         )
     src, tgt = found
     return (*parent, names[src]), (*parent, names[tgt])
+
+
+def _document(record: Mapping[str, Any], wanted: str | None, where: str) -> str:
+    """What names the document: text or a number."""
+    if wanted is None:
+        found = next((record[name] for name in DOCUMENT_NAMES if name in record), "")
+        return str(found) if isinstance(found, str | int) else ""
+    if not isinstance(record.get(wanted), str | int):
+        raise UserError(f"{where}: there is no field '{wanted}' with the name of a document")
+    return str(record[wanted])
 
 
 def _keys(record: Mapping[str, Any], name: str) -> FieldNames:

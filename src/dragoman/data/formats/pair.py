@@ -14,6 +14,8 @@ class Pair:
     line: int
     links: tuple[int, ...] = ()
     """Words that belong together, where a file says so: source, target, source, target …, counted from 0."""
+    document: str = ""
+    """Names the document, where the file tells documents apart."""
 
 
 def check_text(value: object, where: str, name: str) -> str:

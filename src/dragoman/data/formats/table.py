@@ -7,6 +7,7 @@ from itertools import chain, islice
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages, normal
 from dragoman.data.formats.columns import (
+    document_column,
     find_named,
     find_sides,
     is_number,
@@ -53,6 +54,11 @@ def read_rows(
     told = None if source.src_lang is None else language_cells(columns.header or ())
     wanted = normal(src_lang), normal(tgt_lang)
     found = told is None
+    document = None
+    if columns.header is not None or source.document is not None:
+        document = document_column(columns.header or [""] * columns.width, source.document, path)
+    if document in (columns.src, columns.tgt):
+        document = None
     for line, cells in rows:
         if not cells:
             yield Pair("", "", line)
@@ -73,7 +79,7 @@ def read_rows(
             elif own != wanted:
                 continue
         found = True
-        yield Pair(src, tgt, line)
+        yield Pair(src, tgt, line, document="" if document is None else cells[document])
     if not found:
         raise UserError(f"{path}: no row has the languages '{src_lang}' and '{tgt_lang}'")
 

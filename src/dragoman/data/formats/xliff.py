@@ -46,7 +46,7 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
             src = tgt = ""
             pairs -= 1
         pairs += 1
-        yield Pair(src, tgt, piece.line)
+        yield Pair(src, tgt, piece.line, document=piece.file)
     if not segments:
         raise UserError(f"{path}: the file has no segments")
     if not pairs:
@@ -76,6 +76,8 @@ class _Piece:
     target: str
     line: int
     languages: tuple[str, str]
+    file: str
+    """The number of the `<file>` that it is in."""
 
 
 @dataclass
@@ -98,6 +100,7 @@ class _Handler:
         self._done: list[_Piece] = []
         self._prefix: str | None = None
         self._languages = ("", "")
+        self._files = 0
         self._unit: _Unit | None = None
         self._side: str | None = None
         self._aside = 0  # how deep inside alt-trans, matches, notes …: what is there is not the unit's own
@@ -131,6 +134,7 @@ class _Handler:
         self._languages = (attributes.get("srcLang", ""), attributes.get("trgLang", ""))
 
     def _start_outside(self, name: str, attributes: dict[str, str], line: int) -> None:
+        self._files += name == "file"
         if name == "file" and "source-language" in attributes:
             self._languages = (attributes["source-language"], attributes.get("target-language", ""))
         elif name in ("trans-unit", "segment"):
@@ -199,13 +203,14 @@ class _Handler:
                     else targets[mark].text,
                     unit.line,
                     self._languages,
+                    str(self._files),
                 )
                 for mark, part in parts.items()
             ]
         whole = unit.whole
         target = "" if unfinished or "target" not in whole else whole["target"].text
         source = whole["source"].text if "source" in whole else ""
-        return [_Piece(source, target, unit.line, self._languages)]
+        return [_Piece(source, target, unit.line, self._languages, str(self._files))]
 
     def _has_text(self, unit: _Unit, side: str) -> bool:
         return side in unit.whole and bool(unit.whole[side].text)

@@ -4,17 +4,18 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, Self, TypeVar
 
 from dragoman.decode.alignment.aligner import Aligner
 from dragoman.decode.rules.constraints import FREE, Constraints, constraints_of_texts
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Job, never
-from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string
+from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string, sentence_in
 from dragoman.decode.translator.protected import aligned, keep_spans
 from dragoman.errors import UserError
 from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows
+from dragoman.text.context import ContextConfig, fitted, last_sentences, sentence_of, with_sentence
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
@@ -32,7 +33,9 @@ class BaseTranslator(ABC):
 
     default_batch_tokens: int
     longest_source: int | None = None
-    """Most tokens of a source without `</s>`, where there is a limit."""
+    """Maximum number of tokens of a source without `</s>`, if there is a limit."""
+    context: ContextConfig | None = None
+    """How many preceding sentences a text may have (`text/context.py`), if the model was trained so."""
 
     def __init__(self, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer, search: SearchConfig) -> None:
         self.src_tokenizer, self.tgt_tokenizer, self.search = src_tokenizer, tgt_tokenizer, search
@@ -144,10 +147,14 @@ class BaseTranslator(ABC):
         whole words, case-sensitively. `protect` names kinds of spans that must stay unchanged
         (`text/spans.py`); none by default. `align` adds word alignments. If a text is `cancelled`, its search
         stops and its result is meaningless. Without `scored` an engine may omit the scores if that is faster.
+        A text may have the sentences before it in front of it (`text/context.py`), if the model was trained
+        so; the hypotheses are of the text itself.
         """
         refuse_string(texts)
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
-        reader = self
+        reader, given = self, texts
+        if self.context is not None:
+            texts = list(map(sentence_of, texts))
         annotates = glossary is not None and (terms == "annotate" if terms else self.annotates)
         if annotates or similar:
             reader = self.beside(glossary if annotates else None, similar)
@@ -158,23 +165,104 @@ class BaseTranslator(ABC):
             constraints = constraints_of_texts(
                 self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
             )
-        jobs = reader.jobs(texts, constraints, cancelled or [never] * len(texts))
-        found = self.search_jobs(jobs, config, size, progress, scored)
+        left = cancelled or [never] * len(texts)
+        ask = partial(self.search_jobs, config=config, batch_tokens=size, scored=scored)
+        found = reader._in_context(given, constraints, left, partial(ask, progress=progress), config)
         if protect and any(find(text, protect) for text in texts):
 
             def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-                own = [jobs[number] for number in numbers]
-                anew = reader.jobs(cut, [job.constraints for job in own], [job.cancelled for job in own])
-                return self.search_jobs(anew, config, size, scored=scored)
+                whole = [
+                    with_sentence(given[number], text) for number, text in zip(numbers, cut, strict=True)
+                ]
+                own = [constraints[number] for number in numbers]
+                return reader._in_context(whole, own, [left[number] for number in numbers], ask, config)
 
             found = keep_spans(found, texts, protect, again, self.aligner, size)
         return aligned(found, texts, protect, self.aligner, size) if align else found
+
+    def _in_context(
+        self,
+        texts: Sequence[str],
+        constraints: Sequence[Constraints],
+        cancelled: Sequence[Cancelled],
+        search_jobs: Callable[[Sequence[Job]], list[list[Hypothesis]]],
+        config: SearchConfig,
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of the texts themselves. Where an output does not have the sentences that it should, its
+        text is translated alone; and so it is where constraints could be met by a sentence before it."""
+        context, separator = self.context, self.tgt_tokenizer.separator
+        if context is None or separator is None:
+            return search_jobs(self.jobs(texts, constraints, cancelled))
+        if context.target:
+            texts = [
+                sentence_of(text) if own.writes_something else text
+                for text, own in zip(texts, constraints, strict=True)
+            ]
+        jobs = self.jobs(texts, constraints, cancelled)
+        found = search_jobs(jobs)
+        lost: list[int] = []
+        for number, job in enumerate(jobs):
+            count = job.source.count(self.src_tokenizer.separator or 0)
+            if not count:
+                continue
+            expected = min(count, context.target)
+            best, *others = (
+                sentence_in(one, separator, expected, self.tgt_tokenizer, config) for one in found[number]
+            )
+            if best is None:
+                lost.append(number)
+            else:
+                found[number] = [best, *(one for one in others if one is not None)]
+        if lost:
+            alone = [sentence_of(texts[number]) for number in lost]
+            own = [constraints[number] for number in lost]
+            again = search_jobs(self.jobs(alone, own, [cancelled[number] for number in lost]))
+            for number, row in zip(lost, again, strict=True):
+                found[number] = [replace(one, alone=True) for one in row]
+        return found
+
+    def encoded_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """Sources and translations in ids, a translation with as many sentences before it as the model would
+        have written."""
+        sources = self._sources([src for src, _ in pairs])
+        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
+        separators = self.src_tokenizer.separator, self.tgt_tokenizer.separator
+        if self.context is None or separators[0] is None or separators[1] is None:
+            return list(zip(sources, targets, strict=True))
+        most = self.context.target
+        counts = [min(most, ids.count(separators[0])) for ids in sources]
+        cut = [
+            last_sentences(ids, separators[1], count + 1) for ids, count in zip(targets, counts, strict=True)
+        ]
+        return list(zip(sources, cut, strict=True))
+
+    def own_sentences(self, scored: Sequence[Hypothesis], search: SearchConfig) -> list[Hypothesis]:
+        """Scored translations without the sentences before them."""
+        separator = self.tgt_tokenizer.separator
+        if self.context is None or separator is None:
+            return list(scored)
+        counts = [one.tokens.count(separator) for one in scored]
+        return [
+            sentence_in(one, separator, count, self.tgt_tokenizer, search) or one
+            for one, count in zip(scored, counts, strict=True)
+        ]
+
+    def _sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids, with the context that fits."""
+        tokenizer = self.src_tokenizer
+        rows = tokenizer.encode_batch(texts)
+        if self.context is None or tokenizer.separator is None:
+            return rows
+        opening, most = len(tokenizer.opening), self.context.max_tokens
+        return [fitted(ids, tokenizer.separator, opening, most) for ids in rows]
 
     def jobs(
         self, texts: Sequence[str], constraints: Sequence[Constraints], cancelled: Sequence[Cancelled]
     ) -> list[Job]:
         """The job of each text. Its source is empty if the model need not run."""
-        sources = [ids[: self.cut_source] for ids in self.src_tokenizer.encode_batch(texts)]
+        sources = [ids[: self.cut_source] for ids in self._sources(texts)]
+        if self.context is not None:
+            texts = list(map(sentence_of, texts))
         return [
             Job((*ids, EOS_ID), self._in_its_language(own), left)
             if text.strip() or self._asks_about_blank(own)

@@ -1,11 +1,12 @@
 """Results of a search, and the conversion of ids to text. Plain Python, the same for every engine."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Ended, FinishReason, total
 from dragoman.decode.search.trace import Trace
+from dragoman.text.context import last_sentences
 from dragoman.text.incremental import IncrementalDecoder
 from dragoman.text.protect import Protection
 from dragoman.text.tokenizer import Tokenizer
@@ -33,6 +34,9 @@ class Hypothesis:
     """The search trace, if it was recorded; one object for all hypotheses of a sentence."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """Links of source word and target word, if alignment was requested."""
+    alone: bool = False
+    """Whether it was translated without the sentences before it, because with them the output did not have as
+    many sentences as it should."""
     protection: Protection | None = None
     """How the protected spans of the source were inserted into `text`, if there are any. Tokens and scores
     are those of the model's output."""
@@ -64,6 +68,28 @@ def hypothesis_of(ended: Ended, tokenizer: Tokenizer, search: SearchConfig) -> H
         finish_reason=ended.reason,
         exact=ended.exact,
         trace=ended.trace,
+    )
+
+
+def sentence_in(
+    whole: Hypothesis, separator: int, count: int, tokenizer: Tokenizer, search: SearchConfig
+) -> Hypothesis | None:
+    """The last sentence of an output that should have `count` before it; None if it has others."""
+    if whole.tokens.count(separator) != count:
+        return None
+    if not count:
+        return whole
+    tokens = tuple(last_sentences(whole.tokens, separator, 1))
+    scores = whole.token_scores[-len(tokens) - 1 :]
+    log_prob = total(scores)
+    return replace(
+        whole,
+        text=tokenizer.decode(tokens),
+        score=search.rank(log_prob, len(tokens) + 1),
+        log_prob=log_prob,
+        tokens=tokens,
+        pieces=tuple(tokenizer.pieces(tokens)),
+        token_scores=scores,
     )
 
 

@@ -199,13 +199,10 @@ class Translator(BaseTranslator):
         alpha: float | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> list[Hypothesis]:
-        """Score given translations, token by token."""
+        """Score given translations, token by token. Both sides may have the sentences before in front."""
         ranking = self.search if alpha is None else replace(self.search, alpha=alpha)
-        sources = self.src_tokenizer.encode_batch([src for src, _ in pairs])
-        targets = self.tgt_tokenizer.encode_batch([tgt for _, tgt in pairs])
-        return self.score_ids(
-            list(zip(sources, targets, strict=True)), search=ranking, batch_tokens=batch_tokens
-        )
+        scored = self.score_ids(self.encoded_pairs(pairs), search=ranking, batch_tokens=batch_tokens)
+        return self.own_sentences(scored, ranking)
 
     def score_ids(
         self,

@@ -1,0 +1,79 @@
+"""Which document each pair of a corpus is from, while the corpus is read."""
+
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from dragoman.data.config import DataConfig, SourceConfig
+from dragoman.data.formats import Pair
+from dragoman.data.formats.detect import detect_format
+from dragoman.data.hashes import NumberWriter, map_numbers
+from dragoman.data.text_hash import mix
+from dragoman.errors import UserError
+from dragoman.text.context import Boundaries
+
+_WITHOUT_FILES = ("plain", "tsv", "csv", "jsonl", "parquet", "zip")
+"""Formats in which a file is not a document by itself."""
+_WITH_COLUMNS = ("tsv", "csv", "jsonl")
+_KEY = 0xD0C5
+
+
+def is_boundary(pair: Pair) -> bool:
+    """Whether it is a blank line in both languages, which ends a document."""
+    return not pair.src.strip() and not pair.tgt.strip()
+
+
+class DocumentNumbers:
+    """Writes the number of the document of every pair, one after another over all corpora, where pairs are
+    learnt with their context; else nothing."""
+
+    def __init__(self, data: DataConfig, path: Path) -> None:
+        self._wanted, self._path = data.context is not None, path
+        self._boundaries = Boundaries()
+        self._first = self._last = self._before = 0
+
+    def __enter__(self) -> "DocumentNumbers":
+        self._writer = NumberWriter(self._path, "Q").__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+
+    def add(self, pair: Pair, hashed: int) -> int:
+        """The next pair; `hashed` is 0 where it has no text. Its hash together with that of the pair before
+        it: the same pair after another one is another example."""
+        if not self._wanted:
+            return hashed
+        number = self._boundaries.number(is_boundary(pair), pair.document)
+        self._writer.append(number)
+        before = self._before if number == self._last else 0
+        self._last = number
+        if not hashed:
+            return 0
+        self._before = hashed
+        return hashed ^ int(mix(np.array([before], dtype=np.uint64), _KEY)[0]) if before else hashed
+
+    def end_corpus(self, source: SourceConfig) -> None:
+        """A corpus ends a document. Plain text and tables have to say where others end."""
+        if not self._wanted:
+            return
+        format = detect_format(source.files) if source.format == "auto" else source.format
+        if source.document is not None and format not in _WITH_COLUMNS:
+            raise UserError(
+                f"document: {source.files[0]} has no columns, found '{source.document}'; leave it out"
+            )
+        if format in _WITHOUT_FILES and self._last == self._first:
+            raise UserError(
+                f"{source.files[0]}: it does not tell where a document ends, which data.context needs: put a "
+                "blank line between two documents, in both languages, or name a column of a table in "
+                "data.train[].document"
+            )
+        self._first, self._before = self._last + 1, 0
+        self._boundaries = Boundaries(self._first)
+
+    def found(self) -> np.ndarray | None:
+        """The numbers, once all are written."""
+        return map_numbers(self._path, np.uint64) if self._wanted else None

@@ -16,7 +16,8 @@ from zlib import crc32
 import pytest
 from beartype import BeartypeConf, beartype
 from jaxtyping import config as shape_checks
-from jaxtyping import install_import_hook
+
+from shapes_on_demand import install, switch
 
 # Tests have the same terminal everywhere: none, 80 columns wide, without colours. All else of a machine stays
 # what it is (language, time zone, umask, HOME, TMPDIR, limits, ignored signals): nothing may depend on it.
@@ -72,7 +73,7 @@ assert not too_early, f"imported before their shapes could be checked: {', '.joi
 shape_checker = ModuleType("dragoman_shape_checker")
 shape_checker.check = check  # type: ignore[attr-defined]
 sys.modules[shape_checker.__name__] = shape_checker
-install_import_hook(CHECKED, "dragoman_shape_checker.check")
+install(CHECKED, "dragoman_shape_checker.check")
 
 
 LONGEST = (
@@ -115,3 +116,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     share = CHECKED_IN.get(place, 0)
     on = bool(share) and crc32(item.nodeid.encode()) % share == 0 and not item.get_closest_marker("slow")
     shape_checks.update("jaxtyping_disable", not on)
+    switch(on)

@@ -46,7 +46,7 @@ CHECKED_IN = {
     "structure": 1,
     "learning": 1,
     "battery": 8,
-    "decode": 8,
+    "decode": 24,
 }
 """Which tests check shapes: of each folder every, or every so many-th."""
 
@@ -75,6 +75,10 @@ shape_checker.check = check  # type: ignore[attr-defined]
 sys.modules[shape_checker.__name__] = shape_checker
 install(CHECKED, "dragoman_shape_checker.check")
 
+
+ESTIMATES = {"test_estimate.py", "test_plan_rows.py"}
+"""The tests of estimates: with as many updates as the package tries."""
+TRIED: dict[str, int] = {}
 
 LONGEST = (
     *(
@@ -117,3 +121,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     on = bool(share) and crc32(item.nodeid.encode()) % share == 0 and not item.get_closest_marker("slow")
     shape_checks.update("jaxtyping_disable", not on)
     switch(on)
+    time_few_updates(item)
+
+
+def time_few_updates(item: pytest.Item) -> None:
+    """Every run begins with an estimate, for which updates are tried. Two will do where nobody reads it."""
+    if estimate := sys.modules.get("dragoman.training.estimate"):
+        tried = TRIED.setdefault("cpu", estimate._UPDATES["cpu"])
+        estimate._UPDATES["cpu"] = tried if item.path.name in ESTIMATES else 2

@@ -1,8 +1,8 @@
 """jaxtyping's checks of shapes, switched on for some tests and without any cost for all others.
 
-jaxtyping replaces every function by one that first asks whether it is to check. The tests of what is built upon
-the models would spend a third of their time on that question. So a function stays what it is. While a test
-checks, it gets the code of another one, which calls a checked copy of it.
+jaxtyping replaces every function by one that first asks whether it is to check. The tests of what is built
+upon the models would spend a third of their time on that question. So a function stays what it is. While a
+test checks, it gets the code of another one, which calls a checked copy of it.
 """
 
 import builtins
@@ -78,7 +78,7 @@ def switch(on: bool) -> None:
 def install(modules: Sequence[str], checker: str) -> None:
     """From now on what is imported of these modules can be checked, by the checker of this name."""
     setattr(builtins, CHECKED, _Copies())
-    setattr(jaxtyping, "jaxtyped", _decorator)  # noqa: B010: it is a name of jaxtyping's own
+    jaxtyping.jaxtyped = _decorator
     jaxtyping.install_import_hook(modules, checker)
 
 

@@ -37,5 +37,5 @@ def test_control_pieces_are_in_both_vocabularies(sizes: tuple[int, int]) -> None
 
 
 def test_a_field_of_another_kind_of_model_is_named() -> None:
-    with pytest.raises(UserError, match="model.order: unknown field of kind transformer; it belongs to "):
+    with pytest.raises(UserError, match=r"model\.order: unknown field of kind transformer; it belongs to "):
         chosen_config({"order": 3}, {"transformer": TransformerConfig, "markov": MarkovConfig})

@@ -1,5 +1,7 @@
 """What a model is where a recipe or an older run says nothing else."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -15,10 +17,11 @@ from dragoman.models.vit import VitConfig, vit
 
 @pytest.mark.parametrize("silent", [False, True])
 def test_padding_has_a_probability_unless_it_is_silent(silent: bool) -> None:
-    small = {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8}
-    config = GptConfig(**small, silent_pad=True) if silent else GptConfig(**small)
+    config = GptConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8)
+    config = replace(config, silent_pad=True) if silent else config
     model = build("gpt", config, Vocab(9, 9, shared=True, pad_id=3)).eval()
     ids = torch.tensor([[1, 4, 5]])
+    assert model.projection is not None
     with torch.no_grad():
         said = model.projection(model(ids, ids > 0, ids)).softmax(dim=-1)
     assert bool((said[..., 3] == 0).all()) == silent

@@ -29,3 +29,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_taken_over(published: Path, said: dict[str, Any], taken: dict[str, Any]) -> None:
     (published / "generation_config.json").write_text(json.dumps(said))
     assert read_model(published).search == taken
+
+
+def test_what_is_said_of_generation_goes_before_what_is_said_of_the_model(published: Path) -> None:
+    path = published / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_beams": 7, "length_penalty": 0.1}))
+    (published / "generation_config.json").write_text(json.dumps({"num_beams": 5}))
+    assert read_model(published).search == {"beam": 5, "alpha": 0.1}

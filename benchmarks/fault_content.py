@@ -18,8 +18,8 @@ from dragoman.config import to_dict
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import Prepared, overlap
 from dragoman.decode.search.config import SearchConfig
-from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.manifest import read_export
+from dragoman.engines.opening import open_export
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.directory import Run
 from dragoman.serve.glossaries import Glossaries
@@ -105,13 +105,13 @@ def of_labels(directory: Path) -> str:
 
 
 def of_export(directory: Path) -> str:
-    """What is said of it, the bytes that CTranslate2 gets, and a translation."""
+    """What is said of it, the bytes that its engine gets, and its tokenizers."""
     found, export = _Hash(), read_export(directory)
     found.add(export.engine, export.quantization, export.positions, export.shortlist, export.src_lang)
     found.add(export.tgt_lang, export.attention_when_read, asdict(export.search), sorted(export.files))
     for name in sorted(export.files):
         found.add((directory / name).read_bytes())
-    translator = CTranslate2Translator.open(directory, workers=1)
+    translator = open_export(directory)
     _add_tokenizers(found, [translator.src_tokenizer, translator.tgt_tokenizer])
     return found.hex()
 
@@ -182,6 +182,8 @@ KINDS = (
     Kind("prepared labels", "runs/c/data", of_labels),
     Kind("CTranslate2 export", "ct2", of_export),
     Kind("Hugging Face export", "hf", of_published),
+    Kind("run, three languages", "runs/n", of_run, ("data",)),
+    Kind("ONNX export", "onnx", of_export),
     Kind("tokenizer", "tokenizer", of_tokenizer),
     Kind("corpus half translated", "half", of_corpus, changes=True, verified=False),
     Kind("glossaries of a server", "glossaries", of_glossaries, may_be_gone=True, verified=False),

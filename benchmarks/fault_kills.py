@@ -31,7 +31,7 @@ def undisturbed(command: Command, made: Path, work: Path) -> Undisturbed:
     shutil.rmtree(directory, ignore_errors=True)
     workspace(made, command, directory)
     ended = run_command(command.arguments, directory, prepare=small_chunks)
-    if ended.status:
+    if ended.status != command.status:
         raise SystemExit(f"{command.name}: exit status {ended.status}\n{ended.output}")
     found = Undisturbed(digest(directory, command.varies), ended.operations, ended.seconds)
     shutil.rmtree(directory)

@@ -2,6 +2,7 @@
 commands that write, each with what it needs."""
 
 import hashlib
+import json
 import random
 import shutil
 from collections.abc import Sequence
@@ -37,6 +38,8 @@ class Command:
     """Where it is there, how to go on once the run exists; without it, the same command."""
     run: str = ""
     varies: tuple[str, ...] = field(default=())
+    status: int = 0
+    """Of a command that nothing happens to: `adapt` has 1 where the new model is no better."""
 
 
 def _command(name: str, text: str, *needs: str, varies: tuple[str, ...] = ()) -> Command:
@@ -84,6 +87,20 @@ COMMANDS = (
     ),
     _command("predict", "predict runs/c labels.tsv -o labels.out --device cpu", "runs/c", "labels.tsv"),
     _command("generate", "generate runs/g the -o generated.txt --device cpu", "runs/g"),
+    _training(
+        "train three languages",
+        f"train languages.yaml {_SMALL} {_SHORT} {_SEARCH} {_TRANSFORMER}",
+        *("runs/n", "languages.yaml", *_PAIRS, "a.fr"),
+    ),
+    _command("filter", "filter a.en a.de -o clean", *_PAIRS),
+    Command(
+        "adapt",
+        tuple(f"adapt runs/t memory.tsv --updates 6 --device cpu -q {_SEARCH}".split()),
+        (*_RUN_T, "memory.tsv"),
+        status=1,
+    ),
+    _command("export ONNX", "export runs/t --to onnx --out onnx", *_RUN_T),
+    _command("lab", "lab softmax-scale --quick -o lab --device cpu"),
     _command("tune", "tune runs/t --beams 1,2 --alphas 0,1 --write --device cpu", *_RUN_T),
 )
 
@@ -96,6 +113,14 @@ def write_texts(directory: Path) -> None:
         return sorted({" ".join(chance.choices(_WORDS, k=chance.randint(2, 6))) for _ in range(count)})
 
     texts = {"a": sentences(200), "test": sentences(12), "mono": sentences(40)}
+    (directory / "a.fr").write_text("".join(f"{line.swapcase()}!\n" for line in texts["a"]))
+    train = [
+        {"files": [f"a.{src}", f"a.{tgt}"], "src_lang": src, "tgt_lang": tgt}
+        for src, tgt in (("en", "de"), ("de", "en"), ("en", "fr"), ("fr", "en"))
+    ]
+    (directory / "languages.yaml").write_text(json.dumps({"data": {"train": train}}))  # JSON is YAML, too
+    memory = [f"{line}\t{line[::-1].upper()}!\n" for line in texts["mono"]]
+    (directory / "memory.tsv").write_text("".join(memory))
     for stem, lines in texts.items():
         (directory / f"{stem}.en").write_text("".join(f"{line}\n" for line in lines))
         (directory / f"{stem}.de").write_text("".join(f"{line[::-1].upper()}\n" for line in lines))
@@ -108,6 +133,7 @@ def write_texts(directory: Path) -> None:
 MADE = (
     *("train transformer", "train LSTM", "pretrain GPT", "count", "finetune"),
     *("export CTranslate2", "export Hugging Face", "import", "back-translate"),
+    *("train three languages", "export ONNX"),
 )
 
 

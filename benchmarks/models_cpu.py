@@ -108,7 +108,8 @@ def width_for(
     """The width at which a model comes nearest to a number of parameters, and the number it has there."""
 
     def count(width: int) -> int:
-        return count_parameters(build(kind, config_at(width), vocab))
+        with torch.device("meta"):  # sizes without numbers
+            return count_parameters(build(kind, config_at(width), vocab))
 
     above = bisect_left(WIDTHS, num_parameters, key=count)
     near = WIDTHS[max(0, above - 1) : above + 1]

@@ -1,10 +1,9 @@
-"""Which tests execute which line: a pytest plugin that records it with `coverage`, and the map read back.
+"""Which tests execute which line: a pytest plugin that records it, and the map read back.
 
-    COVERAGE=$(mktemp -d); pip install --target $COVERAGE coverage
-    PYTHONPATH=$COVERAGE python benchmarks/mutations.py map nn
+    python benchmarks/mutations.py map tests/nn tests/models
 
-One recording a room. What a test starts as a process of its own is recorded too. The map is a cache: it is
-kept outside the repository, and a stale one costs faults that are called untested, never wrong ones.
+One recording for each name. The map is a cache: it is kept outside the repository, and a stale one costs
+faults that are called untested, never wrong ones.
 """
 
 import json
@@ -13,51 +12,26 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from time import process_time
-from uuid import uuid4
 
 import pytest
 
+from mutation_marks import MAPPED, Marks, heads
+
 SETUP = "|setup"
 """Marks the context of a fixture: it may serve tests other than the one that it is set up for."""
-CONTEXT_VARIABLE = "MUTATION_MAP_CONTEXT"
-
-
-class Lines:
-    """Executed lines by context. Kept in memory until `save`: tests fork, and forks would share a file."""
-
-    def __init__(self, folder: Path, source: Path, context: str | None = None) -> None:
-        from coverage import Coverage  # type: ignore[import-not-found]  # needed here alone: no dependency
-
-        self.folder, self.source = folder, source
-        self.coverage = Coverage(
-            data_file=None, source=[str(source)], context=context, config_file=False, messages=False
-        )
-        self.coverage.set_option("run:disable_warnings", ["no-data-collected", "module-not-imported"])
-        self.coverage.start()
-
-    def switch(self, context: str) -> None:
-        self.coverage.switch_context(context)
-
-    def save(self) -> None:
-        self.coverage.stop()
-        data = self.coverage.get_data()
-        found: dict[str, dict[str, list[int]]] = {}
-        for file in data.measured_files():
-            contexts = found.setdefault(str(Path(file).relative_to(self.source)), {})
-            for line, names in data.contexts_by_lineno(file).items():
-                for name in names:
-                    contexts.setdefault(name, []).append(line)
-        (self.folder / f"lines-{os.getpid()}-{uuid4().hex}.json").write_text(json.dumps(found))
 
 
 class Recorder:
     """The plugin: a context for every test, and for its fixtures; how long each test takes."""
 
-    def __init__(self, cache: Path, source: Path) -> None:
-        self.cache = cache
-        self.lines = Lines(cache, source)
+    def __init__(self, folder: Path, source: Path) -> None:
+        self.folder = folder
+        self.marks = Marks(folder, source)
+        self.marks.put_in()
+        self.executed: dict[str, dict[str, list[int]]] = {}
         self.seconds: dict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -69,23 +43,27 @@ class Recorder:
         yield from self._recorded(item, "")
 
     def _recorded(self, item: pytest.Item, phase: str) -> Iterator[None]:
-        self.lines.switch(item.nodeid + phase)
-        os.environ[CONTEXT_VARIABLE] = item.nodeid + phase
+        self.marks.take()
         begin = process_time()
         try:
             return (yield)
         finally:
+            self.executed[item.nodeid + phase] = self.marks.take()
             self.seconds[item.nodeid] += process_time() - begin
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
             self.seconds[report.nodeid] = max(self.seconds[report.nodeid], report.duration)
-            if report.failed:
-                self.seconds[report.nodeid] = float("inf")  # says nothing about a fault: it fails without one
+        if report.failed:
+            self.seconds[report.nodeid] = float("inf")  # says nothing about a fault: it fails without one
+
+    def pytest_runtest_logfinish(self) -> None:
+        if len(self.seconds) % 200 == 0:
+            self.pytest_sessionfinish()  # a recording that is broken off has what it had
 
     def pytest_sessionfinish(self) -> None:
-        self.lines.save()
-        (self.cache / "seconds.json").write_text(json.dumps(self.seconds))
+        (self.folder / "lines.json").write_text(json.dumps(self.executed))
+        (self.folder / "seconds.json").write_text(json.dumps(self.seconds))
 
 
 @dataclass
@@ -107,18 +85,18 @@ def record_here(cache: Path, tests: str, repository: Path, source: Path) -> int:
     """Run these tests (paths, or names of tests, with commas between) in this process, recorded."""
     folder = cache / "maps" / re.sub(r"\W+", "-", tests)[:100].strip("-")
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
+    for old in folder.glob("*.json"):
         old.unlink()
     os.chdir(repository)
     site = str(repository / "benchmarks" / "mutation_site")
-    os.environ["PYTHONPATH"] = os.pathsep.join([site, *filter(None, [os.environ.get("PYTHONPATH")])])
-    os.environ.update({"MUTATION_MAP_CACHE": str(folder), "MUTATION_MAP_SOURCE": str(source)})
+    os.environ["PYTHONPATH"] = os.pathsep.join([site, str(folder)])
+    (folder / MAPPED).write_text(json.dumps(str(source)))
     return int(
         pytest.main([*tests.split(","), "-n0", "-p", "no:cacheprovider"], plugins=[Recorder(folder, source)])
     )
 
 
-def read_maps(cache: Path) -> CoverageMap:
+def read_maps(cache: Path, source: Path) -> CoverageMap:
     """All recordings together; of a test that was recorded twice the later one. Tests that fail without any
     fault are left out."""
     times = {file.parent: file.stat().st_mtime for file in (cache / "maps").glob("*/seconds.json")}
@@ -128,21 +106,24 @@ def read_maps(cache: Path) -> CoverageMap:
         new = {
             test: took for test, took in seconds.items() if took != float("inf") and test not in joint.seconds
         }
-        _take_in(joint, folder, new)
+        _take_in(joint, folder, source, new)
         joint.seconds |= new
     return joint
 
 
-def _take_in(joint: CoverageMap, folder: Path, tests: Collection[str]) -> None:
+def _take_in(joint: CoverageMap, folder: Path, source: Path, tests: Collection[str]) -> None:
     by_file: dict[str, set[str]] = defaultdict(set)
     for test in tests:
         by_file[test.partition("::")[0]].add(test)
-    for part in folder.glob("lines-*.json"):
-        for file, contexts in json.loads(part.read_text()).items():
+    spans: dict[str, dict[int, range]] = {}
+    for context, files in json.loads((folder / "lines.json").read_text()).items():
+        name = context.removesuffix(SETUP)
+        if name not in tests:
+            continue
+        found = by_file[name.partition("::")[0]] if context.endswith(SETUP) else {name}
+        for file, executed in files.items():
+            if file not in spans:
+                spans[file] = heads(source / file) if (source / file).exists() else {}
             lines = joint.lines.setdefault(file, {})
-            for context, executed in contexts.items():
-                name = context.removesuffix(SETUP)
-                if name in tests:
-                    found = by_file[name.partition("::")[0]] if context.endswith(SETUP) else {name}
-                    for line in executed:
-                        lines.setdefault(line, set()).update(found)
+            for line in chain.from_iterable(spans[file].get(line, (line,)) for line in executed):
+                lines.setdefault(line, set()).update(found)

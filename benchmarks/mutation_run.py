@@ -36,7 +36,6 @@ PRELOADED = (
 PRELOADED += ("beartype", "jaxtyping", "hypothesis", "fastapi.testclient", "uvicorn", "xml.etree.ElementTree")
 FIRST_TESTS, FIRST_SECONDS = 40, 12.0
 """The first attempt; what survives it meets all the tests that its seconds allow."""
-FORKED = {"training": ("tests/training/test_distributed.py",)}
 MEMORY = 12 << 30
 NOT_REPLACED = 71
 """The status of a child that could not change its function."""
@@ -189,7 +188,7 @@ class Runner:
                 return NOT_REPLACED
             return attempt(tests)
 
-        status = in_child(action, 10 * SLACK_S + 8 * expected, log)
+        status = in_child(action, 5 * SLACK_S + 8 * expected, log)
         shutil.rmtree(self.scratch / "base", ignore_errors=True)
         if status == NOT_REPLACED:
             raise NotReplaced(fault.owner)
@@ -210,7 +209,7 @@ class Runner:
 
     def tests_for(self, fault: Fault) -> list[str]:
         """Those that execute it: those named like its file first, few of each function, quick ones first."""
-        found = self._executing(fault) or self._forked(fault)
+        found = self._executing(fault)
         stem = fault.file.rpartition("/")[2].removesuffix(".py").strip("_")
         turns: Counter[str] = Counter()
         ranks: dict[str, tuple[int, bool, bool, float]] = {}
@@ -225,11 +224,6 @@ class Runner:
                 self.known.seconds[test],
             )
         return sorted(ranks, key=lambda test: ranks[test])
-
-    def _forked(self, fault: Fault) -> set[str]:
-        """Of a line that nothing was seen to execute: tests whose forks leave no recording."""
-        files = FORKED.get(fault.room, ())
-        return {test for test in self.known.seconds if test.partition("::")[0] in files}
 
     def _executing(self, fault: Fault) -> set[str]:
         if fault.owner is not None:

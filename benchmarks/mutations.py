@@ -1,8 +1,7 @@
 """Faults made one at a time: which of them does the suite notice?
 
-    pip install --target SITE coverage                                  # anywhere; it is no dependency
-    PYTHONPATH=SITE python benchmarks/mutations.py map tests/nn tests/models …
-    PYTHONPATH=SITE python benchmarks/mutations.py run nn models … --count 50 --seed 1
+    python benchmarks/mutations.py map tests/nn tests/models …
+    python benchmarks/mutations.py run nn models … --count 50 --seed 1
     python benchmarks/mutations.py table > benchmarks/results/mutations.md
 
 `map` records once which tests execute which line. `run` draws faults, always the same of a seed. For each one
@@ -26,12 +25,12 @@ from typing import Any
 from mutation_faults import Fault, draw, faults_of
 from mutation_import import NotReplaced
 from mutation_map import read_maps, record_here
+from mutation_marks import ROOMS
 from mutation_run import Attempt, Runner, in_child
 from mutation_table import judge, read_results, table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "src" / "dragoman"
-ROOMS = ("nn", "models", "learning", "decode", "data", "checkpoint", "training", "serve")
 
 
 def main() -> None:
@@ -82,7 +81,7 @@ def record(cache: Path, tests: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     end = time.monotonic() + 60 * options.minutes
-    known = read_maps(options.cache)
+    known = read_maps(options.cache, PACKAGE)
     runner = Runner(options.cache, REPOSITORY, PACKAGE, known, options.seconds, options.control)
     for room in options.rooms:
         drawn = draw_from(room, options)

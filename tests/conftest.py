@@ -16,7 +16,8 @@ from zlib import crc32
 import pytest
 from beartype import BeartypeConf, beartype
 from jaxtyping import config as shape_checks
-from jaxtyping import install_import_hook
+
+from shapes_on_demand import install, switch
 
 # Tests have the same terminal everywhere: none, 80 columns wide, without colours. All else of a machine stays
 # what it is (language, time zone, umask, HOME, TMPDIR, limits, ignored signals): nothing may depend on it.
@@ -45,7 +46,7 @@ CHECKED_IN = {
     "structure": 1,
     "learning": 1,
     "battery": 8,
-    "decode": 8,
+    "decode": 24,
 }
 """Which tests check shapes: of each folder every, or every so many-th."""
 
@@ -72,8 +73,12 @@ assert not too_early, f"imported before their shapes could be checked: {', '.joi
 shape_checker = ModuleType("dragoman_shape_checker")
 shape_checker.check = check  # type: ignore[attr-defined]
 sys.modules[shape_checker.__name__] = shape_checker
-install_import_hook(CHECKED, "dragoman_shape_checker.check")
+install(CHECKED, "dragoman_shape_checker.check")
 
+
+ESTIMATES = {"test_estimate.py", "test_plan_rows.py"}
+"""The tests of estimates: with as many updates as the package tries."""
+TRIED: dict[str, int] = {}
 
 LONGEST = (
     *(
@@ -115,3 +120,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     share = CHECKED_IN.get(place, 0)
     on = bool(share) and crc32(item.nodeid.encode()) % share == 0 and not item.get_closest_marker("slow")
     shape_checks.update("jaxtyping_disable", not on)
+    switch(on)
+    time_few_updates(item)
+
+
+def time_few_updates(item: pytest.Item) -> None:
+    """Every run begins with an estimate, for which updates are tried. Two will do where nobody reads it."""
+    if estimate := sys.modules.get("dragoman.training.estimate"):
+        tried = TRIED.setdefault("cpu", estimate._UPDATES["cpu"])
+        estimate._UPDATES["cpu"] = tried if item.path.name in ESTIMATES else 2

@@ -5,21 +5,16 @@ start a process with few variables of the environment, but not without the path.
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))
 from mutation_import import FAULT, put_in
+from mutation_marks import MAPPED, Marks
 
 for folder in sys.path:
     if (Path(folder) / FAULT).is_file():
         fault = json.loads((Path(folder) / FAULT).read_text())
         put_in(Path(fault["file"]), Path(fault["text"]).read_bytes())
-if "MUTATION_MAP_CONTEXT" in os.environ:
-    import atexit
-
-    from mutation_map import Lines
-
-    folder, source = (Path(os.environ[f"MUTATION_MAP_{name}"]) for name in ("CACHE", "SOURCE"))
-    atexit.register(Lines(folder, source, os.environ["MUTATION_MAP_CONTEXT"]).save)
+    if (Path(folder) / MAPPED).is_file():
+        Marks(Path(folder), Path(json.loads((Path(folder) / MAPPED).read_text()))).put_in()

@@ -1,6 +1,7 @@
 """A small task, words in capitals, and runs for it. The Transformer has given weights, so what it says does
 not depend on how this machine rounds; other models are hardly trained, and no test asks what they learnt."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,16 +35,22 @@ def pairs() -> list[tuple[str, str]]:
 @pytest.fixture(scope="session")
 def train_small(pairs: list[tuple[str, str]]) -> Callable[..., Path]:
     """A function that trains a run below a directory: a Transformer with given weights unless it is told
-    another model."""
+    another model. That one is trained once, and copied."""
+    trained: list[Path] = []
 
     def train(directory: Path, name: str = "run", **model: object) -> Path:
         table = directory / "pairs.tsv"
         table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
         chosen = OTHER | {f"model.{field}": value for field, value in model.items()}
         overrides = SETTINGS | (chosen if model else GIVEN)
+        if not model and trained:
+            return shutil.copytree(trained[0], directory / name)
         if not model:
             config = make_config([str(table)], overrides=overrides, valid=[], display=Quiet())
             overrides["start"] = str(begin(directory / f"{name}-given", config, pairs))
-        return dragoman.train(table, out=directory / name, overrides=overrides, quiet=True).directory
+        run = dragoman.train(table, out=directory / name, overrides=overrides, quiet=True).directory
+        if not model:
+            trained.append(run)
+        return run
 
     return train

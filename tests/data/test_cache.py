@@ -189,7 +189,7 @@ def _make(kind: str, root: str) -> str:
 
 
 def test_preparing_at_the_same_time(tmp_path: Path, expected: Expected) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
+    with multiprocessing.get_context("fork").Pool(3) as pool:
         for kind in ("shards", "labelled"):
             root = tmp_path / kind
             write_corpus(root)

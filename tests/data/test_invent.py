@@ -8,6 +8,7 @@ import pytest
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.invent import Inventor, stems
+from dragoman.data.sampler import CorpusRange
 from dragoman.learning.translate import Pairs
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -83,3 +84,9 @@ def test_every_second_pair(prepared: Prepared) -> None:
         batch = half.batch(np.array([1, 3]), epoch=0)
         assert batch.src_ids[0, : half.src_lengths[1]].tolist() == store.src(2).tolist()
         assert half.origin(3) == store.origin(6)
+
+
+def test_every_second_pair_of_several_corpora(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared.train, "corpora", (CorpusRange(0, 3), CorpusRange(3, 9)))
+    half = Pairs(prepared.train, (prepared.src_tokenizer, prepared.tgt_tokenizer), every=2)
+    assert [(corpus.start, corpus.end) for corpus in half.corpora] == [(0, 2), (2, 5)]  # 0 2 and 4 6 8

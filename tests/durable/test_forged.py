@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from checkpoint.huggingface.published import save
 from dragoman import checkpoint
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.huggingface.files import MANIFEST, NOT_VERIFIED
+from dragoman.checkpoint.huggingface.read import read_model
 from dragoman.checkpoint.model import load_model, load_network
 from dragoman.cli.main import app
 from dragoman.errors import UserError
@@ -50,6 +52,38 @@ def test_a_model_takes_no_memory_for_sizes_that_its_tensors_do_not_have(
     def opened() -> str:
         try:
             load_model(run)
+        except UserError as error:
+            return str(error)
+        return ""
+
+    told = within(400, opened)
+    assert told and "\n" not in told
+
+
+@pytest.mark.parametrize("kind", ["marian", "bart"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"vocab_size": 10**9, "decoder_vocab_size": 10**9},
+        {"encoder_layers": 10**8, "decoder_layers": 10**8},
+        {"d_model": 10**7},
+        {"encoder_ffn_dim": 10**12, "decoder_ffn_dim": 10**12},
+        {"encoder_attention_heads": 10**9, "decoder_attention_heads": 10**9},
+        {"model_type": ["marian"]},
+        {"model_type": {}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_a_published_model_takes_no_memory_for_what_its_configuration_says(
+    tmp_path: Path, kind: str, fields: dict[str, Any]
+) -> None:
+    save(kind, tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+    def opened() -> str:
+        try:
+            read_model(tmp_path)
         except UserError as error:
             return str(error)
         return ""

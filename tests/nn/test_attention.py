@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from dragoman.nn.attention import CrossAttention, SelfAttention, attend
+from dragoman.nn.attention_kernels import weigh
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
 from dragoman.nn.state import KeyValueCache
 from dragoman.nn.tap import open_tap
@@ -134,3 +135,9 @@ def test_a_single_query_has_dropout_while_it_learns() -> None:
         torch.manual_seed(seed)
         found.add(tuple(attend(owner, query, memory, memory, dropout=0.5).flatten().tolist()))
     assert len(found) > 1
+
+
+def test_queries_at_the_end_of_a_longer_memory_see_what_came_before() -> None:
+    value = torch.eye(5, dtype=torch.float64)[None, None]
+    weights = weigh(torch.nn.Identity(), torch.zeros(1, 1, 2, 5, dtype=torch.float64), value, CAUSAL)
+    torch.testing.assert_close(weights[0, 0].tolist(), [[0.25] * 4 + [0.0], [0.2] * 5])

@@ -7,6 +7,7 @@ import torch
 
 from dragoman.nn import counts
 from dragoman.nn.counts import CountTable, Tally
+from dragoman.nn.skip_votes import MaskedTable
 
 SIZE = 7
 
@@ -101,3 +102,11 @@ def test_room_is_made_for_tables_alone() -> None:
         "table", {"table.keys": torch.zeros(2, 2)}
     )  # not a table's: left to be refused by its shape
     assert model["table"].keys.shape == table.keys.shape
+
+
+def test_only_rows_that_are_there_and_not_hidden_inform() -> None:
+    table = MaskedTable(SIZE)
+    rows = torch.tensor([-1, 0, 1, 2])
+    assert table.informs(rows).tolist() == [False] * 4
+    table.mask = torch.tensor([True, False, True])
+    assert table.informs(rows).tolist() == [False, True, False, True]

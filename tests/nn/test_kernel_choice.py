@@ -93,6 +93,19 @@ def test_short_packed_sequences_take_the_triton_kernel() -> None:
     }
     for reason, other in refused.items():
         assert ATTENTION[0].refusal(other) == reason
+    wide_values = Projected(torch.randn(1, 3, 2 * (16 + WIDEST_HEAD + 1)), None, (2, 8, WIDEST_HEAD + 1))
+    assert "heads are wider" in str(ATTENTION[0].refusal(replace(packed_call([3]), inputs=wide_values)))
+
+
+@pytest.mark.parametrize(("widths", "taken"), [((16, 16), True), ((12, 12), False), ((16, 8), False)])
+def test_what_flash_attention_knows_is_asked_before_it_is_called(
+    monkeypatch: pytest.MonkeyPatch, widths: tuple[int, int], taken: bool
+) -> None:
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    queries = torch.randn(1, 4, 2 * (2 * widths[0] + widths[1]), dtype=torch.bfloat16)
+    call = replace(packed_call([3, 1]), inputs=Projected(queries, None, (2, *widths)))
+    flash = next(kernel for kernel in ATTENTION if kernel.name == "flash")
+    assert flash.refusal(call) == (None if taken else "it does not know heads of this width")
 
 
 def test_packed_and_padded_give_the_same_where_a_tap_looks() -> None:

@@ -33,6 +33,8 @@ def test_attention_as_json_where_there_is_some() -> None:
         assert found["attentions"] == [{"kind": "cross", "layer": 1, "aligns": True, "weights": WEIGHTS}]
         given = client.post("/api/v1/explain", json={**ASKED, "translation": "eine Katze"})
         assert given.json()["text"] == "eine Katze"
+        longest = client.post("/api/v1/explain", json={**ASKED, "text": "a" * MOST_CHARACTERS})
+        assert longest.json()["text"] == "A" * MOST_CHARACTERS
         for change, said in (
             ({"source": "de", "target": "fr"}, "de→fr shows no attention: it is an export"),
             ({"target": "fr"}, "en→fr shows no attention"),

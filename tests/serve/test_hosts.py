@@ -109,6 +109,8 @@ def test_a_link_to_the_page_may_be_anywhere(asked: tuple[TestClient, str]) -> No
     page = client.get("/", headers=followed)
     assert page.status_code == 200 and page.headers["x-frame-options"] == "DENY"
     assert client.get(path, headers=followed).status_code == 403
+    head = client.head("/", headers=followed)
+    assert head.status_code == 200 and not head.content
     assert "access-control-allow-origin" not in page.headers
 
 

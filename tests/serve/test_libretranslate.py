@@ -62,6 +62,14 @@ def test_languages_detection_settings_health(client: TestClient) -> None:
     assert client.put("/translate").status_code == 405
 
 
+def test_without_its_package_a_language_is_not_guessed(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.serve.service.can_identify", lambda: False)
+    answer = client.post("/detect", data={"q": "the cat"})
+    assert answer.status_code == 501 and "py3langid" in answer.json()["error"]
+
+
 def test_a_file_is_fetched_where_it_says(client: TestClient) -> None:
     file = {"file": ("a.po", b'msgid "hi"\nmsgstr ""\n')}
     response = client.post("/translate_file", data={"source": "en", "target": "de"}, files=file)

@@ -45,6 +45,9 @@ class Night:
         )
 
     async def sleep(self, seconds: float) -> None:
+        """Never past the hour; and a clock that was set is looked at again after ten minutes."""
+        assert 0 < seconds <= 600
+        assert self.time + timedelta(seconds=seconds) <= next_time(time(3), self.time)
         before = self.time.date()
         self.time += timedelta(seconds=seconds)
         if self.time.date() != before:

@@ -22,6 +22,7 @@ BEGIN, END = "<!-- trace of translate -->\n", "<!-- end of trace -->\n"
 RECORDER = """
 import json, os, sys
 from pathlib import Path
+import torch  # here, where it is not recorded: that takes longer than all the rest
 import dragoman
 from dragoman.cli.main import main
 

@@ -32,7 +32,7 @@ from dragoman.training.api import resume
 from dragoman.training.clock import Clock
 
 DOUBLE = torch.float64
-KILLS = 4
+KILLS = 2
 
 
 def open_store() -> Any:
@@ -172,7 +172,7 @@ def killed_run(runs: Runs) -> None:
     store, statuses = open_store(), []
     for kill in range(KILLS):
         children, _ = runs.begin("killed", 2, DOUBLE, store=store)
-        time.sleep(0.05 * kill)
+        time.sleep(0.1 * kill)
         os.kill(children[kill % 2], signal.SIGKILL)
         os.kill(children[1 - kill % 2], signal.SIGTERM)
         statuses.append(ended(children))

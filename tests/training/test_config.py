@@ -98,6 +98,12 @@ def test_mistakes_name_the_field(assignment: str, message: str) -> None:
         resolve(minimal(), [assignment])
 
 
+@pytest.mark.parametrize("other", ["tokenizer.dropout=0.1", "objective.invented=1"])
+def test_changed_sources_go_with_nothing_that_changes_them_too(other: str) -> None:
+    with pytest.raises(UserError, match=r"^objective\.source_noise: it does not go with"):
+        resolve(minimal(), ["objective.source_noise=0.1", other])
+
+
 def budgeted(*overrides: str, minutes: float | None = 15, **sections: Any) -> RunConfig:
     return resolve(minimal(**sections), overrides, minutes)
 

@@ -186,7 +186,7 @@ def test_a_mistake_is_told_once(crew_runs: Path, name: str, message: str) -> Non
 
 
 def test_killed_processes_change_nothing(crew_runs: Path) -> None:
-    """Four of them, one after another, and the store is always the same: what the dead have written into it
+    """Each of two, one after the other, and the store is always the same: what the dead have written into it
     leads nobody astray."""
     statuses, last = told(crew_runs, "killed")
     for kill, pair in enumerate(statuses):

@@ -39,7 +39,7 @@ def test_a_difference_that_may_be_chance_is_called_so(
 def test_a_run_on_half_of_the_data_beside_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "a.tsv"
     table.write_text("".join(f"{a}\t{b}\n" for a, b in sounds(60)), encoding="utf-8")
-    timed = Timed(monkeypatch)
+    timed = Timed(monkeypatch, update=4.0)
     options = {"out": tmp_path / "run", "overrides": SMALL, "valid": [], "quiet": True, "half": True}
     run = plan_and_train([str(table)], minutes=1.0, clock=timed.clock, **options)
     assert run is not None and run.config.train.max_minutes == pytest.approx(2 / 3)

@@ -14,6 +14,9 @@ from dragoman.decode.rules.constraints import constraints_for
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import Translator
+from dragoman.models import build
+from dragoman.models.base import Vocab
+from dragoman.models.presets import preset
 from dragoman.training.imports import import_run
 from searching import search
 
@@ -156,3 +159,14 @@ def test_weights_in_several_files(pair: Pair, tmp_path) -> None:
     again = load_model(import_run(tmp_path / "in", tmp_path / "run").directory)
     ours, theirs = model_tensors(pair.ours.model), model_tensors(again.model)
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_the_preset_has_the_parameters_of_bart_base() -> None:
+    sizes = {"d_model": 768, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072}
+    sizes |= dict.fromkeys(("encoder_layers", "decoder_layers"), 6)
+    sizes |= dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 12)
+    with torch.device("meta"):  # sizes without numbers
+        theirs = transformers.BartModel(transformers.BartConfig(**sizes))
+        ours = build(*preset("bart-base"), Vocab(50265, 50265, shared=True))
+    two_rows = 2 * 2 * 768  # of positions, which fairseq counts from 2 on, in encoder and decoder
+    assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in ours.parameters()) + two_rows

@@ -14,7 +14,15 @@ from rich.console import Console
 
 from dragoman.errors import UserError
 from dragoman.runs.records import Sample, read_records, read_samples
-from dragoman.training.display import Plain, Quiet, Terminal, UpdateStatus, duration, make_display
+from dragoman.training.display import (
+    Plain,
+    Quiet,
+    Terminal,
+    UpdateStatus,
+    duration,
+    make_display,
+    validation_line,
+)
 from dragoman.training.log import Log, open_tensorboard
 
 STATUS = UpdateStatus(
@@ -48,6 +56,11 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "    output     das [bold]Haus[/bold]",
         "    (train.samples=0 leaves the samples out)",
     ]
+
+
+def test_a_loss_is_not_told_twice() -> None:
+    line = validation_line(7, {**METRICS, "forced_loss": 2.2501}, better=False)
+    assert line == "valid at 7  loss 2.250  ppl 9.49  acc 51.2%  free 3.100  BLEU 31.2  chrF 55.5  exact 12.5"
 
 
 def test_a_pipe_is_not_flooded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,9 +52,9 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
 def tell(done: "Done") -> None:
     typer.echo(f"{done.lines:,} lines are translated")
     for count, what in (
-        (done.too_long, "had too many tokens and were left empty"),
-        (done.cut_off, "translations were cut off at the length limit"),
-        (done.loops, "translations were stuck in a loop and redone"),
+        (done.too_long, "left empty, since they had too many tokens"),
+        (done.cut_off, "cut off at the length limit"),
+        (done.loops, "redone, since they were stuck in a loop"),
     ):
         if count:
             typer.echo(f"  {count:,} {what}")

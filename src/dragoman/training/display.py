@@ -217,7 +217,9 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         shares = " ".join(f"{metrics[name]:.2f}" for name in metrics if name.startswith("layer_"))
         shown.append(f"layers {metrics['layers_scale']:.2f} × ({shares})")
     if "free_loss" in metrics:
-        shown.append(f"forced {metrics['forced_loss']:.3f} free {metrics['free_loss']:.3f}")
+        forced = f"{metrics['forced_loss']:.3f}"
+        known = forced == f"{metrics['loss']:.3f}"  # the same sentences: nothing new
+        shown.append(f"{'' if known else f'forced {forced} '}free {metrics['free_loss']:.3f}")
     if "word_perplexity" in metrics:
         shown.append(
             f"word ppl {_short(metrics['word_perplexity'])}  bits/byte {metrics['bits_per_byte']:.3f}"

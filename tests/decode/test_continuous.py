@@ -22,6 +22,7 @@ from searching import batch_of, jobs_of, search
 SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 24}
 SEARCHES = {
     "default": SearchConfig(beam=4),
+    "complete": SearchConfig(beam=3, stop="complete"),
     "n-best": SearchConfig(beam=5, n_best=5, alpha=0.6),
     "raw sums": SearchConfig(beam=2, alpha=0.0, stop="bound"),
     "gnmt": SearchConfig(beam=3, n_best=2, length_penalty="gnmt", alpha=0.8, stop="bound"),

@@ -52,7 +52,10 @@ def slow_beam(
         ended.sort(reverse=True)
         if stop_early and len(ended) >= config.n_best:
             hopeless = ended[config.n_best - 1][0] >= live[0][0] / limit**config.alpha
-            if hopeless or (config.stop == "complete" and len(ended) >= config.beam):
+            enough = config.stop != "bound" and len(ended) >= config.beam
+            if config.stop == "settled":
+                enough = enough and ended[config.n_best - 1][0] >= live[0][0] / length**config.alpha
+            if hopeless or enough:
                 break
     return sorted(ended, reverse=True)[: config.n_best]
 
@@ -76,7 +79,23 @@ def test_a_huge_beam_finds_what_brute_force_finds(seed: int, alpha: float) -> No
     same(found, brute_force(model, src, limit=5, alpha=alpha)[:5], config)
 
 
-@pytest.mark.parametrize("stop", ["complete", "bound"])
+def test_a_better_live_hypothesis_is_not_cut_off() -> None:
+    """A confident model has one good hypothesis; beside it, bad ones end early and fill the count."""
+    gains = []
+    for seed in range(12):
+        model = wild_model(9, seed, eos_bias=1.0)
+        src, mask, _ = random_batch(model.vocab, [4], 1, seed)
+        config = SearchConfig(beam=2, max_ratio=0, max_extra=8)
+        (settled,), (complete,) = (
+            search(Scorer([model]), src, mask, replace(config, stop=stop))[0]
+            for stop in ("settled", "complete")
+        )
+        gains.append(settled.score(config) - complete.score(config))
+    assert min(gains) >= -1e-6
+    assert max(gains) > 0.05
+
+
+@pytest.mark.parametrize("stop", ["settled", "complete", "bound"])
 @pytest.mark.parametrize("seed", range(6))
 def test_equal_to_a_slow_beam_in_any_batch(seed: int, stop: str) -> None:
     model = wild_model(9, seed, eos_bias=1.0)

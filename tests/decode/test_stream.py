@@ -32,7 +32,7 @@ def test_tokens_are_those_of_the_search(name: str, beam: int) -> None:
         assert all(parts)  # no part is empty
 
 
-@pytest.mark.parametrize("stop", ["complete", "bound", "limit"])
+@pytest.mark.parametrize("stop", ["settled", "complete", "bound", "limit"])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_stop_rules_and_normalisation_keep_it_final(stop: StopRule, alpha: float) -> None:
     for seed in range(6):

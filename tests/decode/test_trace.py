@@ -45,7 +45,7 @@ def rebuilt(
     return sorted(found, key=lambda each: each[0], reverse=True)[: config.n_best]
 
 
-@pytest.mark.parametrize("stop", ["complete", "bound", "limit"])
+@pytest.mark.parametrize("stop", ["settled", "complete", "bound", "limit"])
 @pytest.mark.parametrize(("beam", "n_best"), [(1, 1), (3, 2), (30, 4)])
 def test_recording_changes_nothing_and_rebuilds_everything(beam: int, n_best: int, stop: StopRule) -> None:
     for seed in range(4):

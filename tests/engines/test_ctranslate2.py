@@ -46,7 +46,7 @@ OPTIONS = {
     [
         SearchConfig(loop_guard=False, beam=1),
         SearchConfig(loop_guard=False, beam=4),
-        SearchConfig(loop_guard=False, beam=5, n_best=5),
+        SearchConfig(loop_guard=False, beam=5, n_best=5, stop="complete"),
         SearchConfig(loop_guard=False, beam=4, alpha=0.0),
     ],
     ids=["greedy", "beam", "n-best", "sums"],

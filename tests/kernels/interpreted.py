@@ -98,6 +98,7 @@ def check_search() -> None:
     short = {"max_ratio": 1.0, "max_extra": 1, "loop_guard": False}
     searches = (
         (11, SearchConfig(beam=3, n_best=3, **short)),
+        (11, SearchConfig(beam=2, stop="complete", **short)),
         (300, SearchConfig(beam=2, n_best=2, alpha=0.0, stop="bound", **short)),
         (23, SearchConfig(beam=2, stop="limit", length_penalty="gnmt", min_length=2, **short)),
     )

@@ -107,7 +107,7 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
         raise UserError("--to: huggingface takes the weights as they are, without --quantize and --shortlist")
     from dragoman.checkpoint.huggingface import export_huggingface
     from dragoman.checkpoint.model import load_network
-    from dragoman.decode.search.config import BeamSearch
+    from dragoman.decode.search.config import EARLY_STOPPING, BeamSearch
     from dragoman.runs.directory import Run
     from dragoman.runs.model_card import model_card
 
@@ -116,7 +116,8 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     loaded = load_network(opened.directory, which=which)
     search = opened.config.search.converted(BeamSearch, n_best=1)
     card = model_card(opened, loaded.name)
-    written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha, card)
+    early = EARLY_STOPPING[search.stop]
+    written = export_huggingface(loaded, out or run / "huggingface", search.beam, search.alpha, early, card)
     typer.echo(f"checkpoint {loaded.name} written to {written}")
 
 

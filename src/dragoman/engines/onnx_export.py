@@ -153,13 +153,13 @@ def _config(model: EncoderDecoder, shape: dict[str, int]) -> dict[str, Any]:
 
 
 def _generation(search: SearchConfig) -> dict[str, Any]:
-    from dragoman.decode.search.config import BeamSearch
+    from dragoman.decode.search.config import EARLY_STOPPING, BeamSearch
 
     beam = search.converted(BeamSearch, n_best=1)
     return {
         "num_beams": beam.beam,
         "length_penalty": beam.alpha,
-        "early_stopping": beam.beam > 1,
+        "early_stopping": EARLY_STOPPING[beam.stop] if beam.beam > 1 else False,
         "bad_words_ids": [[PAD_ID], [BOS_ID]],
         "forced_eos_token_id": None,
         "max_length": 512,

@@ -62,6 +62,7 @@ class Call:
     shortest: int = 0
     beam: int = 1
     length_penalty: float = 1.0
+    patience: float = 1.0
     no_repeat_ngram: int = 0
     shortlist: bool = False
     forbid: bool = False
@@ -119,6 +120,7 @@ class Runtime:
                 beam_size=call.beam,
                 num_hypotheses=call.beam,
                 length_penalty=call.length_penalty,
+                patience=call.patience,
                 **call.limits(self.target),
                 return_scores=call.beam > 1,
                 return_attention=call.shows == "attention",

@@ -1,9 +1,10 @@
 """Beam search by CTranslate2 with the results of our own search.
 
-CTranslate2's beam search is ours with `stop: complete`: 2K extensions, those by `</s>` among the K best are
-set aside, done with K of them. Two things are put right afterwards. Its length limit is one for all sentences
-of a call; a sentence that meets its own limit is searched again with that one. And it may write `<pad>` or
-`<s>`; a sentence where it did is searched again without them. `docs/engines.md` says what remains.
+CTranslate2's beam search is ours with `stop: complete`, and close to `settled`: of 2K extensions, those by
+`</s>` among the K best are set aside, and it stops with K of them (with 2K for `settled`). Two differences
+are corrected afterwards. It has one length limit for all sentences of a call; a sentence that reaches its own
+limit is searched again with that one. And it may write `<pad>` or `<s>`; such a sentence is searched again
+without them. `docs/engines.md` lists the remaining differences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,12 @@ _SUPPORTED = frozenset(
     )
 )
 _INSTEAD = {
-    "stop": "it stops when `beam` hypotheses have ended ('complete')",
+    "stop": "it counts the hypotheses that have ended ('settled', 'complete')",
     "repetition_penalty": "it multiplies logits, not log-probabilities",
 }
+_PATIENCE = {"complete": 1.0, "settled": 2.0}
+"""The search stops after this many times `beam` hypotheses (Kasai et al. 2022). CTranslate2 does not compare
+them with live ones, as `settled` does; a larger number comes close to it."""
 _NO_LIMIT = 1 << 31
 _ALMOST_ZERO = 1e-6
 """CTranslate2 stops by another rule where its length penalty is 0."""
@@ -38,8 +42,10 @@ def supported(search: SearchConfig, positions: int | None = None) -> BeamSearch:
             f"search.method: CTranslate2 cannot search with {search.method!r}; use the run itself"
         )
     for field in fields(search):
-        value = getattr(search, field.name)
-        if value != field.default and (field.name not in _SUPPORTED or field.name == "stop"):
+        value, supported = getattr(search, field.name), field.name in _SUPPORTED
+        if field.name == "stop":
+            supported = value in _PATIENCE
+        if value != field.default and not supported:
             why = f": {_INSTEAD[field.name]}" if field.name in _INSTEAD else ""
             raise UserError(
                 f"search.{field.name}: CTranslate2 cannot search with {value!r}{why}; use the run itself"
@@ -65,6 +71,7 @@ def search(
         together,
         beam=settings.beam,
         length_penalty=max(settings.alpha, _ALMOST_ZERO),
+        patience=_PATIENCE[settings.stop] if settings.beam > 1 else 1.0,
         no_repeat_ngram=settings.no_repeat_ngram,
         shortlist=shortlist,
     )

@@ -6,12 +6,13 @@
 Live hypotheses are ranked by Σ log p alone; α ranks ended ones. It also lets a search stop early, but only if
 no later hypothesis could be first. So the first of a pool by `SearchConfig.rank` is what a search with that α
 finds, if the pool has everything that ends until `beam` hypotheses have ended (`stop: complete`) or until the
-maximum length (`limit`, and `bound`, which is equally exact). If one search does not serve every α
-(`can_rerank`), every pair of beam and α is searched.
+maximum length (`limit`, and `bound`, which is equally exact). With `settled` a larger α stops later: the pool
+is searched with the largest, and cut for each α with the best live sum of each step. If one search does not
+serve every α (`can_rerank`), every pair of beam and α is searched.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -35,20 +36,46 @@ Openings = Sequence[tuple[int, ...]]
 
 
 def can_rerank(search: BeamSearch) -> bool:
-    """Whether one search serves every α; it does not for groups of beams."""
-    return search.groups == 1
+    """Whether one search serves every α; it does not for groups of beams, nor where coverage counts in the
+    stop rule."""
+    return search.groups == 1 and not (search.stop == "settled" and search.watched)
 
 
-def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[list[Ended]]:
-    """For every sentence all hypotheses that end, in order."""
-    greedy = search.beam == 1 and not search.watched  # such a search stops at the first `</s>`
-    stop = "complete" if search.stop == "complete" or greedy else "limit"
-    # n_best = beam: the search cannot stop before that many have ended.
-    config = replace(search, n_best=search.beam, stop=stop, record=False)
+@dataclass(frozen=True)
+class Pool:
+    """The hypotheses of a sentence that ended, in order."""
+
+    ended: list[Ended]
+    live: list[float] = field(default_factory=list)
+    """The highest sum of a live hypothesis after each step; empty if the stop rule does not depend on it."""
+
+    def best(self, search: BeamSearch) -> Ended:
+        """What this search finds: the first among equals."""
+        return max(self._until_the_stop(search), key=lambda ended: ended.score(search))
+
+    def _until_the_stop(self, search: BeamSearch) -> list[Ended]:
+        for length, best_live in enumerate(self.live, start=1):
+            found = [ended for ended in self.ended if len(ended.tokens) <= length]
+            if len(found) >= search.beam:
+                nth = sorted((ended.score(search) for ended in found), reverse=True)[search.n_best - 1]
+                if nth >= search.best_rank(best_live, length):
+                    return found
+        return self.ended
+
+
+def pool_of(scorer: Scorer, jobs: Sequence[Job], search: BeamSearch) -> list[Pool]:
+    """For every sentence all hypotheses that end. Of searches that differ in α, `search` has the largest."""
+    settled = search.stop == "settled" and search.beam > 1
+    if not settled:
+        greedy = search.beam == 1 and not search.watched  # such a search stops at the first `</s>`
+        stop = "complete" if search.stop == "complete" or greedy else "limit"
+        # n_best = beam: the search cannot stop before that many have ended.
+        search = replace(search, n_best=search.beam, stop=stop)
+    config = replace(search, record=False)
     with torch.inference_mode():
         beam = Beam(scorer, SearchBatch.of(jobs, config, scorer.vocab, scorer.device, scorer.texts), config)
         beam.run()
-    return list(beam.ended.values())
+    return [Pool(ended, beam.best_live[number] if settled else []) for number, ended in beam.ended.items()]
 
 
 def translate_by(
@@ -62,6 +89,7 @@ def translate_by(
     """The output of `translator.translate` for each of the searches, which differ only in α."""
     first = searches[0]
     assert can_rerank(first) and all(replace(other, alpha=first.alpha) == first for other in searches)
+    largest = max(searches, key=lambda search: search.alpha)
     openings = openings or [()] * len(texts)
     jobs = translator.by_opening(
         texts, openings, lambda own, part: own.jobs(part, [FREE] * len(part), [never] * len(part))
@@ -72,10 +100,10 @@ def translate_by(
     done = len(texts) - len(asked)
     for places in by_length([len(jobs[index].source) for index in asked], batch_tokens):
         batch = [asked[place] for place in places]
-        pools = pool_of(translator.scorer, [jobs[index] for index in batch], first)
+        pools = pool_of(translator.scorer, [jobs[index] for index in batch], largest)
         for index, pool in zip(batch, pools, strict=True):
             for number, search in enumerate(searches):
-                best = max(pool, key=lambda ended: ended.score(search))  # the first among equals
+                best = pool.best(search)
                 found[number][index] = translator.tgt_tokenizer.decode(best.tokens[:-1])
                 if search.loop_guard and loops(best, jobs[index].source):
                     looping[number].add(index)

@@ -106,8 +106,8 @@ def best_pieces(
 def _decide(
     scores, pieces, eos_scores, last, sums, position, ancestors, limits, ended, done, tokens, parents,
     own_scores, found_rank, found_at, found_eos, weights, room, eos_id, beams: tl.constexpr,
-    n_best: tl.constexpr, by_bound: tl.constexpr, by_count: tl.constexpr, count_pad: tl.constexpr,
-    all_pad: tl.constexpr, best_pad: tl.constexpr, block: tl.constexpr,
+    n_best: tl.constexpr, by_bound: tl.constexpr, by_count: tl.constexpr, by_live: tl.constexpr,
+    count_pad: tl.constexpr, all_pad: tl.constexpr, best_pad: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     sentence = tl.program_id(0)
     count: tl.constexpr = 2 * beams
@@ -195,7 +195,10 @@ def _decide(
     if by_bound:
         hopeless = tl.where(worst >= highest * tl.load(weights + limit), 1, 0)
         if by_count:
-            hopeless = tl.where(number_ended >= beams, 1, hopeless)
+            enough = number_ended >= beams
+            if by_live:
+                enough = enough & (worst >= highest * tl.load(weights + here + 1))
+            hopeless = tl.where(enough, 1, hopeless)
         stop = tl.where(worst > nothing, tl.maximum(stop, hopeless), stop)
     stop = tl.where(was_done, 1, stop)
     tl.store(done + sentence, stop.to(tl.uint8))
@@ -224,6 +227,7 @@ def decide(
     eos_id: int,
     by_bound: bool,
     by_count: bool,
+    by_live: bool,
 ) -> None:
     """One further position. `state` are the tensors of a `Pool`, in the order of the kernel."""
     tokens = state[7]
@@ -231,6 +235,7 @@ def decide(
     count = 2 * beams
     _decide[(sentences,)](
         scores, pieces, eos_scores, *state, room, eos_id, beams=beams, n_best=n_best, by_bound=by_bound,
-        by_count=by_count, count_pad=triton.next_power_of_2(count), all_pad=triton.next_power_of_2(count *
-        beams), best_pad=triton.next_power_of_2(n_best), block=32, num_warps=1,
+        by_count=by_count, by_live=by_live, count_pad=triton.next_power_of_2(count),
+        all_pad=triton.next_power_of_2(count * beams), best_pad=triton.next_power_of_2(n_best), block=32,
+        num_warps=1,
     )  # fmt: skip

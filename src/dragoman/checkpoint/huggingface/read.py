@@ -260,13 +260,15 @@ def _refuse_other_sizes(directory: Path, numbers: ControlIds, src: Tokenizer, tg
 
 
 def _search(generation: ConfigFields, fields: ConfigFields) -> dict[str, Any]:
-    """Beam and length normalisation: transformers divides by a power of the length, as ours does. It can
-    favour short translations without a limit; that has no counterpart."""
+    """Beam, length normalisation and stop rule: transformers divides by a power of the length, as ours does.
+    It can favour short translations without a limit; that has no counterpart."""
     files = dict(generation), dict(fields)
     beam, power = (one_of(files, name) for name in ("num_beams", "length_penalty"))
     if beam is not None and (type(beam) is not int or not 1 <= beam <= _WIDEST_BEAM):
         raise UserError(f"num_beams: expected a whole number from 1 to {_WIDEST_BEAM}, found {shown(beam)}")
     if power is not None and type(power) not in (int, float):
         raise UserError(f"length_penalty: expected a number, found {shown(power)}")
-    found = {"beam": beam} if beam is not None and beam > 1 else {}
+    found: dict[str, Any] = {"beam": beam} if beam is not None and beam > 1 else {}
+    if found and one_of(files, "early_stopping") is True:
+        found["stop"] = "complete"
     return found | ({"alpha": float(power)} if power is not None and 0 <= power < 10 else {})

@@ -44,7 +44,12 @@ _TARGET = "target"
 
 
 def export_huggingface(
-    loaded: LoadedNetwork, out: Path, beam: int = 1, alpha: float = 1.0, card: str | None = None
+    loaded: LoadedNetwork,
+    out: Path,
+    beam: int = 1,
+    alpha: float = 1.0,
+    early_stopping: bool | str = False,
+    card: str | None = None,
 ) -> Path:
     """Write the model, and its model card, to `out`, which appears as a whole or not at all."""
     described = loaded.state["model"]
@@ -68,7 +73,7 @@ def export_huggingface(
     generation = control | {
         "num_beams": beam,
         "length_penalty": alpha,
-        "early_stopping": beam > 1,
+        "early_stopping": early_stopping if beam > 1 else False,
         "bad_words_ids": [[number if begin is None else begin.id(number)] for number in (PAD_ID, BOS_ID)],
         "max_length": 512,
     }

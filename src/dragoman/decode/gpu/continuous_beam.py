@@ -122,7 +122,8 @@ class BeamPool:
         state += (self.done.view(torch.uint8), self.tokens, self.parents, self.scores)
         state += (self.found_rank, self.found_at, self.found_eos, self._weights)
         stop = self.config.stop
-        decide(*best, state, self.config.n_best, control[2], stop != "limit", stop == "complete")
+        rules = (stop != "limit", stop in ("complete", "settled"), stop == "settled")
+        decide(*best, state, self.config.n_best, control[2], *rules)
 
     def _best(
         self, logits: Float[Tensor, "N V"]
@@ -167,8 +168,11 @@ class BeamPool:
             return
         last = self.found_rank[:, -1]
         stop = last >= best * self._weights[self.limits]  # no live hypothesis can rank before it
-        if self.config.stop == "complete":
-            stop |= self.ended >= self.config.beam
+        if self.config.stop in ("complete", "settled"):
+            enough = self.ended >= self.config.beam
+            if self.config.stop == "settled":
+                enough &= last >= best * self._weights[self.position + 1]
+            stop |= enough
         self.done |= stop & last.isfinite()
 
     def _go_on(

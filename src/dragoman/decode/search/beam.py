@@ -111,6 +111,7 @@ class Beam:
         self.sentences = torch.arange(count, device=device)  # which sentence each block of beams belongs to
         self.length = 0
         self.ended = {sentence: [] for sentence in range(count)}
+        self.best_live: dict[int, list[float]] = {sentence: [] for sentence in range(count)}
         self.ended_in = {sentence: [0] * self.config.groups for sentence in range(count)}
         self.done: set[int] = set()
         longest = int(self.limits.max())
@@ -265,11 +266,16 @@ class Beam:
         best_live = self.sums.max(dim=1).values.tolist()
         for row, sentence in enumerate(self.sentences.tolist()):
             found = self.ended[sentence]
-            if sentence in self.done or self.config.stop == "limit" or len(found) < n_best:
+            if sentence in self.done:
+                continue
+            self.best_live[sentence].append(best_live[row])
+            if self.config.stop == "limit" or len(found) < n_best:
                 continue
             nth = sorted(map(self.rank, found), reverse=True)[n_best - 1]
             hopeless = nth >= self.config.best_rank(best_live[row], limits[row])
-            complete = self.config.stop == "complete" and min(self.ended_in[sentence]) >= self.width
+            complete = self.config.stop != "bound" and min(self.ended_in[sentence]) >= self.width
+            if complete and self.config.stop == "settled":
+                complete = nth >= self.config.best_rank(best_live[row], self.length)
             if hopeless or complete:
                 self.done.add(sentence)
 

@@ -20,7 +20,12 @@ from dragoman.config import check_counts, check_not_negative
 from dragoman.decode.search.job import MOST, MOST_HYPOTHESES, SearchLimits, SearchMethod
 from dragoman.errors import UserError, shown
 
-StopRule = Literal["complete", "bound", "limit"]
+StopRule = Literal["settled", "complete", "bound", "limit"]
+EARLY_STOPPING: dict[StopRule, bool | str] = {
+    **{"settled": False, "complete": True},
+    **{"bound": "never", "limit": "never"},
+}
+"""The option `early_stopping` of transformers that comes closest."""
 Candidates = Literal["samples", "n_best"]
 Utility = Literal["chrf", "bleu"]
 _ONCE_SHARED = ("beam", "stop", "seed", "loop_guard")
@@ -80,10 +85,12 @@ class SearchConfig(SearchLimits):
 @dataclass(frozen=True)
 class _WithBeam(SearchConfig):
     beam: int = 5
-    stop: StopRule = "complete"
-    """When the search of a sentence ends. `complete`: as soon as `beam` hypotheses have ended. `bound`: when
-    no live hypothesis can still win, even if it reached the maximum length at no further cost. This is exact
-    for the beam, and slow if α is large; `complete` stops there too. `limit`: at the maximum length."""
+    stop: StopRule = "settled"
+    """When the search of a sentence ends. `complete`: as soon as `beam` hypotheses have ended, however bad
+    they are. `settled`: not before the n best of them rank at least as high as the best live one would, if it
+    ended here. `bound`: when no live hypothesis can still win, even if it reached the maximum length at no
+    further cost. This is exact for the beam, and slow if α is large; the first two stop there too. `limit`:
+    at the maximum length."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -100,7 +100,7 @@ COMMANDS = (
         status=1,
     ),
     _command("export ONNX", "export runs/t --to onnx --out onnx", *_RUN_T),
-    _command("lab", "lab softmax-scale --quick -o lab --device cpu"),
+    _command("lab", "lab softmax-scale --quick -o lab --device cpu", varies=("numbers.json",)),  # seconds
     _command("tune", "tune runs/t --beams 1,2 --alphas 0,1 --write --device cpu", *_RUN_T),
 )
 

@@ -118,7 +118,7 @@ def run_part(part: str, made: Path, work: Path, options: argparse.Namespace, jou
             own.mkdir()
 
             def mine(part: str, kind: str, number: int, job: int = job) -> bool:
-                if options.kinds and kind not in options.kinds.split(","):
+                if options.kinds and kind not in options.kinds.split(";"):
                     return False
                 turn, rest = divmod(number - options.seed, options.every)
                 return not rest and turn % options.jobs == job and (part, kind, number) not in done
@@ -198,7 +198,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="some 60 cases")
     parser.add_argument("--only", choices=PARTS)
-    parser.add_argument("--kinds", default="", help="these kinds of a part alone, with commas between")
+    parser.add_argument("--kinds", default="", help="these kinds of a part alone, with ; between")
     parser.add_argument("--every", type=int, default=1, help="a sample: every how manieth case")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)

@@ -26,6 +26,8 @@ for variable in TERMINAL.split():
     os.environ.pop(variable, None)
 os.environ |= {"COLUMNS": "80", "TERM": "xterm"}
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime before the package does
+
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command does: a busy machine is no reason to be slow
 
 # Small tensors only wait for each other in several threads; the test run itself uses all cores.

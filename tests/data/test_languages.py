@@ -115,6 +115,13 @@ def test_without_the_package_a_corpus_has_no_names_for_its_languages(
         identify("text", ["en"])
 
 
+def test_columns_are_named_after_source_and_target(tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("de,en\nx,y\n", "utf-8")
+    assert languages_of(SourceConfig((str(table),), src="de", tgt="en")) == ("de", "en")
+    assert languages_of(SourceConfig((str(table),), src="en", tgt="de")) == ("en", "de")
+
+
 def test_the_languages_of_files_that_do_not_say(tmp_path: Path) -> None:
     rows = [(TEXTS["en"], TEXTS["fr"]), ("We are here.", "Nous sommes ici.")] * 3
     table = tmp_path / "pairs.tsv"

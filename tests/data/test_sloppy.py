@@ -63,6 +63,8 @@ def test_marks_change_or_the_full_stop_goes() -> None:
     assert WAYS["marks"]("A dog.", Dice(1)) == "A dog"
     found = {WAYS["marks"]('He said "no" - it\'s - late.', Dice(number)) for number in range(60)}
     assert len(found) > 20
+    quoted = {each.partition("said ")[2].partition(" ")[0] for each in found}
+    assert quoted == {'"no"', "“no”", "„no“", "«no»", "''no''"[1:-1], "‚no‘"}
     assert all(len(each) == len('He said "no" - it\'s - late.') for each in found if each.endswith("."))
 
 

@@ -99,6 +99,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
         (unit(("de-DE", "a"), ("en-US", "b")), "*all*", ("de", "en")),
         (unit(("en", "a")) + unit(("en", "a"), ("fr", "b")), "en", ("en", "fr")),
         (unit(("pt-PT", "a"), ("pt-BR", "b")), "pt-PT", ("pt-PT", "pt-BR")),
+        (unit(("en-US", "a"), ("en-GB", "b"), ("de", "c")), "en-US", ("en", "de")),
         (unit(("en", "a")), "en", None),
     ],
 )

@@ -1,7 +1,10 @@
 """ONNX Runtime beside our own model: the same scores, the same translations, the same surface."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +158,20 @@ def test_commands_take_it(run: Run, out: Path, unseen: list[str], tmp_path: Path
     assert done.exit_code == 0 and "BLEU" in done.output, done.output
     done = invoke(app, ["translate", str(out), unseen[0]])
     assert done.output.strip() == unseen[0].upper()
+
+
+OPENED = """
+import sys
+from pathlib import Path
+from dragoman.engines.opening import open_export
+open_export(Path(sys.argv[1])).translate(["a"])
+"""
+
+
+def test_nothing_of_its_use_is_written_down_or_sent(out: Path, tmp_path: Path) -> None:
+    """ONNX Runtime keeps a list of what it is used for until it has sent it to its makers."""
+    variables = {name: str(tmp_path) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME")}
+    kept = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    done = subprocess.run([sys.executable, "-c", OPENED, str(out)], env=kept | variables, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from dragoman.cli.main import app
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
+from dragoman.learning import learning_of
 from dragoman.learning.causal import CarriedCausal, Stream
 from dragoman.learning.cross_entropy import CrossEntropy, Penalised
 from dragoman.learning.resolve import resolve
@@ -79,6 +80,10 @@ def test_block_by_block_it_is_one_long_text(text: str, tmp_path: Path) -> None:
         assert not carried.state.pasts[0].hidden.requires_grad
     assert total == pytest.approx(CrossEntropy()(model, whole).nll.item(), rel=1e-12)
     assert len(blocks) == 3
+    validator = learning_of(config).validator(config, prepared, torch.device("cpu"), tracks=1)
+    autocast = torch.autocast("cpu", enabled=False)
+    assert validator.run(model, autocast).metrics["loss"] == pytest.approx(total / whole.num_tokens, rel=1e-9)
+    assert validator.estimated_seconds(model, autocast, lambda: 0.0) is None  # there are no few blocks of it
     fresh = Penalised(0.0, 0.0)
     apart = sum(fresh(model, blocks.batch(np.array([n]), 0)).nll.item() for n in range(len(blocks)))
     assert apart != pytest.approx(total, rel=1e-6)

@@ -87,6 +87,8 @@ def test_the_end_of_a_schedule_is_filled_in() -> None:
         ("optim.name=adagrad", "optim.name: expected one of"),
         ("schedule.name=cosine", "optim.rate: only the schedule inverse_sqrt"),
         ("seed=-1", "seed: "),
+        ("objective.name=tranlate", "objective.name: expected one of .*; did you mean 'translate'"),
+        ("objective.name=[causal]", r"objective.name: expected one of .*, found \['causal'\]"),
         ("tokenizer.vocab_size=-5", "tokenizer.vocab_size: "),
         ("search.beam=0", "search.beam: "),
         ("data.valid_size=-1", "data.valid_size: "),
@@ -96,6 +98,13 @@ def test_the_end_of_a_schedule_is_filled_in() -> None:
 def test_mistakes_name_the_field(assignment: str, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
         resolve(minimal(), [assignment])
+
+
+def test_a_budget_tunes_the_search_of_what_translates_alone() -> None:
+    text = {"train": [{"files": ["a.txt"], "format": "text"}]}
+    of_text = budgeted(data=text, model={"preset": "gpt-tiny"}, objective={"name": "causal"}, train={})
+    assert of_text.train.max_minutes == 15 and not of_text.train.tune_search
+    assert budgeted(train={}).train.tune_search
 
 
 @pytest.mark.parametrize("other", ["tokenizer.dropout=0.1", "objective.invented=1"])

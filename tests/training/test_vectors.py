@@ -232,6 +232,11 @@ def test_text_and_vectors_are_kept_apart(folder: Path, tmp_path: Path) -> None:
         train(tmp_path / "t.tsv", out=tmp_path / "run", overrides=given, quiet=True)
     with pytest.raises(UserError, match=r"this run reads images, not text; use it with  dragoman predict"):
         open_predictor(trained(folder, "image"))
+    text = tmp_path / "text.txt"
+    text.write_text("hello\n", "utf-8")
+    asked = ["embed", str(trained(folder, "image").directory), str(text), "--out", str(tmp_path / "v.npz")]
+    done = CliRunner().invoke(app, asked)
+    assert "reads images or series, and embed is for text" in str(done.exception)
     two = [str(folder / "f.csv"), str(folder / "s.csv")]
     with pytest.raises(UserError, match=r"s\.csv: forecasts are learnt from one file"):
         train(*two, out=tmp_path / "run", overrides=overrides("forecast"), quiet=True)

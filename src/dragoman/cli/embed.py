@@ -43,6 +43,8 @@ def embed(
     if by != "piece" and pool != "none":
         raise UserError(f"--by: one vector a line has no {by}s; use --pool none")
     opened = Run.open(run)
+    if opened.config.model_config[1].abilities.vectors is not None:
+        raise UserError(f"{run}: this run reads images or series, and embed is for text")
     causal = not learning_of(opened.config).reads_source
     loaded = load_network(opened.directory, pick_device(device), checkpoint)
     model = loaded.model

@@ -11,7 +11,7 @@ from dragoman.data.vectors.examples import LabelledVectors
 from dragoman.decode.predict_vectors import Captioner
 from dragoman.decode.search.config import BeamSearch
 from dragoman.evaluate.metrics import bleu, exact_match
-from dragoman.learning.base import TRACKS, Validator
+from dragoman.learning.base import TRACKS, Examples, Validator
 from dragoman.learning.cross_entropy import CrossEntropy, decoder_objective
 from dragoman.learning.loss import Objective
 from dragoman.learning.task import task_of
@@ -31,7 +31,7 @@ class Captions(VectorTask):
     def head(self, config: RunConfig) -> None:  # type: ignore[override]  # noqa: ARG002
         return None
 
-    def examples(self, config: RunConfig, prepared: PreparedTask) -> "Captioned":  # type: ignore[override]
+    def examples(self, config: RunConfig, prepared: PreparedTask) -> Examples:
         images = LabelledVectors(
             prepared.arrays["train"], prepared.train, task_of(config), prepared.corpora, config.seed
         )
@@ -40,13 +40,13 @@ class Captions(VectorTask):
     def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:  # noqa: ARG002
         return decoder_objective(config.objective, model)
 
-    def validator(  # type: ignore[override]
+    def validator(
         self,
         config: RunConfig,
         prepared: PreparedTask,
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
-    ) -> "CaptionValidator":
+    ) -> Validator:
         images = LabelledVectors(prepared.arrays["valid"], prepared.valid, task_of(config))
         return CaptionValidator(config, Captioned(images, prepared.tgt_tokenizer), device)
 

@@ -12,7 +12,7 @@ from dragoman.data.labelled.examples import Labelled
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.labelled.read import labels_of
 from dragoman.errors import UserError
-from dragoman.learning.base import TRACKS, Examples, Learning
+from dragoman.learning.base import TRACKS, Examples, Learning, Validator
 from dragoman.learning.labels import TaskLoss
 from dragoman.learning.loss import Objective
 from dragoman.learning.task_validation import TaskValidator
@@ -119,7 +119,7 @@ class LabelledTask(Learning):
             task.recurrent,
         )
 
-    def examples(self, config: RunConfig, prepared: PreparedTask) -> Labelled:
+    def examples(self, config: RunConfig, prepared: PreparedTask) -> Examples:
         return Labelled(prepared.train, task_of(config), prepared.tgt_tokenizer, prepared.corpora)
 
     def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:  # noqa: ARG002
@@ -131,7 +131,7 @@ class LabelledTask(Learning):
         prepared: PreparedTask,
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
-    ) -> TaskValidator:
+    ) -> Validator:
         return TaskValidator(config, task_of(config), prepared, device)
 
     def notes(self, examples: Examples) -> list[str]:

@@ -11,7 +11,7 @@ from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import LabelledVectors, VectorExamples, Windows
 from dragoman.errors import UserError
-from dragoman.learning.base import TRACKS, Examples
+from dragoman.learning.base import TRACKS, Examples, Validator
 from dragoman.learning.labels import ForecastLoss, VectorLabels
 from dragoman.learning.loss import Objective
 from dragoman.learning.task import LabelledTask, task_of
@@ -66,7 +66,7 @@ class VectorTask(LabelledTask):
             task.kind, outputs, task.pooling, task.dropout, layers=task.layers, places=series.places
         )
 
-    def examples(self, config: RunConfig, prepared: PreparedTask) -> VectorExamples:
+    def examples(self, config: RunConfig, prepared: PreparedTask) -> Examples:
         task = task_of(config)
         if task.kind == "forecast":
             return Windows(prepared.arrays["train"], prepared.train, task)
@@ -85,7 +85,7 @@ class VectorTask(LabelledTask):
         prepared: PreparedTask,
         device: torch.device,
         tracks: int = TRACKS,  # noqa: ARG002
-    ) -> VectorValidator:
+    ) -> Validator:
         task = task_of(config)
         return VectorValidator(config, vector_examples(prepared, task, "valid"), device)
 

@@ -144,14 +144,15 @@ class Classifier(Pooled):
 class Regressor(Pooled):
     """One number: 0 and 1 are the lowest and the highest score of the training data."""
 
-    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B"]:
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch | VectorBatch) -> Float[Tensor, "B"]:
         return super().forward(hidden, batch)[:, 0]
 
 
 class Chooser(Pooled):
     """A score for every sequence; those of an example stand side by side, −∞ where it has no more."""
 
-    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B K"]:
+    def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch | VectorBatch) -> Float[Tensor, "B K"]:
+        assert isinstance(batch, TaskBatch), "choices are texts"
         assert batch.choices is not None, "the batches of this task have choices"
         scores = super().forward(hidden, batch)[:, 0]
         places = torch.arange(int(batch.choices.max()), device=scores.device)

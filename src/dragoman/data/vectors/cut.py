@@ -64,7 +64,7 @@ def series_patches(windows: np.ndarray, series: SeriesInput) -> tuple[np.ndarray
     cut = np.lib.stride_tricks.sliding_window_view(windows, series.patch, axis=1)[:, :: series.stride]
     known = ~np.isnan(cut)  # B T C patch
     vectors = np.where(known, cut, 0.0).astype(np.float32)
-    return vectors.reshape(*vectors.shape[:2], -1), known.any(axis=(2, 3))
+    return vectors.reshape(*vectors.shape[:2], -1), known.sum(axis=(2, 3)) > 0
 
 
 def standardised(values: np.ndarray, series: object) -> np.ndarray:

@@ -80,7 +80,9 @@ class LabelledVectors(VectorExamples):
             vectors = image_patches(scaled, self.task.image.patch)
             there = np.ones(vectors.shape[:2], dtype=bool)
         else:
-            vectors, there = series_patches(standardised(own, self.task.vectors), self.task.vectors)
+            series = self.task.vectors
+            assert isinstance(series, SeriesInput), "images have been handled"
+            vectors, there = series_patches(standardised(own, series), series)
         targets = torch.from_numpy(self.labels[numbers])
         return VectorBatch(torch.from_numpy(vectors), _with_own_place(there), targets, len(numbers))
 

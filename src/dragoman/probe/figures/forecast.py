@@ -24,7 +24,8 @@ def draw_forecast(
     after = np.arange(1, len(said) + 1)
     with canvas() as figure_of:
         figure = figure_of(figsize=(8.0, 0.5 + 1.5 * shown), dpi=200, layout="constrained")
-        for channel, axes in enumerate(figure.subplots(shown, 1, squeeze=False, sharex=True)[:, 0]):
+        panels = figure.subplots(shown, 1, squeeze=False, sharex=True)[:, 0]
+        for channel, axes in enumerate(panels):
             axes.plot(before, past[:, channel], color="0.35", linewidth=1.0, label="known")
             axes.plot(after, said[:, channel, middle], color=COLOURS[0], linewidth=1.4, label="forecast")
             for low in range(len(quantiles) // 2):
@@ -35,5 +36,5 @@ def draw_forecast(
             axes.grid(axis="y", color="0.88", linewidth=0.6)
             if channel == 0:
                 axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-        axes.set_xlabel("step")
+        panels[-1].set_xlabel("step")
         return save(figure, endings)

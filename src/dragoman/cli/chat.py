@@ -41,12 +41,12 @@ def chat(
     """
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
+    from dragoman.decode.search.config import SampleSearch
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
-    samples = method == "sample"
     drawing = {"temperature": temperature, "top_p": top_p, "seed": seed}
-    if samples:
+    if method == "sample":
         usual = {"temperature": _TEMPERATURE, "top_p": _TOP_P, "seed": 1}
         drawing = {name: usual[name] if value is None else value for name, value in drawing.items()}
     search = with_changes(opened.config.search, method, fields or [], n_best=1, **drawing)
@@ -58,7 +58,7 @@ def chat(
             continue
         said.append(turn.strip())
         # Every reply is drawn with its own seed, so the same words get another answer later on.
-        own = replace(search, seed=search.seed + len(said)) if samples else search
+        own = replace(search, seed=search.seed + len(said)) if isinstance(search, SampleSearch) else search
         said.append(reply(said, own))
         sys.stdout.buffer.write(f"{said[-1]}\n".encode())
         sys.stdout.buffer.flush()

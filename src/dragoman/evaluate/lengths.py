@@ -141,7 +141,9 @@ def compare(
     runs: list[RunScores] = []
     first: Sequence[str] | None = None
     for label, texts in hypotheses.items():
-        overall = {name: measure(scorers[name], texts, references, bootstrap) for name in names}
+        overall: dict[MetricName, Metric] = {
+            name: measure(scorers[name], texts, references, bootstrap) for name in names
+        }
         by_length = [
             measure(
                 scorers[metric],

@@ -50,7 +50,7 @@ def detect_format(files: Sequence[str]) -> str:
         )
     path = files[0]
     by_suffix = _SUFFIXES.get(_bare(path).suffix.lower())
-    if by_suffix == "jsonl" and dialogue.is_dialogue(next(filter(str.strip, read_lines(path)), "")):
+    if by_suffix == "jsonl" and _has_dialogues(path):
         return "dialogue"
     if by_suffix:
         return by_suffix
@@ -103,6 +103,13 @@ def guess_languages(source: SourceConfig) -> tuple[str, str] | None:
         return _LANGUAGES_OF[format](source.files[0]) if format in _LANGUAGES_OF else None
     src, tgt = (_bare(file).suffix.removeprefix(".") for file in source.files)
     return (src, tgt) if is_language(src) and is_language(tgt) and src != tgt else None
+
+
+def _has_dialogues(path: str) -> bool:
+    try:
+        return dialogue.is_dialogue(next(filter(str.strip, read_lines(path)), ""))
+    except UserError:  # the reader says what is wrong with it
+        return False
 
 
 def _is_po(path: str) -> bool:

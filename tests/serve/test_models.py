@@ -96,7 +96,7 @@ def test_vectors_are_those_of_the_library(server: httpx.Client, runs: Path, name
 
     run = Run.open(runs / name)
     loaded = load_network(run.directory)
-    network = getattr(loaded.model, "network", loaded.model)
+    network: Any = getattr(loaded.model, "network", loaded.model)
     causal = not learning_of(run.config).reads_source
     texts = ["the cat", "a much longer text about a dog"]
     own = Embedder(network, loaded.tgt_tokenizer, causal=causal).embed(texts)
@@ -120,21 +120,22 @@ def test_texts_go_on_as_in_the_library(server: httpx.Client, runs: Path) -> None
         assert [one["log_prob"] for one in row] == pytest.approx([one.log_prob for one in own], abs=1e-4)
         assert [without_prompt(one.text, last) for one in own] == [one["text"] for one in row]
     whole = [row[0]["text"] for row in found]
+    sent = {"model": "gpt", "temperature": 0.7, "seed": 7, "max_tokens": 9}
     for prompt, text in zip(PROMPTS, whole, strict=True):
         parts = streamed(server, "/api/v1/generate", {"prompts": [prompt], "stream": True, **how})
         assert "".join(part.get("text", "") for part in parts) == text
         assert parts[-1]["continuations"][0][0]["text"] == text
-        own = {"model": "gpt", "prompt": prompt, "temperature": 0.7, "seed": 7, "max_tokens": 9}
-        (choice,) = asked(server, "/v1/completions", **own)["choices"]
+        (choice,) = asked(server, "/v1/completions", prompt=prompt, **sent)["choices"]
         assert choice["text"] == text
-        echoed = streamed(server, "/v1/completions", {**own, "stream": True, "echo": True})
+        echoed = streamed(server, "/v1/completions", {"prompt": prompt, **sent, "stream": True, "echo": True})
         assert "".join(part["choices"][0]["text"] for part in echoed) == prompt + text
         assert echoed[-1]["choices"][0]["finish_reason"] == choice["finish_reason"]
-    stop = whole[0][2:4]
-    cut = whole[0][: whole[0].index(stop)]
-    (choice,) = asked(server, "/v1/completions", **(own | {"prompt": PROMPTS[0], "stop": stop}))["choices"]
+    prompt, longest = max(zip(PROMPTS, whole, strict=True), key=lambda both: len(both[1]))
+    stop = longest[2:4]
+    cut = longest[: longest.index(stop)]
+    (choice,) = asked(server, "/v1/completions", prompt=prompt, stop=stop, **sent)["choices"]
     assert choice["text"] == cut and choice["finish_reason"] == "stop"
-    parts = streamed(server, "/v1/completions", own | {"prompt": PROMPTS[0], "stop": [stop], "stream": True})
+    parts = streamed(server, "/v1/completions", sent | {"prompt": prompt, "stop": [stop], "stream": True})
     assert "".join(part["choices"][0]["text"] for part in parts) == cut
 
 

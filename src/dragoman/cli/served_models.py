@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.text.normalize import nfc
 
@@ -27,10 +27,12 @@ def other_run(directory: Path) -> "Run | None":
     from dragoman.cli.translators import is_published
     from dragoman.engines.manifest import is_export
 
-    if is_export(directory) or is_published(directory):
+    if is_export(directory) or is_published(directory):  # torch is not asked for
         return None
     from dragoman.runs.directory import Run
 
+    if not Run.exists(directory):
+        return None
     run = Run.open(directory)
     return None if run.config.purpose == "translate" else run
 
@@ -46,8 +48,9 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
     def embedder(pool: str) -> "Embedder":
         return Embedder(opened.network, opened.tokenizer, pool=pool, causal=causal)
 
-    embeds = not opened.network.abilities.counts
-    does: list[Ability] = [opened.ability, *(["embed"] if embeds else [])]  # type: ignore[list-item]
+    does: list[Ability] = [opened.ability]
+    if not opened.network.abilities.counts:
+        does.append("embed")
 
     def answers(texts: Sequence[str], how: "How", cancelled: "Sequence[Cancelled]") -> list[Any]:
         from dragoman.serve.models import Embed
@@ -68,13 +71,12 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
     )
 
 
-class _Opened:
+class _Opened(Protocol):
     ability: "Ability"
     network: Any
     tokenizer: "Tokenizer"
 
-    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
-        raise NotImplementedError
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]: ...
 
 
 def _opened(run: "Run", checkpoint: str, device: str) -> _Opened:
@@ -89,8 +91,8 @@ def _opened(run: "Run", checkpoint: str, device: str) -> _Opened:
     return _Fills(Filler(run, checkpoint, device))
 
 
-class _Predicts(_Opened):
-    ability = "predict"
+class _Predicts:
+    ability: "Ability" = "predict"
 
     def __init__(self, predictor: "Predictor") -> None:
         self.predictor = predictor
@@ -105,8 +107,8 @@ class _Predicts(_Opened):
         return [Prediction.model_validate(found.record(kind)) for found in self.predictor.predict(examples)]
 
 
-class _Fills(_Opened):
-    ability = "fill"
+class _Fills:
+    ability: "Ability" = "fill"
 
     def __init__(self, filler: "Filler") -> None:
         self.filler = filler
@@ -125,8 +127,8 @@ class _Fills(_Opened):
         ]
 
 
-class _Writes(_Opened):
-    ability = "generate"
+class _Writes:
+    ability: "Ability" = "generate"
 
     def __init__(self, generator: "Generator") -> None:
         self.generator = generator

@@ -238,6 +238,7 @@ def test_units_of_a_document_are_asked_for_with_those_before_them() -> None:
     [
         ({"source": 0}, "source: expected at least 1 sentence before, found 0"),
         ({"source": -2}, "source: expected at least 1 sentence before, found -2"),
+        ({"source": 101}, "source: expected at most 100 sentences before, found 101"),
         ({"source": 1, "target": 2}, "target: expected a number from 0 to 1"),
         ({"source": 1, "max_tokens": 0}, "max_tokens: expected at least 1"),
         ({"sentences": 2}, "sentences"),

@@ -52,7 +52,10 @@ FLAT = {
         ({"method": "exhaustive", "max_nodes": 7}, ExhaustiveSearch(max_nodes=7, stop="complete")),
         ({"method": "sample", "top_p": 0.9, "beam": 8, "stop": "limit"}, SampleSearch(top_p=0.9)),
         ({"method": "mbr", "samples": 8, "loop_guard": False}, MbrOfSamples(samples=8)),
-        ({"method": "mbr", "candidates": "n_best", "groups": 5, "seed": 3}, MbrOfBeam(groups=5, stop="complete")),
+        (
+            {"method": "mbr", "candidates": "n_best", "groups": 5, "seed": 3},
+            MbrOfBeam(groups=5, stop="complete"),
+        ),
     ],
 )
 def test_files_of_earlier_versions_are_read(changes: dict[str, object], expected: SearchConfig) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.cli.beside import GivenMemory
     from dragoman.cli.confidence import Trust
     from dragoman.cli.output import Alone
+    from dragoman.cli.translators import Opened
     from dragoman.decode.search.config import SearchConfig
     from dragoman.text.glossary import Glossary
 
@@ -115,7 +116,6 @@ def translate(
     """Translate sentences, a file with one sentence a line, or whole documents."""
     from dragoman.cli.beside import GivenMemory, asks_with_terms
     from dragoman.cli.confidence import Trust, calibration
-    from dragoman.cli.documents import translate_files
     from dragoman.cli.file_names import check_input, documents_among
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
@@ -131,8 +131,6 @@ def translate(
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
     opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot, context)
-    if input is not None and opened.context:
-        lines = in_documents(lines, opened.context)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
@@ -163,14 +161,7 @@ def translate(
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]
         protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        from dragoman.cli.output import Alone
-
-        lone = Alone()
-        best = _best_texts(protected, trust, lone)
-        translate_files(documents, opened.languages, best, refused, opened.context)
-        lone.tell()
-        if trust is not None:
-            trust.tell(listed=True)
+        _translate_documents(documents, opened, protected, trust, refused)
         return
     if stream:
         whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
@@ -184,6 +175,8 @@ def translate(
         _refuse_with_stream([name for name, given in whole_only.items() if given])
         _stream(translator, lines, settings, kinds, written)
         return
+    if input is not None and opened.context:
+        lines = in_documents(lines, opened.context)
     more = json_lines or align or prefix or forbid or glossary or known or trust or opened.context
     if opened.fast and not more and settings.n_best == 1:
         # The best texts alone are quicker to have than their scores.
@@ -335,6 +328,24 @@ def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> Non
         f"{search.max_nodes:,} prefixes (search.max_nodes)",
         err=True,
     )
+
+
+def _translate_documents(
+    documents: Sequence[tuple[Path, Path]],
+    opened: "Opened",
+    found: Callable[[list[str]], list[list[Any]]],
+    trust: "Trust | None",
+    refused: Sequence[str],
+) -> None:
+    from dragoman.cli.documents import translate_files
+    from dragoman.cli.output import Alone
+
+    lone = Alone()
+    best = _best_texts(found, trust, lone)
+    translate_files(documents, opened.languages, best, refused, opened.context)
+    lone.tell()
+    if trust is not None:
+        trust.tell(listed=True)
 
 
 def _best_texts(

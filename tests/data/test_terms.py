@@ -145,6 +145,8 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         ObjectiveConfig(terms=1.5)
     with pytest.raises(UserError, match="fuzzy: expected a percentage"):
         ObjectiveConfig(fuzzy=100)
+    with pytest.raises(UserError, match=r"objective\.terms: no terms are found in this corpus"):
+        TermLexicon([("a b", "c d")] * 3)
     with pytest.raises(UserError, match="terms: it is for translate alone"):
         ObjectiveConfig(name="causal", terms=0.1)
     files = list(write_pairs(tmp_path, list(corpus())))

@@ -22,6 +22,7 @@ from dragoman.data.alignment import CorpusAligner
 from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import Dice, uniform_each
 from dragoman.data.store import PairStore
+from dragoman.errors import UserError
 from dragoman.text.beside import TERM_PIECES, PlacedTerm, with_terms
 from dragoman.text.forms import are_forms, common_beginning, words_of
 from dragoman.text.tokenizer import Tokenizer
@@ -32,7 +33,7 @@ _ITERATIONS = 2
 _LONGEST = 3
 """TermKey of a term, on either side."""
 _LEAST_LETTERS = 3
-_FREQUENT = 0.05
+_FREQUENT = 0.1
 """TermKey in more than this share of the sentences are no terms by themselves."""
 _LEAST_SHARE = 0.1
 """Of the places of a source term, for a translation of it."""
@@ -114,6 +115,10 @@ class TermLexicon:
             if kept:
                 self.targets[key] = tuple(kept)
                 self._families[_stem(key)].update(kept)
+        if not self.targets:
+            raise UserError(
+                "objective.terms: no terms are found in this corpus; set it to 0, or give more pairs"
+            )
         self._endings = self._learn_endings()
 
     def _learn_endings(self) -> dict[str, list[str]]:

@@ -117,7 +117,7 @@ class TermLexicon:
                 self._families[_stem(key)].update(kept)
         if not self.targets:
             raise UserError(
-                "objective.terms: no terms are found in this corpus; set it to 0, or give more pairs"
+                "objective.terms: no terms are found in this corpus; give more pairs, or set it to 0"
             )
         self._endings = self._learn_endings()
 

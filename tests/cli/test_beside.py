@@ -1,6 +1,7 @@
 """`translate --glossary` and `--memory` with a run that was trained for them, and with its export."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,10 @@ def test_an_export_says_the_same(trained: Run, terms: Path, tmp_path: Path) -> N
 
 
 def test_a_run_that_was_not_trained_so_takes_exact_matches_alone(
-    run: Path, memory: Path, terms: Path
+    train_small: Callable[..., Path], tmp_path: Path, memory: Path, terms: Path
 ) -> None:
     """This one does not even know its languages, so it takes the memory as it is."""
+    run = train_small(tmp_path)
     result = dragoman_command("translate", run, TEXT, "a fish", "--memory", memory)
     assert "only exact matches are used" in result.output
     assert result.stdout.splitlines()[-2:] == [TEXT.upper(), "Ein Fisch."]

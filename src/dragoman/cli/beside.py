@@ -19,8 +19,12 @@ Ask = Callable[..., list[list[Any]]]
 """`Translator.hypotheses`, with its settings."""
 
 
-def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary", terms: TermsOption | None) -> Ask:
+def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary | None", terms: TermsOption | None) -> Ask:
     """The same with a glossary, used as asked for or as the model can."""
+    if glossary is None:
+        if terms is not None:
+            raise UserError("--terms: it says how a glossary is used; give --glossary too")
+        return ask
     if not any(entry.targets for entry in glossary.entries):
         typer.echo("dragoman: no term of the glossary has a translation: all are copied", err=True)
     annotates = opened.translator.annotates
@@ -58,8 +62,11 @@ class GivenMemory:
     """Files of `--memory`. What they have word for word is answered from them; a similar sentence's target
     stands beside the source, where the model was trained to read it."""
 
-    def __init__(self, paths: Sequence[Path], least: float | None, opened: Opened) -> None:
+    def __init__(self, paths: Sequence[Path], least: float | None, opened: Opened, align: bool) -> None:
         from dragoman.serve.memory import LEAST_SIMILAR, open_memories
+
+        if align:
+            raise UserError("--memory: its own sentences are not aligned; leave out --align")
 
         def warn(told: str) -> None:
             typer.echo(f"dragoman: {told}", err=True)

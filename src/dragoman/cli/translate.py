@@ -148,15 +148,11 @@ def translate(
     ask: Callable[..., list[list[Any]]] = partial(
         translator.hypotheses, search=settings, forbidden=constraints.forbidden, batch_tokens=size
     )
-    if constraints.glossary is not None:
+    known = None
+    if glossary or terms or memory:
         ask = asks_with_terms(ask, opened, constraints.glossary, terms)
-    elif terms is not None:
-        raise UserError("--terms: it says how a glossary is used; give --glossary too")
-    known = GivenMemory(memory, memory_least, opened) if memory else None
-    if known is not None:
-        if align:
-            raise UserError("--memory: its own sentences are not aligned; leave out --align")
-        ask = known.asks(ask)
+        known = GivenMemory(memory, memory_least, opened, align) if memory else None
+        ask = ask if known is None else known.asks(ask)
     if documents:
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
         refused = [name for name, given in options.items() if given]

@@ -50,7 +50,7 @@ class SimilarSources:
             target = _nearest(memory, text, least)
             if target is None:
                 continue
-            length = len(with_similar(tokenizer, store.src(int(numbers[place])), target))
+            length = len(with_similar(tokenizer, store.src(int(numbers[place])).tolist(), target))
             if max_length is None or length <= max_length:
                 copied.append(place)
                 self._targets.append(target)

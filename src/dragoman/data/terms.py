@@ -22,6 +22,7 @@ from dragoman.data.alignment import CorpusAligner
 from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import Dice, uniform_each
 from dragoman.data.store import PairStore
+from dragoman.errors import UserError
 from dragoman.text.beside import TERM_PIECES, PlacedTerm, with_terms
 from dragoman.text.forms import are_forms, common_beginning, words_of
 from dragoman.text.tokenizer import Tokenizer
@@ -30,10 +31,10 @@ _ALIGNED = 10_000
 """Pairs that terms are learnt from."""
 _ITERATIONS = 2
 _LONGEST = 3
-"""Words of a term, on either side."""
+"""TermKey of a term, on either side."""
 _LEAST_LETTERS = 3
-_FREQUENT = 0.05
-"""Words in more than this share of the sentences are no terms by themselves."""
+_FREQUENT = 0.1
+"""TermKey in more than this share of the sentences are no terms by themselves."""
 _LEAST_SHARE = 0.1
 """Of the places of a source term, for a translation of it."""
 _MOST_TERMS = 3
@@ -44,13 +45,13 @@ _STEM = 4
 """Letters that the forms of a source word have in common."""
 _LONGEST_ENDING = 3
 _LEAST_EXCHANGES = 3
-"""Words that show that two endings belong to one word."""
+"""TermKey that show that two endings belong to one word."""
 _MOST_KNOWN = 200_000
 """Pairs whose terms are kept from epoch to epoch."""
 _KEY = 0x7E3
 
-Words = tuple[str, ...]
-FoundTerm = tuple[int, int, str, Words]
+TermKey = tuple[str, ...]
+FoundTerm = tuple[int, int, str, TermKey]
 """A term at `text[start:end]`, its translation, and its key in the lexicon."""
 
 
@@ -65,14 +66,14 @@ class _Read:
     def of(cls, text: str) -> "_Read":
         return cls(text, words_of(text))
 
-    def key(self, first: int, end: int) -> Words:
+    def key(self, first: int, end: int) -> TermKey:
         return tuple(word.casefold() for word, _, _ in self.words[first:end])
 
     def part(self, first: int, end: int) -> str:
         return self.text[self.words[first][1] : self.words[end - 1][2]]
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Words that only a space stands between, at most `_LONGEST` of them; the longest first."""
+        """TermKey that only a space stands between, at most `_LONGEST` of them; the longest first."""
         joined = [self.text[one[2] : other[1]] == " " for one, other in pairwise(self.words)]
         for first in range(len(self.words)):
             end = first + 1
@@ -86,11 +87,11 @@ class TermLexicon:
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         read = [(_Read.of(src), _Read.of(tgt)) for src, tgt in pairs]
-        found: dict[Words, Counter[str]] = defaultdict(Counter)
+        found: dict[TermKey, Counter[str]] = defaultdict(Counter)
         frequent = [_frequent(side) for side in zip(*read, strict=True)] or [set(), set()]
         aligner = CorpusAligner((_spaced(src), _spaced(tgt)) for src, tgt in read)
         aligner.learn(_ITERATIONS)
-        places: Counter[Words] = Counter()
+        places: Counter[TermKey] = Counter()
         for (src, tgt), links in zip(read, aligner.links(), strict=True):
             for first, end in src.runs():
                 places[src.key(first, end)] += 1
@@ -102,9 +103,9 @@ class TermLexicon:
                 ):
                     continue
                 found[src.key(first, end)][tgt.part(*target)] += 1
-        self.targets: dict[Words, tuple[str, ...]] = {}
+        self.targets: dict[TermKey, tuple[str, ...]] = {}
         """Of each term of the source, most frequent first."""
-        self._families: dict[Words, set[str]] = defaultdict(set)
+        self._families: dict[TermKey, set[str]] = defaultdict(set)
         for key, counts in found.items():
             kept = [
                 target
@@ -114,6 +115,10 @@ class TermLexicon:
             if kept:
                 self.targets[key] = tuple(kept)
                 self._families[_stem(key)].update(kept)
+        if not self.targets:
+            raise UserError(
+                "objective.terms: no terms are found in this corpus; give more pairs, or set it to 0"
+            )
         self._endings = self._learn_endings()
 
     def _learn_endings(self) -> dict[str, list[str]]:
@@ -146,7 +151,7 @@ class TermLexicon:
                 free = end
         return found
 
-    def other_form(self, form: str, term: Words, dice: Dice) -> str:
+    def other_form(self, form: str, term: TermKey, dice: Dice) -> str:
         """Another form of a translation; the same where none can be thought of."""
         family = self._families.get(_stem(term), ())
         others = sorted(other for other in family if other != form and _same_words(form, other))
@@ -212,7 +217,7 @@ def _spaced(read: _Read) -> str:
 
 
 def _frequent(texts: Sequence[_Read]) -> set[str]:
-    """Words in more sentences than a term is in."""
+    """TermKey in more sentences than a term is in."""
     counts = Counter(word for read in texts for word in {word.casefold() for word, _, _ in read.words})
     return {word for word, count in counts.items() if count > max(2.0, _FREQUENT * len(texts))}
 
@@ -236,7 +241,7 @@ def _target(first: int, end: int, links: Sequence[tuple[int, int]]) -> tuple[int
     return None if outside else (begin, behind)
 
 
-def _stem(key: Words) -> Words:
+def _stem(key: TermKey) -> TermKey:
     return tuple(word[:_STEM] for word in key)
 
 

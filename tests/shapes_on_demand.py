@@ -9,7 +9,7 @@ import builtins
 import inspect
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import jaxtyping
 
@@ -28,12 +28,7 @@ class Switched:
     def __init__(self, function: FunctionType, checker: Any) -> None:
         self.function, self.checker = function, checker
         self.plain: FunctionType | None = None
-        call = f"lambda *given, **named: {CHECKED}[{len(self.all)}](*given, **named)"
-        template: CodeType = compile(call, function.__code__.co_filename, "eval").co_consts[0]
-        self.detour = template.replace(
-            co_name=function.__name__,
-            co_freevars=function.__code__.co_freevars,  # a function keeps the number of its cells
-        )
+        self.detour = _detour(function.__code__, len(self.all))
         self.all.append(self)
         if self.on:
             self.switch_on()
@@ -58,6 +53,26 @@ class Switched:
         self.plain.__annotations__ = dict(old.__annotations__)
         self.plain.__qualname__, self.plain.__module__ = old.__qualname__, old.__module__
         return _jaxtyped(self.plain, typechecker=self.checker)
+
+
+def _detour(code: CodeType, number: int) -> CodeType:
+    """Code that calls a checked copy. A function keeps its cells, so it has the free variables of `code`."""
+    free = code.co_freevars
+    text = f"""
+def outer():
+    {" = ".join([*free, "_"])} = None
+    def {code.co_name if code.co_name.isidentifier() else "detour"}(*given_, **named_):
+        if 0: {", ".join(free) or "pass"}
+        return {CHECKED}[{number}](*given_, **named_)
+"""
+    outer = next(each for each in compile(text, code.co_filename, "exec").co_consts if _is_code(each))
+    detour = next(each for each in outer.co_consts if _is_code(each))
+    assert detour.co_freevars == free
+    return detour
+
+
+def _is_code(constant: object) -> TypeGuard[CodeType]:
+    return isinstance(constant, CodeType)
 
 
 class _Copies(dict[int, Callable[..., Any]]):

@@ -68,3 +68,4 @@ def test_every_request_has_an_example(client: TestClient) -> None:
             assert f"<code>{method.upper()} {path}</code>" in page
     for asked in ("POST /translate", "POST /suggest", "POST /v2/translate", "GET /translate"):
         assert f"<code>{asked}</code>" in page
+    assert re.search(r"POST /v2/translate</code>.*<pre[^>]*>curl -s \$SERVER/v2/translate", page)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
+from dragoman.serve.jobs import DocumentJob
 from dragoman.serve.languages import base, name_of, resolve
 from dragoman.serve.limits import Limits
 from dragoman.serve.masks import mask
 from dragoman.serve.memory import TranslationMemory, open_memories, similarity
+from dragoman.serve.metrics import Metrics
 from dragoman.serve.service import Served, Service
 from dragoman.text.glossary import Glossary, GlossaryEntry
 from serve.standin import Shouter, service_of
@@ -110,6 +112,8 @@ def test_routes() -> None:
     service = service_of(("en", "de"), ("de", "en"), ("fr", "en"), ("en", "fr"), pivot="EN-US")
     assert service.routes["fr", "de"] == (("fr", "en"), ("en", "de")) and ("fr", "fr") not in service.routes
     assert ("fr", "de") not in service_of(("en", "de"), ("fr", "en")).routes
+    meeting = service_of(("fr", "en"), ("en", "de"), ("fr", "it"), ("it", "es"), pivot="en")
+    assert ("fr", "es") not in meeting.routes and meeting.routes["fr", "de"] == (("fr", "en"), ("en", "de"))
     with pytest.raises(UserError, match="--pivot de: no two of the runs meet"):
         service_of(("en", "de"), ("fr", "en"), pivot="de")
     twice = [Served(("en", "de"), Shouter(), name=name) for name in ("runs/a", "runs/b")]
@@ -117,3 +121,15 @@ def test_routes() -> None:
         Service(twice)
     with pytest.raises(UserError, match="queue: expected a number above 0, found 0"):
         Limits(queue=0)
+
+
+def test_times_of_requests_add_up() -> None:
+    metrics = Metrics()
+    for seconds in (0.25, 0.5):
+        metrics.request("deepl", 200, seconds)
+    told = metrics.exposition({})
+    assert "dragoman_request_seconds_sum 0.750000" in told and "dragoman_request_seconds_count 2" in told
+
+
+def test_a_document_waits_until_it_is_its_turn() -> None:
+    assert not DocumentJob("a.txt", 1, 1).running

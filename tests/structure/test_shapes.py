@@ -58,3 +58,11 @@ def test_the_package_itself_checks_nothing() -> None:
             node.id for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Name)
         }
         assert not names & {"jaxtyped", "beartype", "typechecked"}, path
+
+
+def test_what_is_checked_can_be_shown_when_it_fails() -> None:
+    """A function that is checked has the code of another one for a while, whose frames have to be sound: here
+    of one that names the class around it."""
+    with pytest.raises(TypeCheckError) as caught:
+        Residual(8.5, 0.0, "pre", 1e-5)  # type: ignore[arg-type]
+    assert "given_" in str(caught.getrepr(showlocals=True))

@@ -74,12 +74,11 @@ def cleaning(profile: Profile, kind: str, cut: Choice[int | None] | None = None)
 
 def cut_source(profile: Profile, counts: TokenCounts) -> Choice[int | None]:
     """Pieces of a source that are read. What is to be summed up mostly stands at the beginning."""
+    if not is_summary(profile):
+        return Choice(None, "sources are read as a whole")
     longest = -(-int(quantile(sorted(counts.src), _CUT) * _MARGIN) // 64) * 64
     most = max(_USUAL.max_length, min(_MOST_READ, longest))
-    over = _share(counts.src, most)
-    if not is_summary(profile) or over <= _SAFE:
-        return Choice(None, "sources are read as a whole")
-    return Choice(most, f"sources are cut at {most:,} pieces, for {percent(over)} of them are longer")
+    return Choice(most, f"outputs are summaries, so sources are cut at {most:,} pieces and not left out")
 
 
 def max_length(counts: TokenCounts) -> Choice[int]:

@@ -22,7 +22,7 @@ from dragoman.serve.models import (
     Prediction,
     Write,
 )
-from dragoman.serve.own import ERRORS, Closed
+from dragoman.serve.own import ERRORS, Closed, Error
 from dragoman.serve.refusal import Refusal
 
 Name = Annotated[str | None, Field(description="May be left out where there is only one.")]
@@ -106,7 +106,7 @@ class Vectors(BaseModel):
 
 
 def router_of(models: Models) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
+    router = APIRouter(prefix="/api/v1", responses={**ERRORS, 404: {"model": Error}}, tags=["dragoman"])
 
     @router.get("/models")
     async def served() -> ModelList:

@@ -10,15 +10,14 @@ of the queue; who leaves later, out of the batch before its next step.
 import asyncio
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dragoman.decode.confidence import Calibration
-from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.errors import UserError
@@ -27,9 +26,10 @@ from dragoman.serve.confidence import word_confidences
 from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal, busy
+from dragoman.serve.translates import Translates
 from dragoman.serve.turns import Turns
 from dragoman.text.glossary import Glossary
-from dragoman.text.spans import DEFAULT_KINDS, SpanKind
+from dragoman.text.spans import DEFAULT_KINDS
 
 T = TypeVar("T")
 How = TypeVar("How", bound=Hashable)
@@ -39,35 +39,6 @@ _LEAST_SHARED = 8
 """Sentences that one worker takes even if another could have some of them, or if they take long."""
 _NEWEST = 0.2
 """What the newest batch counts in the pace of a translator: seconds a sentence."""
-
-
-class Translates(Protocol):
-    """What the service needs of a translator (`decode/translator/base.py`)."""
-
-    search: SearchConfig
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        batch_tokens: int | None = None,
-        protect: Collection[SpanKind] = (),
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[str]: ...
-
-    def hypotheses(
-        self,
-        texts: Sequence[str],
-        *,
-        search: SearchConfig | None = None,
-        prefixes: Sequence[str] | None = None,
-        glossary: Glossary | None = None,
-        protect: Collection[SpanKind] = (),
-        align: bool = False,
-        batch_tokens: int | None = None,
-        cancelled: Sequence[Cancelled] | None = None,
-    ) -> list[list[Hypothesis]]: ...
 
 
 @dataclass(frozen=True)
@@ -110,7 +81,7 @@ def translator_threads(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="translator")
 
 
-class Batches(ABC, Generic[How, Found]):
+class AskedModel(ABC, Generic[How, Found]):
     """Runs in one event loop; the model runs in `threads`, as many as it has `workers`, which it may share
     with others. Texts of one batch are asked about in the same way, `How`."""
 
@@ -300,7 +271,7 @@ class Batches(ABC, Generic[How, Found]):
             self._known.popitem(last=False)
 
 
-class Batcher(Batches[Kindred, Answer]):
+class Batcher(AskedModel[Kindred, Answer]):
     """Of a translator."""
 
     def __init__(

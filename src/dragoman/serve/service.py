@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from dragoman.data.documents.translate import with_spaces
 from dragoman.decode.confidence import Calibration
 from dragoman.errors import UserError
-from dragoman.serve.batcher import Answer, Batcher, Kindred, Translates, translator_threads
+from dragoman.serve.batcher import Answer, Batcher, Kindred, translator_threads
 from dragoman.serve.checks import check_texts
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.languages import LanguageCodes, base, name_of, resolve
@@ -19,6 +19,7 @@ from dragoman.serve.masks import TextWithMasks, mask
 from dragoman.serve.memory import FuzzyMatch, TranslationMemory
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
+from dragoman.serve.translates import Translates
 from dragoman.text.glossary import Glossary
 from dragoman.text.identify import can_identify, identify, load_model
 from dragoman.text.markup import well_formed

@@ -20,12 +20,12 @@ from dragoman.serve.models import (
     Continuation,
     Embed,
     Fill,
-    Filling,
-    How,
+    FilledText,
     Model,
     Models,
     Predict,
-    Prediction,
+    PredictedText,
+    Question,
     Write,
 )
 from dragoman.serve.service import Served, Service
@@ -145,13 +145,13 @@ class Echo:
         self.go_on.set()
         ALL.append(self)
 
-    def answers(self, texts: Sequence[str], how: How, cancelled: Sequence[Cancelled]) -> list[Any]:
+    def answers(self, texts: Sequence[str], how: Question, cancelled: Sequence[Cancelled]) -> list[Any]:
         if "refuse" in texts:
             raise UserError("text: this one is refused")
         if isinstance(how, Predict):
-            return [Prediction(label=text.split(PARTS)[-1], probability=0.5) for text in texts]
+            return [PredictedText(label=text.split(PARTS)[-1], probability=0.5) for text in texts]
         if isinstance(how, Fill):
-            return [[Filling(probability=1.0, gaps=[], text=text)] * how.count for text in texts]
+            return [[FilledText(probability=1.0, gaps=[], text=text)] * how.count for text in texts]
         if isinstance(how, Embed):
             return [[float(len(text)), 0.1] for text in texts]
         return [self._written(text, how, left) for text, left in zip(texts, cancelled, strict=True)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.probe.embed import Embedder
     from dragoman.probe.fill import Filler
     from dragoman.runs.directory import Run
-    from dragoman.serve.models import Ability, Continuation, How, Model, Write
+    from dragoman.serve.models import Ability, Continuation, Model, Question, Write
     from dragoman.text.tokenizer import Tokenizer
 
 _PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, None), "tag": (1, None)}
@@ -52,7 +52,7 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
     if not opened.network.abilities.counts:
         does.append("embed")
 
-    def answers(texts: Sequence[str], how: "How", cancelled: "Sequence[Cancelled]") -> list[Any]:
+    def answers(texts: Sequence[str], how: "Question", cancelled: "Sequence[Cancelled]") -> list[Any]:
         from dragoman.serve.models import Embed
 
         if isinstance(how, Embed):
@@ -100,11 +100,13 @@ class _Predicts:
 
     def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:  # noqa: ARG002
         from dragoman.data.labelled.example import Example
-        from dragoman.serve.models import PARTS, Prediction
+        from dragoman.serve.models import PARTS, PredictedText
 
         examples = [Example(tuple(text.split(PARTS)), None, "text") for text in texts]
         kind = self.predictor.task.kind
-        return [Prediction.model_validate(found.record(kind)) for found in self.predictor.predict(examples)]
+        return [
+            PredictedText.model_validate(found.record(kind)) for found in self.predictor.predict(examples)
+        ]
 
 
 class _Fills:
@@ -115,14 +117,14 @@ class _Fills:
         self.network, self.tokenizer = filler.network, filler.tokenizer
 
     def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
-        from dragoman.serve.models import Filling
+        from dragoman.serve.models import FilledText
 
         found = [
             [] if left() else self.filler.fill(text, how.count)
             for text, left in zip(texts, cancelled, strict=True)
         ]
         return [
-            [Filling(probability=one.probability, gaps=[*one.gaps], text=one.text) for one in row]
+            [FilledText(probability=one.probability, gaps=[*one.gaps], text=one.text) for one in row]
             for row in found
         ]
 

@@ -55,10 +55,10 @@ class Write:
     """Is told the continuation part by part, in the thread of the model."""
 
 
-How = Predict | Fill | Embed | Write
+Question = Predict | Fill | Embed | Write
 
 
-class Prediction(BaseModel):
+class PredictedText(BaseModel):
     label: Annotated[str | None, Field(description="classify, pair.")] = None
     score: Annotated[float | None, Field(description="similarity, regress.")] = None
     tags: Annotated[list[str] | None, Field(description="tag: one for each word.")] = None
@@ -70,7 +70,7 @@ class Prediction(BaseModel):
     probabilities: Annotated[dict[str, float] | None, Field(description="Of every label or choice.")] = None
 
 
-class Filling(BaseModel):
+class FilledText(BaseModel):
     probability: float
     gaps: Annotated[list[str], Field(description="What stands in each; empty where it cannot be told.")]
     text: str
@@ -90,8 +90,8 @@ class Continuation(BaseModel):
 class Model:
     name: str
     does: tuple[Ability, ...]
-    answers: Callable[[Sequence[str], How, Sequence[Cancelled]], list[Any]]
-    """Of each text: a `Prediction`, fillings, continuations, or a vector."""
+    answers: Callable[[Sequence[str], Question, Sequence[Cancelled]], list[Any]]
+    """Of each text: a `PredictedText`, fillings, continuations, or a vector."""
     count: Callable[[str], int]
     """The pieces of a text."""
     objective: str = ""
@@ -101,7 +101,7 @@ class Model:
     """Parts of a text that is predicted about: at least, and at most."""
 
 
-class ModelBatches(RequestBatches[How, Any]):
+class ModelBatches(RequestBatches[Question, Any]):
     def __init__(self, model: Model, limits: Limits, metrics: Metrics) -> None:
         super().__init__(limits, metrics)
         self.model = model
@@ -109,13 +109,13 @@ class ModelBatches(RequestBatches[How, Any]):
     def _run(
         self,
         texts: Sequence[str],
-        how: How,
+        how: Question,
         cancelled: Sequence[Cancelled],
         similar: Mapping[str, str],  # noqa: ARG002
     ) -> list[Any]:
         return self.model.answers(texts, how, cancelled)
 
-    def _worth_keeping(self, how: How) -> bool:
+    def _worth_keeping(self, how: Question) -> bool:
         return isinstance(how, Predict | Fill)  # vectors are large, and what is drawn is seldom asked again
 
 
@@ -160,7 +160,7 @@ class Models:
     def check(self, texts: Sequence[str]) -> None:
         check_texts(texts, self.limits, self.metrics)
 
-    async def ask(self, model: Model, texts: Sequence[str], how: How) -> list[Any]:
+    async def ask(self, model: Model, texts: Sequence[str], how: Question) -> list[Any]:
         return await self.batches[model.name].ask(texts, how)
 
     async def stream(self, model: Model, prompt: str, how: Write) -> AsyncIterator[str | Continuation]:

@@ -15,14 +15,14 @@ from dragoman.serve.models import (
     Continuation,
     Embed,
     Fill,
-    Filling,
+    FilledText,
     Model,
     Models,
     Predict,
-    Prediction,
+    PredictedText,
     Write,
 )
-from dragoman.serve.own import ERRORS, Closed
+from dragoman.serve.own import ERRORS, Closed, Error
 from dragoman.serve.refusal import Refusal
 
 Name = Annotated[str | None, Field(description="May be left out where there is only one.")]
@@ -58,7 +58,7 @@ class PredictRequest(Closed):
 
 class Predictions(BaseModel):
     model: str
-    predictions: list[Prediction]
+    predictions: list[PredictedText]
 
 
 class GenerateRequest(Closed):
@@ -91,7 +91,7 @@ class FillRequest(Closed):
 
 class Fillings(BaseModel):
     model: str
-    fillings: list[list[Filling]]
+    fillings: list[list[FilledText]]
 
 
 class EmbedRequest(Closed):
@@ -106,7 +106,7 @@ class Vectors(BaseModel):
 
 
 def router_of(models: Models) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", responses={**ERRORS}, tags=["dragoman"])
+    router = APIRouter(prefix="/api/v1", responses={**ERRORS, 404: {"model": Error}}, tags=["dragoman"])
 
     @router.get("/models")
     async def served() -> ModelList:
@@ -148,7 +148,7 @@ def router_of(models: Models) -> APIRouter:
 
         def event(part: str | Continuation) -> str:
             if isinstance(part, str):
-                return Part(text=part).model_dump_json()
+                return StreamedText(text=part).model_dump_json()
             return Continuations(model=model.name, continuations=[[part]]).model_dump_json()
 
         return await events(models.stream(model, asked.prompts[0], how), event)
@@ -170,7 +170,7 @@ def router_of(models: Models) -> APIRouter:
     return router
 
 
-class Part(BaseModel):
+class StreamedText(BaseModel):
     text: str
 
 

@@ -44,6 +44,7 @@ TRANSFORMERS = {
 RECURRENT = {
     "lstm": {},
     "gru": {"cell": "gru", "num_layers": 2, "attention": "scaled_dot"},
+    "cosine": {"wiring": "luong", "attention": "cosine"},
     "input-feeding": {"wiring": "luong", "attention": "dot", "input_feeding": True, "bidirectional": False},
     "concat": {"cell": "rnn", "attention": "concat", "attention_dim": 12},
     "no-attention": {"attention": "none"},

@@ -24,13 +24,23 @@ from dragoman.engines.onnx_transformer import BATCH, INT64, SOURCE, DecoderBorde
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
-from dragoman.nn.scores import AdditiveScore, BasicScore, ConcatScore, DotScore, GeneralScore, ScaledDotScore
+from dragoman.nn.scores import (
+    AdditiveScore,
+    BasicScore,
+    ConcatScore,
+    CosineScore,
+    DotScore,
+    GeneralScore,
+    ScaledDotScore,
+)
 
 _KINDS = {"LSTM": "LSTM", "GRU": "GRU", "RNN_TANH": "RNN"}
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,)}
 """torch's gates in ONNX's order."""
 _PRODUCTS = (BasicScore, DotScore, ScaledDotScore, GeneralScore)
-_OTHERS = ("cosine", "location")
+_OTHERS = ("location",)
+_SHORTEST_VECTOR = 1e-12
+"""Least length that `F.normalize` divides by."""
 
 
 def refuse_unsupported(config: RnnConfig) -> None:
@@ -140,11 +150,22 @@ def _prepared(graph: OnnxGraph, score: Any, memory: Wire, dim: int) -> tuple[Wir
         found, width = memory, dim
     else:
         found, width = graph.linear(memory, key.weight, key.bias), len(key.weight)
+    if isinstance(score, CosineScore):
+        found = _unit(graph, found)
     return graph.scaled(found, getattr(score, "scale", 1.0)), width
+
+
+def _unit(graph: OnnxGraph, x: Wire) -> Wire:
+    """Vectors of length 1, as `F.normalize` makes them."""
+    length = graph.op("ReduceL2", x, attributes={"axes": [-1], "keepdims": 1})
+    return graph.op("Div", x, graph.op("Max", length, graph.constant(np.float32(_SHORTEST_VECTOR))))
 
 
 def _scores(graph: OnnxGraph, score: Any, query: Wire, keys: Wire) -> Wire:
     """Attention scores: B 1 S."""
+    if isinstance(score, CosineScore):
+        product = graph.op("MatMul", _unit(graph, query), graph.transpose(keys, 0, 2, 1))
+        return graph.scaled(product, score.log_sharpness.exp().item())
     if isinstance(score, _PRODUCTS):
         return graph.op("MatMul", query, graph.transpose(keys, 0, 2, 1))
     assert isinstance(score, AdditiveScore | ConcatScore), "others are refused"

@@ -40,11 +40,11 @@ def test_the_dead_are_greeted_but_not_waited_for(store: Store) -> None:
 
 def test_who_does_not_come_is_named(store: Store) -> None:
     with pytest.raises(ProcessLost, match=r"of 4 processes 1, 2, 3 did not come within 0\.01 s"):
-        meet(store, 0, 4, timeout=0.01)
+        meet(store, 0, 4, 0.01)
     with pytest.raises(ProcessLost, match="process 2 of 4 was not called"):
-        meet(store, 2, 4, timeout=0.01)
+        meet(store, 2, 4, 0.01)
     with pytest.raises(ProcessLost, match=r"1, 2, 3, 4, 5, 6, 7, 8 and 91 more"):
-        meet(store, 0, 100, timeout=0.01)
+        meet(store, 0, 100, 0.01)
 
 
 class Beating:

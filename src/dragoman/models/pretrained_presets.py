@@ -1,4 +1,4 @@
-"""Presets of models that are pre-trained on text or read images: published sizes, and small ones for a CPU."""
+"""Presets of models that are pre-trained on text or read images: published sizes, and small ones."""
 
 from dataclasses import replace
 

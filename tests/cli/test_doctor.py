@@ -109,7 +109,7 @@ def test_advice_for_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_extras_are_those_of_the_package() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     assert set(EXTRAS) == set(declared) - {"all"}
-    imported = {"python-multipart": "multipart"}
+    imported = {"python-multipart": "multipart", "pillow": "PIL", "rouge-score": "rouge_score"}
     for name, needs in declared.items():
         for need in needs:
             package = need.split(">")[0]

@@ -28,9 +28,11 @@ def test_padding_has_a_probability_unless_it_is_silent(silent: bool) -> None:
 
 
 def test_vectors_are_those_of_pictures_in_squares_of_16() -> None:
-    model = vit(VitConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8, num_labels=2))
+    config = VitConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8)
+    model = vit(config, Vocab(3, 3, shared=True))
     pictures = torch.randn(1, 4, 3 * 16 * 16)
-    assert model(pictures, torch.ones(1, 4, dtype=torch.bool)).shape == (1, 2)
+    assert model.read(pictures, torch.ones(1, 5, dtype=torch.bool)).shape == (1, 5, 8)
+    assert config.max_positions == 14 * 14
 
 
 @pytest.mark.parametrize("sizes", [(5, 3), (3, 5)])

@@ -75,7 +75,7 @@ def test_who_stays_gets_what_it_would_have_got(monkeypatch: pytest.MonkeyPatch) 
         slow.go_on.set()
         (answer,) = await stays
         assert answer.texts == (alone[0],)
-        assert [text for text, _ in batcher._known] == ["a dog ran"]
+        assert [text for text, *_ in batcher._known] == ["a dog ran"]
 
     on_a_still_clock(story)
     service.close()

@@ -30,7 +30,7 @@ BUDGET = (
 def one_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow beam is better by far."""
     scores = iter([90.0] * 6 + [10.0] * 999)
-    monkeypatch.setitem(tune._SCORES, "chrf", lambda *_: next(scores))
+    monkeypatch.setattr(tune, "SCORES", {**tune.SCORES, "chrf": lambda *_: next(scores)})
 
 
 @pytest.mark.usefixtures("one_is_best")
@@ -64,7 +64,7 @@ def test_it_is_not_done_twice(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 
 def test_a_small_gain_is_noise(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = iter([50.1] * 6 + [50.0] * 999)
-    monkeypatch.setitem(tune._SCORES, "chrf", lambda *_: next(scores))
+    monkeypatch.setattr(tune, "SCORES", {**tune.SCORES, "chrf": lambda *_: next(scores)})
     timed = Timed(monkeypatch, update=4.0)
     run = make_run(*BUDGET, train=False)
     timed.train(run)

@@ -104,7 +104,8 @@ def evaluate(
     elif directions is not None:
         raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
-        turns = SourceConfig.turns if opened.run is None else opened.run.config.data.train[0].turns
+        trained = () if opened.run is None else opened.run.config.data.train
+        turns = trained[0].turns if trained else SourceConfig.turns
         tests = [SourceConfig(tuple(files), turns=turns)] if files else named
     if not tests:
         what = "an export" if opened.run is None else "its configuration"

@@ -70,7 +70,7 @@ def walk(
         tokens[rows, length - 1] = last
         if hear is not None:
             hear(last)
-        token_scores[rows, length - 1] = scores.gather(1, last[:, None])[:, 0].float()
+        token_scores[rows, length - 1] = scores.gather(1, last[:, None])[:, 0].to(token_scores.dtype)
         going = lengths[rows] == 0
         lengths[rows[going & (last == eos)]] = length
         alive = (lengths[rows] == 0).view(-1, times).any(dim=1).nonzero()[:, 0]

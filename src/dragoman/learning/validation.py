@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -317,7 +317,7 @@ def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
     """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
     sums = torch.zeros(2, dtype=widest(hidden.device), device=hidden.device)
     for rows, target in _chunks(hidden, targets, model):
-        logits = model.project(rows).float()
+        logits = cast(Callable[[Tensor], Tensor], model.project)(rows).float()
         sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
         sums[1] += (logits.argmax(dim=-1) == target).sum()
     return sums

@@ -10,7 +10,7 @@ vectors are the decoder's: only its last layer can be shown.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from dragoman.data.batch import pad
 from dragoman.decode.alignment.aligner import members
 from dragoman.errors import UserError
 from dragoman.models import Network
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import EncoderDecoder, Reader
 from dragoman.shapes import Bool, Float, Int, Tensor
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
@@ -103,7 +103,7 @@ class Embedder:
 
     def _read(self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> list[Float[Tensor, "B T D"]]:
         if self._reads:
-            return self.network.read_layers(ids, mask, torch.zeros_like(ids))
+            return cast(Reader, self.network).read_layers(ids, mask, torch.zeros_like(ids))
         assert isinstance(self.network, EncoderDecoder), "all others read"
         nothing = ids.new_full((len(ids), 1), EOS_ID)
         memory = self.network.encode(nothing, torch.ones_like(nothing, dtype=torch.bool))

@@ -20,14 +20,14 @@ from dragoman.files import discard, new_directory
 
 
 class ShardPlaces:
-    """Where the shards of one preparation are written to, in turn."""
+    """The directories that the shards of one preparation are written to, in turn."""
 
     def __init__(self, works: dict[Path, Path], turn: Sequence[Path]) -> None:
         self._works = works
         self.directories = [works[target] for target in turn]
 
     def point_from(self, result: Path) -> None:
-        """Point to the shards where they will be."""
+        """Create symlinks to the final paths of the shards."""
         for target, work in self._works.items():
             for path in sorted(work.iterdir()):
                 (result / path.name).symlink_to(target / path.name)
@@ -39,7 +39,7 @@ def shard_directories(config: ShardConfig) -> list[Path]:
 
 @contextmanager
 def shard_places(config: ShardConfig, fingerprint: str) -> Iterator[ShardPlaces]:
-    """They get their names when the `with` block ends without an error."""
+    """Directories for new shards. They get their final names when the `with` block ends without an error."""
     directories = shard_directories(config)
     layout = json.dumps([fingerprint, config.pairs, [str(directory) for directory in directories]])
     name = f"shards-{hashlib.sha256(layout.encode()).hexdigest()[:32]}"
@@ -54,12 +54,12 @@ def _new_or_same(target: Path) -> Iterator[Path]:
     with new_directory(target, keep_existing=True) as work:
         yield work
         if target.is_dir() and not _same(target, work):
-            with suppress(FileNotFoundError):  # another process may have been quicker
+            with suppress(FileNotFoundError):  # another process may have been faster
                 discard(target)
 
 
 def _same(found: Path, made: Path) -> bool:
-    """Whether the files of two directories have the same names and bytes."""
+    """Whether the files of two directories have the same names and contents."""
     names = sorted(path.name for path in made.iterdir())
     if sorted(path.name for path in found.iterdir()) != names:
         return False

@@ -66,7 +66,7 @@ class PairBatch(Movable):
 
         source   a b c          src_ids   a b c </s> <pad>
         target   x y            tgt_in    <s> x y            what the decoder reads
-                                tgt_out   x y </s>           what it has to say at the same position
+                                tgt_out   x y </s>           what it predicts at the same position
 
     The masks are True where a position holds a token.
     """

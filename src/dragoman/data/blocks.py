@@ -5,9 +5,9 @@
               (empty)
               e f
 
-Every line is `<s> … </s>`. Empty lines between two others say that a text ends: however many they were, one
-of them is in the stream. A block begins with the piece before it, so that every piece is said once, and never
-without what stands before it: the first `</s>` is the end of nothing.
+Every line is `<s> … </s>`. Empty lines between two others end a text; the stream has one of them, however many
+there were. A block begins with the piece before it, so that every piece is predicted once and has a predecessor.
+The stream therefore starts with an extra `</s>`.
 """
 
 from bisect import bisect_right

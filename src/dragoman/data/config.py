@@ -104,7 +104,7 @@ class CleanConfig:
 
     @property
     def dropped_suspects(self) -> tuple[str, ...]:
-        """The kinds by their names."""
+        """The names of the kinds that are dropped."""
         return SUSPECTS if "all" in self.drop_suspects else self.drop_suspects
 
 

@@ -4,8 +4,8 @@
     It is black.  | Il est noir.         tgt   Un chat dort . <sep> Il est noir .     (target: 1)
                                                Il est noir .                          (target: 0)
 
-A store has one sentence a pair, in the order of the corpus, and the number of its document. So what is done
-to a sentence (BPE-dropout, noise) is done before the sentences are put together.
+A store has one sentence per pair, in corpus order, and the number of its document. Operations on a sentence
+(BPE-dropout, noise) therefore happen before the sentences are joined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,8 +5,8 @@
       │       └───> a sample ──> tokenizer                           (scan.py, spool.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
-Every reading is a stream; peak memory does not grow with the corpus. Where prepared data are there already,
-the files are only hashed, for they may be those data, unless the caller has read the corpus before.
+Every pass is streamed; peak memory does not grow with the corpus. If prepared data exist, the files are only
+hashed first to look them up, unless the caller has already read the corpus.
 """
 
 import math

@@ -113,10 +113,10 @@ def part_of(day: date) -> str:
 
 @cache
 def split_ways() -> tuple[dict[str, list[Way]], dict[str, list[Way]]]:
-    """The ways of each locale that training sees, and about one in eight that it does not.
+    """The ways of each locale used in training, and about one in eight that is held out.
 
-    A way is held out only while all its words stay in at least three that are not, so that what is
-    tested is the new arrangement. Numbers alone look the same in many languages: they are never held out.
+    A way is held out only if each of its words stays in at least three others, so that the test is about the
+    new arrangement. Numeric ways look the same in many languages and are never held out.
     """
     known = {locale: list(ways_of(locale)) for locale in LOCALES}
     unseen: dict[str, list[Way]] = {}

@@ -1,9 +1,9 @@
-"""Files that are hashed block by block, so that damage is found, and found where it is, without reading all.
+"""Files hashed block by block, so that damage is found and located without reading the whole file.
 
     train.src.ids   │ block 0 │ block 1 │ … │ the rest │        each block has its SHA-256
 
-`OutputFiles` hashes what is written on its way to the disk. `StoreFiles` knows sizes and hashes of the files
-of a directory, and compares.
+`OutputFiles` hashes files while they are written. `StoreFiles` compares the files of a directory with the known
+sizes and hashes.
 """
 
 import hashlib

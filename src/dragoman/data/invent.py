@@ -1,11 +1,11 @@
-"""Invented pairs for small corpora of words: what source and target have in common is made up anew.
+"""Invented pairs for small corpora of words: the part that source and target share is replaced.
 
-    V;PST  walk   walked          the stem that both sides share, here `walk`, is found,
-    V;PST  wqzk   wqzked          and the letters inside it become others, the same on both sides
+    V;PST  walk   walked          the shared stem, here `walk`, is found,
+    V;PST  wqzk   wqzked          and its inner letters are replaced, equally on both sides
 
-A model that has seen a few hundred words learns from them which letters are copied and which are changed
+They teach a model with a few hundred training words which letters are copied and which change
 (data hallucination, Anastasopoulos & Neubig 2019, section 3.2). Letters come from the stems of the corpus
-itself. An invented pair is a pure function of (seed, epoch, number), as long as the pair that it is made of.
+itself. An invented pair is a pure function of (seed, epoch, number), and as long as its original.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ _SIDES = ("src", "tgt", "pair")
 
 @dataclass(frozen=True)
 class OverlapCounts:
-    """Test pairs whose source, target, or both as a pair, are in the training data."""
+    """Number of test pairs whose source, target, or both as a pair occur in the training data."""
 
     src: int
     tgt: int

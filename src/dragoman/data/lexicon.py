@@ -1,11 +1,11 @@
-"""Whether two sentences say the same, by their words: a translation table that is learnt from the corpus.
+"""Scores whether two sentences match, by a word translation table trained on the corpus.
 
     gain(word)  = log [ (1 − ε) · mean_i θ(word | given_i) / p(word) + ε ]
     score(pair) = Σ over the words of both sides  gain(word) / √words
 
 θ is the table of the word aligner (`alignment/model.py`), in the direction of the word. Words are cut after
-five letters, which joins most inflected forms. A pair is never scored by a table that was learnt from it:
-there are two, and a hash of the pair says which it belongs to.
+five letters, which joins most inflected forms. A pair is never scored by a table trained on it: there are two
+tables, and a hash of the pair decides which of them it is used to train.
 """
 
 from collections.abc import Sequence

@@ -111,7 +111,9 @@ class TranslationMemory:
         for postings in sorted(lists, key=len):
             if counted and len(postings) > room:
                 break
-            numbers = np.frombuffer(postings[:_MOST_POSTINGS], dtype=np.dtype("l"))  # a copy: it may grow
+            numbers = np.frombuffer(
+                postings[:_MOST_POSTINGS], dtype=np.dtype("l")
+            )  # a copy, because the array may grow
             counted.append(numbers)
             weights.append(np.full(len(numbers), 1 + 1000 // len(postings)))
             room -= len(numbers)

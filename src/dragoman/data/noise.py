@@ -1,14 +1,14 @@
-"""What is done to text so that a model can learn to undo it.
+"""Noise for denoising objectives: the model learns to undo it.
 
     mask_pieces     a b c d e f  ─▶  a <mask> c d x f             BERT (Devlin et al. 2019, section 3.1)
     corrupt_spans   a b c d e f  ─▶  a <0> d e <1>   and   <0> b c <1> f <2>     T5 (Raffel et al. 2020)
     mask_each       a b c d e f  ─▶  a <mask> c d <mask> f        BART (Lewis et al. 2020, section 2.2)
     delete          a b c d e f  ─▶  a c d f
-    infill          a b c d e f  ─▶  a <mask> d <mask> e f        a span of any length, also none, is one mask
+    infill          a b c d e f  ─▶  a <mask> d <mask> e f        each span, even an empty one, becomes one mask
     rotate          a b c d e f  ─▶  d e f a b c
     permute         lines in another order
 
-Each is a pure function of the pieces and the dice, whose key is (seed, epoch, number of the example).
+Each function is pure: it depends on the pieces and the dice, whose key is (seed, epoch, example index).
 """
 
 from collections.abc import Sequence
@@ -111,9 +111,9 @@ def _chosen(ids: np.ndarray, dice: Dice, share: float, word_starts: np.ndarray |
 def corrupt_spans(
     ids: np.ndarray, dice: Dice, config: NoiseConfig, sentinels: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Spans are cut out and each leaves its sentinel; the target is each sentinel with its span, and one more
-    for the end. What is hidden is divided at random into spans, what stays into the parts around them: only
-    the first and the last of those may be empty."""
+    """Cut out spans and leave a sentinel for each. The target is each sentinel with its span, and one more
+    sentinel for the end. Hidden pieces are divided at random into spans, the others into the parts around
+    them; only the first and last part may be empty."""
     if len(ids) < 2:
         return np.array(sentinels[:1]), np.concatenate([sentinels[:1], ids, sentinels[1:2]]).astype(np.int64)
     hidden, spans = config.spans(len(ids))

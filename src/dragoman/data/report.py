@@ -46,7 +46,7 @@ ShowLine = Callable[[str, Pair], None]
 
 @dataclass(frozen=True)
 class SideReport:
-    """One side of the corpus; lengths are in tokens."""
+    """One side of the corpus. Lengths are in tokens."""
 
     language: str
     words: int

@@ -22,7 +22,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class Window:
-    """A window of an epoch. Who goes on from inside it need not look at those before."""
+    """A window of an epoch. Training that resumes inside it need not process earlier windows."""
 
     number: int = 0
     before: int = 0

@@ -46,7 +46,7 @@ Watch = Callable[[str, str, bool], None]
 
 @dataclass(frozen=True)
 class Scan:
-    """Numbers of all pairs of the training corpora, in the order of reading, in mapped files."""
+    """Numbers for all pairs of the training corpora, in reading order, in mapped files."""
 
     pairs: int
     characters: int

@@ -1,11 +1,11 @@
-"""Shards of a prepared corpus in other directories than the rest: on other disks.
+"""Shards of a prepared corpus in separate directories, for example on other disks.
 
     cache/FINGERPRINT/train-00000.src.ids ──▶ /disk1/shards-FINGERPRINT…/train-00000.src.ids
                       train-00001.src.ids ──▶ /disk2/shards-FINGERPRINT…/train-00001.src.ids
 
-The name of their directory says what they are made from and how they are cut, so two processes that are at it
-together make the same ones. Runs point to them too: a directory that is there already stays if it has the
-same bytes, and is replaced if it is damaged, so that the runs have whole shards again.
+The name of the directory encodes the contents and the sharding, so two processes that run at once make the same
+shards. Runs also point to the shards: an existing directory is kept if its contents are equal, and replaced if it
+is damaged, so that the runs have whole shards again.
 """
 
 import filecmp

@@ -1,11 +1,11 @@
-"""Sources as people write them in a hurry: a part of the training pairs is read with such a source.
+"""Source noise: imitates hasty typing in the sources of a share of the training pairs.
 
     upper      THE DOG SLEEPS.            lower     the dog sleeps.
     accents    Ou est le garcon?          marks     "the dog" ─▶ „the dog“, no full stop at the end
     typos      Teh dog sleps.
 
-A model that has only seen edited text translates «THE DOG SLEEPS.» into something else entirely. Each
-function is pure: of the text and the dice, whose key is (seed, epoch, number of the pair).
+A model trained on edited text only may fail on «THE DOG SLEEPS.». Each function is pure: it depends on the text
+and the dice, whose key is (seed, epoch, pair index).
 """
 
 import re

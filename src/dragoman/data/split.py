@@ -80,7 +80,7 @@ def hold_out_directions(
 def _often(
     sentences: np.ndarray, src_hashes: np.ndarray, tgt_hashes: np.ndarray, codes: np.ndarray, most: int
 ) -> np.ndarray:
-    """Those of the sorted `sentences` that more than `most` kept pairs have."""
+    """The sorted `sentences` that occur in more than `most` kept pairs."""
     counts = np.zeros(len(sentences), dtype=np.int64)
     for start in range(0, len(codes), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -94,8 +94,8 @@ def _often(
 def hold_out_documents(
     documents: np.ndarray, src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: int
 ) -> None:
-    """The same of whole documents, so that no sentence is learnt beside one that is held out. Of a single
-    document it is the end. What the training has too is left out of both."""
+    """`hold_out` for whole documents, so that no training sentence stands next to a held-out one. A single
+    document gives up its end. Held-out pairs whose source is also in training are dropped."""
     sizes = np.bincount(documents[codes == KEPT].astype(np.int64), minlength=int(documents.max()) + 1)
     room = min(valid_size, max(1, count_kept(codes) // 10))
     wanted = np.zeros(len(sizes), dtype=bool)

@@ -1,13 +1,13 @@
 """Encoded pairs in memory-mapped files: any number of them, read as they are used.
 
-    train.src.lengths   train.tgt.lengths   train.lines      of all pairs: what batches are planned from
+    train.src.lengths   train.tgt.lengths   train.lines      of all pairs, for planning batches
     train.src.ids       train.src.offsets                    the ids, one after another, and where each begins
     train.tgt.ids       train.tgt.offsets
-    train.documents                                          of all pairs, where they are learnt in context
+    train.documents                                          of all pairs, if trained with context
 
-A large store is cut into shards, `train-00007.src.ids` and so on, which may lie in several directories; a
-shard is opened when a pair of it is asked for. Word alignments, where there are any, are a third side: two
-numbers a link. How a store is cut has no part in its contents: a pair has the same number in any of them.
+A large store is divided into shards, `train-00007.src.ids` and so on, which may be in several directories. A
+shard is opened on its first read. Word alignments, if any, are a third side with two numbers per link. Sharding
+does not change the contents: a pair has the same index in any layout.
 """
 
 from bisect import bisect_right

@@ -1,8 +1,8 @@
-"""Pairs that look wrong: in another language, swapped, not translations of one another, with other numbers.
+"""Suspicious pairs: wrong language, swapped sides, mismatched content, differing numbers.
 
-A `Judge` looks at a sample of the corpus first, and asks only what the corpus can answer: rules about
-language where both languages are identified with certainty, the rule about words where it tells real pairs of
-the sample from pairs of the same sentences in another order.
+A `Judge` first examines a sample of the corpus and uses only the rules that work on it: rules about language if
+both languages are identified with certainty, the rule about words if it separates the real pairs of the sample
+from shuffled ones.
 """
 
 import re

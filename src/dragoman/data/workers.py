@@ -1,4 +1,4 @@
-"""Encoding in processes of its own: a large corpus is tokenised on all cores.
+"""Encoding in separate processes: a large corpus is tokenised on all cores.
 
     main ──texts of a chunk──> worker ──ids──> main          over the pipes of the worker
 

@@ -1,4 +1,4 @@
-"""Our own dialect: `/api/v1`, described by `/openapi.json`."""
+"""The native API: `/api/v1`, described by `/openapi.json`."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -187,7 +187,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
 
 
 def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[LanguageCodes, list[str]]]:
-    """Texts that follow each other and are in the same language go together; the order stays."""
+    """Group consecutive texts of the same language pair. The order is kept."""
     groups: list[tuple[LanguageCodes, list[str]]] = []
     for text in asked.texts:
         source = service.detect(text, asked.target)[0][0] if asked.source == "auto" else asked.source

@@ -1,4 +1,4 @@
-"""Other ways to say a sentence, or to go on after its first words, in our own dialect."""
+"""Alternative translations of a sentence, or continuations of a given prefix, in the native API."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Corrections in our own dialect: said, taken back, and fetched as TMX."""
+"""Corrections in the native API: add, delete, and download as TMX."""
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ class TakenBackRequest(Closed):
 
 class Kept(BaseModel):
     corrections: int
-    """How many there are now."""
+    """Current number of corrections."""
 
 
 def router_of(service: Service) -> APIRouter:

@@ -1,4 +1,4 @@
-"""Documents in our own dialect: translated while the client waits, or as a job that it asks about."""
+"""Documents in the native API: translated while the client waits, or as a job whose status it polls."""
 
 from typing import Annotated, Literal
 

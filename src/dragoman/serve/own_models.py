@@ -1,4 +1,4 @@
-"""Our own dialect for models that do not translate: `/api/v1/predict`, `generate`, `fill`, `embed`."""
+"""The native API for models that do not translate: `/api/v1/predict`, `generate`, `fill`, `embed`."""
 
 import secrets
 from collections.abc import Sequence
@@ -193,7 +193,7 @@ def drawn_seed() -> int:
 def writing(
     models: Models, name: str | None, prompts: Sequence[str], how: Write, count: int
 ) -> tuple[Model, Write]:
-    """The model that is asked, where no more is asked of it than is allowed."""
+    """The model to use. Raises an error if the request exceeds the limits."""
     model, limits = models.find("generate", name), models.limits
     models.check(prompts)
     if count > limits.alternatives:
@@ -207,7 +207,7 @@ def writing(
 
 
 def _parts(model: Model, text: str | list[str], number: int) -> list[str]:
-    """Of a text that is predicted about. A sentence to be tagged has its words."""
+    """The parts of an input for prediction. A sentence to be tagged is split into words."""
     least, most = model.parts
     if isinstance(text, str):
         text = text.split() if model.task == "tag" else [text]

@@ -1,4 +1,4 @@
-"""Whether the server is there, takes requests, and what it has done."""
+"""Liveness, readiness and metrics of the server."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -5,9 +5,9 @@
               (empty)
               e f
 
-Every line is `<s> … </s>`. Empty lines between two others end a text; the stream has one of them, however many
-there were. A block begins with the piece before it, so that every piece is predicted once and has a predecessor.
-The stream therefore starts with an extra `</s>`.
+Every line is `<s> … </s>`. Empty lines between two others end a text; the stream has one of them, however
+many there were. A block begins with the piece before it, so that every piece is predicted once and has a
+predecessor. The stream therefore starts with an extra `</s>`.
 """
 
 from bisect import bisect_right

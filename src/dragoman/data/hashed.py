@@ -2,8 +2,8 @@
 
     train.src.ids   │ block 0 │ block 1 │ … │ the rest │        each block has its SHA-256
 
-`OutputFiles` hashes files while they are written. `StoreFiles` compares the files of a directory with the known
-sizes and hashes.
+`OutputFiles` hashes files while they are written. `StoreFiles` compares the files of a directory with the
+known sizes and hashes.
 """
 
 import hashlib

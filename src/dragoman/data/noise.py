@@ -4,7 +4,7 @@
     corrupt_spans   a b c d e f  ─▶  a <0> d e <1>   and   <0> b c <1> f <2>     T5 (Raffel et al. 2020)
     mask_each       a b c d e f  ─▶  a <mask> c d <mask> f        BART (Lewis et al. 2020, section 2.2)
     delete          a b c d e f  ─▶  a c d f
-    infill          a b c d e f  ─▶  a <mask> d <mask> e f        each span, even an empty one, becomes one mask
+    infill          a b c d e f  ─▶  a <mask> d <mask> e f        each span, even an empty one, is a mask
     rotate          a b c d e f  ─▶  d e f a b c
     permute         lines in another order
 

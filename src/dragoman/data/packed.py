@@ -25,8 +25,8 @@ class PackedPairs(Movable):
         targets  x y, z        tgt_in    <s> x y <s> z
                                tgt_out   x y </s> z </s>
 
-    Both rows may be padded to a length that many batches share. The padding forms separate sequences, which no
-    other sequence attends to and which contribute no loss.
+    Both rows may be padded to a length that many batches share. The padding forms separate sequences, which
+    no other sequence attends to and which contribute no loss.
     """
 
     src_ids: Int[Tensor, "1 M"]

@@ -3,9 +3,9 @@
     cache/FINGERPRINT/train-00000.src.ids ──▶ /disk1/shards-FINGERPRINT…/train-00000.src.ids
                       train-00001.src.ids ──▶ /disk2/shards-FINGERPRINT…/train-00001.src.ids
 
-The name of the directory encodes the contents and the sharding, so two processes that run at once make the same
-shards. Runs also point to the shards: an existing directory is kept if its contents are equal, and replaced if it
-is damaged, so that the runs have whole shards again.
+The name of the directory encodes the contents and the sharding, so two processes that run at once make the
+same shards. Runs also point to the shards: an existing directory is kept if its contents are equal, and
+replaced if it is damaged, so that the runs have whole shards again.
 """
 
 import filecmp

@@ -4,8 +4,8 @@
     accents    Ou est le garcon?          marks     "the dog" ─▶ „the dog“, no full stop at the end
     typos      Teh dog sleps.
 
-A model trained on edited text only may fail on «THE DOG SLEEPS.». Each function is pure: it depends on the text
-and the dice, whose key is (seed, epoch, pair index).
+A model trained on edited text only may fail on «THE DOG SLEEPS.». Each function is pure: it depends on the
+text and the dice, whose key is (seed, epoch, pair index).
 """
 
 import re

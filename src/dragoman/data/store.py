@@ -6,8 +6,8 @@
     train.documents                                          of all pairs, if trained with context
 
 A large store is divided into shards, `train-00007.src.ids` and so on, which may be in several directories. A
-shard is opened on its first read. Word alignments, if any, are a third side with two numbers per link. Sharding
-does not change the contents: a pair has the same index in any layout.
+shard is opened on its first read. Word alignments, if any, are a third side with two numbers per link.
+Sharding does not change the contents: a pair has the same index in any layout.
 """
 
 from bisect import bisect_right

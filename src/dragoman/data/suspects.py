@@ -1,8 +1,8 @@
 """Suspicious pairs: wrong language, swapped sides, mismatched content, differing numbers.
 
-A `Judge` first examines a sample of the corpus and uses only the rules that work on it: rules about language if
-both languages are identified with certainty, the rule about words if it separates the real pairs of the sample
-from shuffled ones.
+A `Judge` first examines a sample of the corpus and uses only the rules that work on it: rules about language
+if both languages are identified with certainty, the rule about words if it separates the real pairs of the
+sample from shuffled ones.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Glossaries that clients create and name, each for one or more language pairs; optionally stored in a file.
 
-    request ─▶ one change at a time ─▶ in a thread: parse the terms, check the limits, write the file ─▶ in use
+    request ─▶ one change at a time ─▶ in a thread: parse terms, check limits, write the file ─▶ in use
 
-Glossaries in use are never modified. A change makes a new set of glossaries, which replaces the old one once the
-file is on disk. If the file cannot be written, the memory and the disk both stay unchanged.
+Glossaries in use are never modified. A change makes a new set of glossaries, which replaces the old one once
+the file is on disk. If the file cannot be written, the memory and the disk both stay unchanged.
 """
 
 import asyncio

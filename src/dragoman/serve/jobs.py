@@ -112,9 +112,7 @@ class Jobs:
             job.error = "The document could not be translated"
         job.size = len(job.result or b"")
         self._make_room(self._limits.documents, self._limits.documents_bytes)
-        if (
-            self.held > self._limits.documents_bytes
-        ):  # all other jobs are in progress, so this result does not fit
+        if self.held > self._limits.documents_bytes:  # all others are in progress: no room for this one
             job.result, job.size, job.error = None, 0, "There is no room for the translated document"
 
     def _make_room(self, documents: int, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Placeholders for text that must not be translated and for terms: masked before translation, restored after it.
+"""Placeholders for untranslatable text and for terms: masked before translation, restored after it.
 
     source   Press <x>Enter</x> on the heart monitor.
     masked   Press {k1} on the {k2}.                 placeholders, which every translator keeps

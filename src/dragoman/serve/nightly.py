@@ -1,5 +1,5 @@
-"""Once a day the server trains on the corrections with `dragoman adapt`, in a separate process. If the new run
-is better, it replaces the old one.
+"""Once a day the server trains on the corrections with `dragoman adapt`, in a separate process. If the new
+run is better, it replaces the old one.
 
     it is time ─▶ new corrections? ─▶ adapt, in another process ─ exit 0 ─▶ open the new run ─▶ exchange
                       └ no: wait                                └ else: nothing changes

@@ -1,8 +1,8 @@
-"""Length buckets under a token budget, in an order that is a pure function of (seed, epoch).
+"""Batches of similar length within a token budget, in an order that is a pure function of (seed, epoch).
 
     corpora ──> blocks ──shuffle──> windows ──shuffle, sort by length──> batches ──shuffle──> out
 
-Memory is bounded by one window whatever the size of the corpus; a corpus that fits into one window is
+Memory is bounded by one window, regardless of the size of the corpus. A corpus that fits into one window is
 shuffled as a whole.
 """
 
@@ -220,16 +220,16 @@ def _take(bits: np.random.BitGenerator, start: int, end: int, take: int) -> np.n
 
 
 class TrackSampler:
-    """Blocks of text in their order: every row of a batch goes on where it ended in the batch before.
+    """Blocks of text in order: every row of a batch continues the same row of the previous batch.
 
         text     0 1 2 3 4 5 6 7 8 9         batches   0 4 8
         tracks   0 1 2 3 | 4 5 6 7 | 8 9               1 5 9
                                                        2 6
                                                        3 7
 
-    A text is cut into as many tracks as a batch has rows, and all are read at once, as AWD-LSTM is trained
-    (Merity et al. 2018). Tracks that end early are the last rows, and every block is read once. No epoch
-    differs from another.
+    The text is divided into one track per row of a batch, and all tracks are read in parallel, as for
+    AWD-LSTM (Merity et al. 2018). Tracks that end early are the last rows, and every block is read once. All
+    epochs are equal.
     """
 
     def __init__(self, blocks: int, rows: int) -> None:

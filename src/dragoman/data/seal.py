@@ -1,10 +1,11 @@
-"""`meta.json` and `hashes` of a prepared store: together they know every byte of it.
+"""`meta.json` and `hashes` of a prepared store: together they verify every byte of it.
 
-    meta.json    what the store is, names and sizes of its files, SHA-256 of `hashes`, and a seal: the SHA-256
+    meta.json    the metadata of the store, names and sizes of its files, SHA-256 of `hashes`, and a seal: the
+    SHA-256
                  of all that stands before it
     hashes       the SHA-256 of every block of every file, in the order of their names
 
-A store of an earlier version has no `hashes` and no seal. It can be read, but not be verified.
+A store of an earlier version has no `hashes` and no seal. It can be read, but not verified.
 """
 
 import hashlib

@@ -147,18 +147,18 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
 
     @router.get("/languages")
     async def languages() -> Info:
-        """Which languages are served, and how much may be asked for."""
+        """The served languages, and the limits of requests."""
         return _info(service)
 
     @router.post("/detect")
     async def detect(asked: DetectRequest) -> list[Detected]:
-        """Which of the served source languages a text is in, best first."""
+        """The likely languages of a text among the served source languages, best first."""
         service.check([asked.text])
         return [Detected(language=code, confidence=sure) for code, sure in service.detect(asked.text)]
 
     @router.post("/translate")
     async def translate(asked: TranslateRequest) -> TranslateResponse:
-        """Translate texts. Tags, placeholders and addresses come out as they went in."""
+        """Translate texts. Tags, placeholders and addresses are left unchanged."""
         service.check(asked.texts)
         limit = service.limits.alternatives
         if asked.alternatives > limit:

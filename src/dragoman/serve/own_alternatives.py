@@ -29,8 +29,8 @@ def router_of(service: Service) -> APIRouter:
 
     @router.post("/alternatives")
     async def alternatives(asked: AlternativesRequest) -> list[Alternative]:
-        """Translations of a sentence, best first; with a prefix, those that begin with it. Those that go on
-        with a word of their own come first."""
+        """Translations of a sentence, best first; with a prefix, those that begin with it. Translations with
+        distinct next words come first."""
         service.check([asked.text, asked.prefix])
         pair = service.pair(asked.source, asked.target)
         count = min(asked.count, service.limits.alternatives + 1)

@@ -49,7 +49,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
 
     @router.get("/{id}")
     async def progress(id: str) -> DocumentProgress:
-        """How far the translation of a document is."""
+        """The progress of a document."""
         job = jobs.find(id)
         return DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
 
@@ -64,7 +64,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
 
     @router.delete("/{id}")
     async def stop(id: str) -> DocumentProgress:
-        """Stop the translation of a document, and forget it."""
+        """Cancel the translation of a document and delete it."""
         job = jobs.find(id)
         told = DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
         jobs.drop(job)

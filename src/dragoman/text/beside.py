@@ -1,10 +1,10 @@
-"""What stands beside a source, for a model that was trained to read it: terms, and a similar translation.
+"""Additions to a source, for a model that was trained to read them: terms, and a similar translation.
 
-    The <term> cover <as> Deckel </term> is open.       a term (Dinu et al. 2019), in any form of it
+    The <term> cover <as> Deckel </term> is open.       a term (Dinu et al. 2019), to be inflected
     The cover is open. <memory> Die Klappe ist offen.   the target of a similar source (Bulte & Tezcan 2019)
 
-The marks are control pieces, which no text can become. They stand between the pieces that the source has
-anyway, so an engine sees nothing but a longer source.
+The marks are control pieces, which no text can produce. They are inserted between the pieces of the source,
+so an engine only sees a longer source.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,9 @@
-"""A sentence with the sentences before it, as one text.
+"""A sentence with the preceding sentences, as one text.
 
     A cat sleeps.⋄It is black.      ids   ▁A ▁cat ▁sleeps . <sep> ▁It ▁is ▁black .
 
-The sign between them, here ⋄, is U+FDD0. Unicode keeps that for use inside programs, so no text to translate
-has it. A tokenizer that has the piece `<sep>` encodes the sign as that piece, and no other text becomes it.
+The sign between them, here ⋄, is U+FDD0. Unicode reserves it for internal use, so no text to translate has
+it. A tokenizer with the piece `<sep>` encodes the sign as that piece, and no other text produces it.
 """
 
 from collections import deque

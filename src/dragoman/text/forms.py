@@ -1,10 +1,10 @@
-"""Whether two words could be forms of one word, by their letters alone.
+"""Guesses whether two words are forms of one word, from their letters alone.
 
-    Tabelle  Tabellen      yes: most of the longer one is their common beginning
-    Mann     Männern       yes: accents do not count
+    Tabelle  Tabellen      yes: the common beginning covers most of the longer word
+    Mann     Männern       yes: accents are ignored
     Tabelle  Tafel         no
 
-It is a guess: it misses forms such as «goes» and «went», and takes some words that only look alike.
+It misses forms such as «goes» and «went», and accepts some unrelated words that look alike.
 """
 
 import unicodedata

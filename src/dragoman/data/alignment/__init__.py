@@ -1,4 +1,4 @@
-"""Word alignments of training data: learnt from the text alone, written to and read from files."""
+"""Word alignments of training data: computed from the text alone, written to and read from files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain

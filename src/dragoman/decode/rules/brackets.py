@@ -1,11 +1,11 @@
-"""Brackets that stay valid: an automaton with a stack, read from the tokens of a row at every step.
+"""Keeps brackets balanced: a stack automaton, computed from the tokens of a row at every step.
 
     tokens of a row   (S ▁(NP ▁the ) ▁(VP        open: S, VP        may close twice, may not end
 
-A token closes brackets that were open before it, then opens new ones; what it opens and closes itself is
-left out. It is allowed if what it closes is what is open, and if the length limit leaves enough tokens to
-close what is open after it. `</s>` is allowed when nothing is open. A prefix and required phrases win over
-this rule: what they close without having opened it does not count.
+A token closes brackets that were open before it, then opens new ones; pairs inside a token are ignored. It is
+allowed if it closes the innermost open brackets, and if the length limit leaves enough tokens to close what
+is open after it. `</s>` is allowed when nothing is open. A prefix and required phrases take precedence over
+this rule; a bracket that they close without opening it does not count.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What to train where nobody has said: pure functions of a profile of the corpus, the machine and the time.
+"""Chooses a training configuration: pure functions of the profile of the corpus, the machine and the time.
 
     files ─ profiler ─▶ profile ┐
                         machine ├─ choose ─▶ sections of a configuration, and the reasons
@@ -7,8 +7,8 @@
 | file | what it chooses |
 |---|---|
 | `tokens.py` | kind and size of the tokenizer, one vocabulary or two |
-| `cleaning.py` | which pairs are left out, how long outputs may become |
-| `sizes.py` | the model, and what its family needs |
+| `cleaning.py` | which pairs are dropped, limits on the length of outputs |
+| `sizes.py` | the model, and the settings of its family |
 | `training.py` | batch, updates, rate, regularisation, metric, validation |
 """
 

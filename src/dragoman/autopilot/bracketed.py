@@ -1,4 +1,4 @@
-"""Brackets of targets: which pairs are valid in all of them, and whether targets are trees."""
+"""Brackets in targets: which bracket pairs are balanced in all of them, and whether the targets are trees."""
 
 import re
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from dragoman.evaluate.brackets import read_tree
 _SETS = ("()[]{}", "()[]", "(){}", "[]{}", "()", "[]", "{}")
 _BRACKET = re.compile(r"[()\[\]{}]")
 _MOST = 0.5
-"""Share of the targets that have brackets."""
+"""Share of the targets that must have brackets."""
 
 
 class BracketCounts:
-    """Give it every target with `add`."""
+    """Counts brackets in targets. Call `add` with every target."""
 
     def __init__(self) -> None:
         self._targets = self._with_any = 0
@@ -30,7 +30,8 @@ class BracketCounts:
 
     @property
     def pairs(self) -> str:
-        """Pairs that are valid in every target, where most have some; empty without such pairs."""
+        """The bracket pairs that are balanced in every target. Empty if there are none, or if few targets
+        have brackets."""
         if self._with_any <= _MOST * self._targets:
             return ""
         return next((pairs for pairs in self._valid if set(pairs) <= self._seen), "")
@@ -47,7 +48,7 @@ def _is_valid(brackets: str, pairs: str) -> bool:
 
 
 def share_of_trees(src: Sequence[str], tgt: Sequence[str]) -> float:
-    """Share of the targets that are trees over about as many words as their sources have."""
+    """Share of the targets that are trees over about as many words as their sources."""
     return sum(map(_is_tree, src, tgt)) / max(1, len(tgt))
 
 

@@ -1,4 +1,4 @@
-"""What a choice is: a value, and the reason for it in words; and all of them together."""
+"""A choice of the autopilot: a value with its reason in words; and the result with all choices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,20 +18,21 @@ class Choice(Generic[T]):
 @dataclass(frozen=True)
 class Chosen:
     sections: dict[str, dict[str, Any]]
-    """Plain sections of a configuration. Of `data`, only fields that are not left as they are by default."""
+    """Sections of a configuration as plain dicts. The section `data` only has fields that differ from their
+    defaults."""
     reasons: list[tuple[str, str]]
-    """What was chosen and why, for people."""
+    """The choices and their reasons, for display."""
     shown: tuple[SampledPair, ...] = ()
-    """Pairs that the usual rules of cleaning would have left out."""
+    """Pairs that the default cleaning rules would have dropped."""
     update_seconds: float | None = None
-    """What an update is taken to cost on this machine; None where nothing depends on it."""
+    """Estimated seconds per update on this machine. None if no choice depends on it."""
     updates: int | None = None
-    """How many there will be, about."""
+    """Approximate number of updates."""
     epochs: float = 0.0
 
 
 def said(given: Mapping[str, Any], dotted: str) -> Any:
-    """What a person has said about a field, such as `train.batch_tokens`; None where nothing."""
+    """The value that the user set for a field such as `train.batch_tokens`, or None."""
     value: Any = given
     for name in dotted.split("."):
         if not isinstance(value, Mapping):
@@ -41,13 +42,14 @@ def said(given: Mapping[str, Any], dotted: str) -> Any:
 
 
 def positive(given: Mapping[str, Any], dotted: str) -> Any:
-    """The same of a number above 0. Anything else is refused where the configuration is read."""
+    """The user's value if it is a number above 0. Other values are refused later, when the configuration is
+    read."""
     value = said(given, dotted)
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
 
 
 def round_down(number: float) -> int:
-    """To two leading digits: 13,742 becomes 13,000."""
+    """Round down to two leading digits: 13,742 becomes 13,000."""
     whole = max(0, int(number))
     unit = 10 ** max(0, len(str(whole)) - 2)
     return whole // unit * unit

@@ -1,4 +1,5 @@
-"""All choices for a corpus and a machine. What a person gives wins, and what follows from it follows it."""
+"""All choices for a corpus and a machine. Values set by the user take precedence, and dependent choices
+follow them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -32,10 +33,10 @@ from dragoman.learning import Learning
 from dragoman.models.presets import PRESETS
 
 _WITHOUT_NOISE = ("tokenizer.dropout", "objective.guided_alignment.weight", "objective.invented")
-"""What does not go with careless sources."""
+"""Options that cannot be combined with source noise."""
 _PATIENCE = 10
 _CAREFUL_RATE = 1e-3
-"""For models that nothing is known about."""
+"""Highest learning rate for a model of unknown size."""
 
 
 def choose(
@@ -47,14 +48,14 @@ def choose(
     learning: Learning,
     given: Mapping[str, Any] | None = None,
 ) -> Chosen:
-    """`given` is the configuration as far as a person has written it."""
+    """Choose a configuration. `given` is the part of it that the user has set."""
     if learning.learns_from != "pairs":
         return for_text(profile, machine, minutes, max_updates, learning, given or {})
     return _Choosing(profile, machine, minutes, max_updates, given or {}).chosen()
 
 
 class _Choosing:
-    """The choices in the order in which they depend on one another."""
+    """Makes the choices in the order of their dependencies."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class _Choosing:
         return Chosen(sections, self.reasons, cleaned.shown, measured, updates, epochs / (1 + invented.value))
 
     def _schedule(self) -> str:
-        """The rate falls to 0 at the end, where that is known beforehand and comes after the warm-up."""
+        """The rate decays to 0 at the end, if the end is known in advance and comes after the warm-up."""
         warmup = positive(self.given, "schedule.warmup") or 0
         if self.max_updates is not None and self.max_updates <= warmup:
             return "inverse_sqrt"
@@ -190,7 +191,8 @@ class _Choosing:
         return {**section, "joint": together, "vocab_size": size.value}
 
     def _affordable(self, kind: str, size: Choice[int]) -> Choice[int]:
-        """A narrow model on a CPU would spend most of its time on the scores of a large vocabulary."""
+        """The vocabulary size, limited for a narrow model on a CPU, which would otherwise spend most of its
+        time on the output layer."""
         free = family_of(_mapping(self.given.get("model"))) is None
         if self.machine.gpu or kind != "bpe" or size.value <= _OF_NARROW or not free:
             return size
@@ -236,7 +238,7 @@ class _Choosing:
 
 _USUAL_LENGTH = CleanConfig().max_length
 _OF_NARROW = 4000
-"""Pieces of the vocabulary of a narrow model on a CPU, at most."""
+"""Largest vocabulary of a narrow model on a CPU."""
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -244,7 +246,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _given_cut(given: Mapping[str, Any]) -> Choice[int | None] | None:
-    """No source is cut where a person has said how long both sides may be."""
+    """The user's choice of `cut_source`. Sources are not cut if the user has set `max_length`."""
     cut = positive(given, "data.clean.cut_source")
     if cut is None and positive(given, "data.clean.max_length") is None:
         return None
@@ -252,14 +254,14 @@ def _given_cut(given: Mapping[str, Any]) -> Choice[int | None] | None:
 
 
 def _free_attention(model: Mapping[str, Any]) -> bool:
-    """Whether a recurrent model has attention of a kind that nobody has chosen."""
+    """Whether a recurrent model has attention whose kind the user has not chosen."""
     named = PRESETS.get(str(model.get("preset")))
     attends = named is None or getattr(named.make(), "attention", "none") != "none"
     return attends and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
 
 
 def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:
-    """Of the target vocabulary, roughly."""
+    """Approximate size of the target vocabulary."""
     if tokenizer["kind"] == "bpe":
         return int(tokenizer["vocab_size"])
     return 260 + profile.tgt.alphabet + min(500, profile.tgt.word_types)

@@ -1,5 +1,5 @@
-"""Which pairs are left out. No rule leaves out more than one pair in a hundred unless a person asks for it:
-one that would is made wider by the corpus' own distribution, and the plan shows pairs that it is about."""
+"""Choice of the cleaning rules. No rule drops more than one pair in a hundred unless the user asks for it. A
+rule that would is relaxed to fit the corpus, and the plan shows pairs that it concerns."""
 
 import math
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from dragoman.data.config import CleanConfig
 from dragoman.decode.search.config import SearchConfig
 
 MOST = 0.01
-"""Share of the pairs that a rule may leave out unasked."""
+"""Largest share of the pairs that a rule may drop by default."""
 _SAFE = 0.003
-"""Share that a widened rule leaves out in the sample; lengths in pieces are only estimated."""
+"""Share that a relaxed rule drops in the sample. Lengths in pieces are only estimates."""
 _MARGIN = 1.5
 _LONGEST = 8192
-"""Pieces. Memory and time grow with the square of the length."""
+"""Largest length in pieces. Memory and time grow with the square of the length."""
 _ROOM = 1.3
-"""Outputs may be longer than the targets of the training data."""
+"""Factor by which outputs may be longer than the training targets."""
 _REPEATING = 0.001
 _CUT, _MOST_READ = 0.75, 512
-"""Of sources that are summed up: pieces that three of four have, with some room, and the most."""
+"""For summaries: the quantile of source lengths that are read, and the largest number of pieces."""
 _USUAL = CleanConfig()
 _SEARCH = SearchConfig()
 _SHOWN = 3
@@ -36,11 +36,11 @@ class Cleaning:
     section: dict[str, Any]
     """Fields of `data.clean` that differ from their defaults."""
     shown: tuple[SampledPair, ...] = ()
-    """Pairs that the usual rules would have left out."""
+    """Pairs that the default rules would have dropped."""
 
 
 def cleaning(profile: Profile, kind: str, cut: Choice[int | None] | None = None) -> Choice[Cleaning]:
-    """`cut` is what a person has said about `cut_source`, or what follows from it."""
+    """Choose the cleaning rules. `cut` is the user's choice of `cut_source`, or one derived from it."""
     counts = count_tokens(profile, kind)
     section: dict[str, Any] = {}
     reasons = []
@@ -73,7 +73,7 @@ def cleaning(profile: Profile, kind: str, cut: Choice[int | None] | None = None)
 
 
 def cut_source(profile: Profile, counts: TokenCounts) -> Choice[int | None]:
-    """Pieces of a source that are read. What is to be summed up mostly stands at the beginning."""
+    """Number of source pieces that are read. Key facts are mostly at the beginning of a text."""
     if not is_summary(profile):
         return Choice(None, "sources are read as a whole")
     longest = -(-int(quantile(sorted(counts.src), _CUT) * _MARGIN) // 64) * 64
@@ -82,7 +82,7 @@ def cut_source(profile: Profile, counts: TokenCounts) -> Choice[int | None]:
 
 
 def max_length(counts: TokenCounts) -> Choice[int]:
-    """Pieces a side."""
+    """Largest number of pieces per side."""
     longer = sorted(counts.longer)
     too_long = _share(longer, _USUAL.max_length / 1.25)
     if too_long <= _SAFE:
@@ -97,7 +97,8 @@ def max_length(counts: TokenCounts) -> Choice[int]:
 
 
 def max_ratio(counts: TokenCounts, fewest: TokenCounts) -> Choice[float]:
-    """Longer over shorter side, where the shorter one may have the `fewest` pieces."""
+    """Largest ratio of the longer to the shorter side, given that the shorter one may have the `fewest`
+    pieces."""
     sides = zip(counts.src, counts.tgt, fewest.src, fewest.tgt, strict=True)
     ratios = sorted(
         max(src / max(1, few_tgt), tgt / max(1, few_src))
@@ -135,7 +136,7 @@ def _most_uneven(profile: Profile) -> list[SampledPair]:
 
 
 def search_limits(profile: Profile, kind: str) -> Choice[dict[str, Any]]:
-    """How long an output may become, and whether it may go in circles. The usual limits are those of
+    """Limits on the length of outputs, and whether they may repeat themselves. The defaults are for
     translation."""
     counts = count_tokens(profile, kind)
     section: dict[str, Any] = {}

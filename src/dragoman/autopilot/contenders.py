@@ -1,4 +1,5 @@
-"""What a short contest tries beside the default: one change each, from the profile and what was chosen."""
+"""The candidates of a short comparison with the default: one change each, based on the profile and the
+choices."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from dragoman.autopilot.tokens import looks_of
 
 DEFAULT = "default"
 _COUNTS = (8, 6, 4, 3, 2)
-"""How many take part, as far as time allows."""
+"""Possible numbers of candidates; the largest that time allows is used."""
 _MOST_FOR_R_DROP = 100_000
 _LETTERS_A_LINE = 60
-"""Texts of up to so many characters can be spelt."""
+"""Largest mean length of a side in characters for which a character vocabulary is tried."""
 _FEWEST_PIECES = 500
 _OF_SIZE = ("preset", "num_layers", "model_dim", "ff_dim")
 """Fields of `model` that differ between sizes."""
@@ -23,7 +24,7 @@ _OF_SIZE = ("preset", "num_layers", "model_dim", "ff_dim")
 class Contender:
     name: str
     overrides: tuple[str, ...]
-    """Fields that differ from the default; what follows from them follows."""
+    """Fields that differ from the default. Dependent choices follow them."""
 
     @property
     def told(self) -> str:
@@ -33,8 +34,8 @@ class Contender:
 def contenders(
     profile: Profile, sections: Mapping[str, Mapping[str, Any]], given: Collection[str]
 ) -> list[Contender]:
-    """The default first, then others, those that most often help before the rest. `given`: dotted fields and
-    sections that a person has set; nobody changes those."""
+    """The default first, then the candidates, those that help most often first. `given` are the dotted fields
+    and sections that the user has set; no candidate changes those."""
 
     def is_free(override: str) -> bool:
         field = override.partition("=")[0]
@@ -68,7 +69,7 @@ def _changes(
 
 
 def _sizes(profile: Profile, model: Mapping[str, Any]) -> Iterator[Contender]:
-    """The next smaller model, or the next larger one where there is none."""
+    """The next smaller model, or the next larger one if there is none."""
     ladder = LADDERS[is_spelt(profile)]
     here = next((n for n, size in enumerate(ladder) if _is_of(size, model)), None)
     if here is None:
@@ -110,8 +111,8 @@ def _regularised(profile: Profile, sections: Mapping[str, Mapping[str, Any]]) ->
 
 
 def rungs(count: int) -> list[tuple[int, int]]:
-    """How many are trained in each round, and for how many units of time from their beginning. Half of them,
-    rounded up, go on to the next round with twice the time."""
+    """The number of candidates in each round, and the units of time up to which they are trained. Half of
+    them, rounded up, go on to the next round with twice the time."""
     found, units = [], 1
     while count > 1:
         found.append((count, units))
@@ -129,5 +130,6 @@ def total_units(count: int) -> int:
 
 
 def affordable(candidates: int, seconds: float, least: float) -> int:
-    """How many can take part, each for at least so many seconds in the first round; 0 where not even two."""
+    """The number of candidates that can be trained for at least `least` seconds each in the first round. 0 if
+    fewer than two."""
     return next((n for n in _COUNTS if n <= candidates and total_units(n) * least <= seconds), 0)

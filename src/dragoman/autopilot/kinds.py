@@ -1,15 +1,15 @@
-"""Kinds of tasks that a profile shows, for choices that differ between them."""
+"""Kinds of tasks recognised from a profile, for choices that differ between them."""
 
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.tokens import looks_of
 
 _LONG_SOURCE, _TIMES_SHORTER, _SEVERAL_WORDS = 50, 5, 3
 _FROM_SOURCE = 0.2
-"""Share of the rare words of targets that stand in their own source: replies in dialogues have a tenth."""
+"""Share of the rare words of targets that occur in their own source. In dialogues it is about a tenth."""
 
 
 def is_summary(profile: Profile) -> bool:
-    """Whether targets say in a few words what stands in a long source."""
+    """Whether targets are short summaries of long sources."""
     pairs = max(1, profile.pairs)
     src, tgt = profile.src.words / pairs, profile.tgt.words / pairs
     sentences = looks_of(profile.tgt, profile.pairs).name == "sentences"

@@ -1,4 +1,4 @@
-"""The machine that a run is planned for, and how fast it learns: rough figures, only to choose by."""
+"""The machine that a run is planned for, and rough estimates of its training speed."""
 
 from dataclasses import dataclass
 
@@ -6,39 +6,39 @@ from dragoman.system import usable_cores
 
 GIB = 1 << 30
 _CORE_FLOPS = 55e9
-"""Operations a second that a core reaches in training in float32, with matrices that are wide enough."""
+"""Floating-point operations per second that a core reaches in float32 training with wide matrices."""
 _WIDE_ENOUGH = 256
 _GPU_FLOPS = 150e12
-"""What a large card reaches in bfloat16 with a network that fills it."""
+"""Floating-point operations per second that a large GPU reaches in bfloat16 with a network that fills it."""
 _GPU_UPDATE_SECONDS = 0.006
-"""An update of a small network takes so long on a card, however few tokens it has."""
+"""Seconds per update of a small network on a GPU, however few tokens it has."""
 _GPU_LAYER_SECONDS = 0.0005
 _GPU_START_SECONDS = 25.0
-"""Until kernels are compiled and batches are recorded."""
+"""Seconds until kernels are compiled and CUDA graphs are recorded."""
 
 
 @dataclass(frozen=True)
 class Machine:
     cores: int
     gpu_bytes: int = 0
-    """0 where there is no GPU."""
+    """Memory of the GPU. 0: no GPU."""
     speed: float = 1.0
-    """Beside the figures above: 0.5 where an update was measured to take twice as long, as on a card that
-    others use too."""
+    """Speed relative to the estimates above: 0.5 if a measured update took twice as long, for example on a
+    shared GPU."""
 
     @property
     def gpu(self) -> bool:
         return self.gpu_bytes > 0
 
     def update_seconds(self, operations: float, layers: int, width: int) -> float:
-        """Of an update with so many floating-point operations, by a model of this width."""
+        """Seconds of an update with this number of floating-point operations, for a model of this width."""
         if not self.gpu:
             core = _CORE_FLOPS * min(1.0, width / _WIDE_ENOUGH)
             return operations / (core * self.cores) / self.speed
         return max(_GPU_UPDATE_SECONDS + layers * _GPU_LAYER_SECONDS, operations / _GPU_FLOPS) / self.speed
 
     def learning_seconds(self, minutes: float) -> float:
-        """What is left of so many minutes for learning."""
+        """Seconds of training within a budget of `minutes`."""
         seconds = 60 * minutes
         return max(seconds / 2, seconds - _GPU_START_SECONDS) if self.gpu else 0.95 * seconds
 

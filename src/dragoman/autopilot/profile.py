@@ -1,4 +1,4 @@
-"""What a corpus is like, in numbers. Every choice of the autopilot is made from them and the machine."""
+"""Statistics of a corpus. Every choice of the autopilot depends on them and on the machine."""
 
 import math
 from collections.abc import Sequence
@@ -7,27 +7,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SideProfile:
-    """One side. Counts of characters and words are exact; shares and types come from the sample."""
+    """One side of the corpus. Counts of characters and words are exact; shares and types come from the
+    sample."""
 
     characters: int
     words: int
     longest: int
-    """Characters of the longest line."""
+    """Number of characters of the longest line."""
     single_words: int
-    """Lines of one word."""
+    """Number of lines with one word."""
     words_a_line: tuple[int, ...]
-    """Quantiles, in the order of `QUANTILES`."""
+    """Quantiles of words per line, in the order of `QUANTILES`."""
     alphabet: int
-    """Different characters."""
+    """Number of different characters."""
     scripts: tuple[tuple[str, float], ...]
-    """Scripts of the letters with their shares, the most frequent first."""
+    """Scripts of the letters with their shares, most frequent first."""
     word_types: int
     word_tokens: int
-    """Different words and words of the sample."""
+    """Number of different words, and of all words, in the sample."""
     frequent_words: float
-    """Share of the words that are seen often: near 1 where the vocabulary is closed."""
+    """Share of the words that occur often: near 1 if the vocabulary is closed."""
     word_length: float
-    """Characters of a word, combining marks not counted."""
+    """Mean number of characters per word, without combining marks."""
     tags: float
     """Share of lines with a bundle of features, such as `V;PST;3;SG`."""
     digits: float
@@ -38,7 +39,8 @@ class SideProfile:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Of one sampled pair: characters and segments (words, digits and punctuation marks, each by itself)."""
+    """Lengths of a sampled pair: characters and segments (words, digits and punctuation marks are one
+    each)."""
 
     src_characters: int
     tgt_characters: int
@@ -48,7 +50,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class SampledPair:
-    """A sampled pair, shortened to be shown."""
+    """A sampled pair, shortened for display."""
 
     src: str
     tgt: str
@@ -57,40 +59,40 @@ class SampledPair:
 
 @dataclass(frozen=True)
 class Profile:
-    """A corpus of pairs, or of text (then both sides are the same)."""
+    """Statistics of a corpus of pairs, or of monolingual text (then both sides are equal)."""
 
     pairs: int
-    """With the weights of the corpora, without pairs that have an empty side."""
+    """Number of pairs, weighted as the corpora are, without pairs that have an empty side."""
     empty: int
     copies: int
-    """Pairs whose target is the source itself."""
+    """Number of pairs whose target equals the source."""
     duplicates: int
-    """Pairs that occurred before."""
+    """Number of pairs that occurred before."""
     src: SideProfile
     tgt: SideProfile
     shared_letters: float
-    """How much of the letters of the two sides is the same: 1 where they are equally frequent in both."""
+    """Overlap of the letter distributions of both sides: 1 if they are equal."""
     overlap: float
-    """Mean share of the target's characters that the source has too."""
+    """Mean share of the target's characters that also occur in the source."""
     stem: float
-    """Mean share of the target that is one run of characters of the source: high where words are inflected.
-    Only of short lines; 0 for others."""
+    """Mean share of the target covered by its longest common substring with the source: high for inflected
+    words. Computed for short lines only; 0 for others."""
     repeating: float
-    """Share of the targets that end in circles, as a search that has lost its way does."""
+    """Share of the targets that end in repetition, like a degenerate search output."""
     log_ratios: tuple[float, ...]
     """Quantiles of log(target characters / source characters)."""
     lengths: tuple[Lengths, ...] = field(repr=False)
-    """Of the sample."""
+    """Lengths of the sampled pairs."""
     examples: tuple[SampledPair, ...] = field(repr=False)
     """The most uneven and the longest pairs of the sample."""
     copied_words: float = 0.0
-    """Share of the targets' rare words that stand in their own source, less what stands in another one."""
+    """Share of the targets' rare words that occur in their own source, minus the share in another source."""
     copied_letters: float = 0.0
-    """`overlap`, less that with the source of another pair."""
+    """`overlap` minus the overlap with the source of another pair."""
     brackets: str = ""
-    """Pairs of brackets that are valid in every target, where most targets have some."""
+    """Bracket pairs that are balanced in every target, if most targets have brackets."""
     trees: float = 0.0
-    """Share of the targets that are trees in brackets, over about as many words as their sources have."""
+    """Share of the targets that are bracketed trees over about as many words as their sources."""
 
     @property
     def characters(self) -> int:
@@ -105,7 +107,7 @@ QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value that `share` of the ordered values do not exceed."""
+    """The smallest of the ordered values that at least `share` of them do not exceed."""
     if not ordered:
         return 0.0
     return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]

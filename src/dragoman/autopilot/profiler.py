@@ -1,4 +1,5 @@
-"""Makes a profile while a corpus goes by: exact counts, and a sample of bounded size for the rest."""
+"""Computes the profile of a corpus while it is read: exact counts, and a sample of bounded size for the
+rest."""
 
 import math
 import random
@@ -18,23 +19,23 @@ from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
 T = TypeVar("T")
 
 _SAMPLE = 10_000
-"""Pairs of the sample."""
+"""Number of pairs in the sample."""
 _LONGEST = 2_000
-"""Characters of a sampled line that are kept."""
+"""Number of characters of a sampled line that are kept."""
 _OFTEN = 10
-"""A word of the sample is frequent from so many occurrences on; of a small sample, from fewer on."""
+"""Number of occurrences from which a word of the sample is frequent; lower for a small sample."""
 _EXAMPLES = 20
 _STEMS, _LONGEST_WORD = 1000, 80
-"""Pairs of the sample in which common runs of characters are looked for, and the longest lines of them."""
+"""Number of sampled pairs that are searched for common substrings, and the longest lines considered."""
 _SHOWN = 60
-"""Characters of an example."""
+"""Number of characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
 _TAGS = re.compile(r"(?<!\S)[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _RARE = 2
-"""A word of the sample is rare up to so many occurrences."""
+"""Largest number of occurrences of a rare word in the sample."""
 _ENOUGH_RARE = 20
-"""Fewer rare words say nothing."""
+"""Smallest number of rare words for a meaningful share."""
 _FORMAL = frozenset("(){}[]<>=_*/\\|;$&^~%#@+")
 
 
@@ -43,11 +44,11 @@ class _Sampled:
     src: str
     tgt: str
     lengths: tuple[int, int]
-    """Characters of the whole lines."""
+    """Number of characters of the whole lines."""
 
 
 class Profiler:
-    """Give it every pair with `add`, then ask for the `profile`."""
+    """Call `add` with every pair, then `profile`."""
 
     def __init__(self) -> None:
         self._src, self._tgt, self._brackets = _Counts(), _Counts(), BracketCounts()
@@ -76,13 +77,13 @@ class Profiler:
         self._pairs += 1
 
     def _skip(self) -> None:
-        """The number of the next pair that enters the sample (Li 1994, algorithm L)."""
+        """Draw the index of the next pair that enters the sample (Li 1994, algorithm L)."""
         self._share *= math.exp(math.log(1 - self._random.random()) / _SAMPLE)
         self._next = self._pairs + math.floor(math.log(1 - self._random.random()) / math.log1p(-self._share))
         self._next += 1
 
     def profile(self, duplicates: int = 0, weight: float = 1.0) -> Profile:
-        """`weight`: how often an epoch uses a pair, on average."""
+        """The profile of all pairs so far. `weight` is the mean number of uses of a pair per epoch."""
         sample = self._sample
         src, tgt = [pair.src for pair in sample], [pair.tgt for pair in sample]
         lengths = [_lengths(pair) for pair in sample]
@@ -112,7 +113,7 @@ class Profiler:
 
 
 class _Counts:
-    """The exact counts of one side."""
+    """Exact counts of one side."""
 
     def __init__(self) -> None:
         self.characters = self.words = self.longest = self.single_words = 0
@@ -167,7 +168,7 @@ def _lengths(pair: _Sampled) -> Lengths:
 
 
 def _ends_in_circles(text: str) -> bool:
-    """As the guard of a search sees it."""
+    """Whether a text ends in repetition, by the rule of the loop guard."""
     segments = _SEGMENT.findall(text)
     numbers = {segment: number for number, segment in enumerate(dict.fromkeys(segments))}
     run = tail_run([numbers[segment] for segment in segments])
@@ -182,7 +183,7 @@ def _letters(texts: Sequence[str]) -> Counter[str]:
 
 
 def _shared(src: Counter[str], tgt: Counter[str]) -> float:
-    """The common part of two distributions; 1 where neither side has letters."""
+    """The overlap of two distributions. 1 if neither side has letters."""
     if not src and not tgt:
         return 1.0
     if not src or not tgt:
@@ -199,13 +200,13 @@ def _mean_overlap(src: Sequence[str], tgt: Sequence[str]) -> float:
 
 
 def _others(rows: Sequence[T]) -> list[T]:
-    """In the place of each row another one, from far away: neighbours are often alike."""
+    """Replace each row by a distant one, because neighbours are often similar."""
     half = len(rows) // 2
     return [*rows[half:], *rows[:half]]
 
 
 def _copied_words(src: Sequence[str], tgt: Sequence[str]) -> float:
-    """How many more of the targets' rare words stand in their own source than in another one."""
+    """Share of the targets' rare words found in their own source, minus the share found in another source."""
     words = [_WORD.findall(text) for text in tgt]
     seen = Counter(word for row in words for word in row)
     rare = [[word for word in row if seen[word] <= _RARE] for row in words]
@@ -243,7 +244,7 @@ def _scripts(characters: Counter[str]) -> tuple[tuple[str, float], ...]:
 
 @cache
 def _script(letter: str) -> str:
-    """The first word of its name: LATIN, CYRILLIC, CJK …"""
+    """The first word of the letter's Unicode name: LATIN, CYRILLIC, CJK …"""
     return unicodedata.name(letter, "OTHER").split(" ", 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""How large the model is: by what the corpus supports, and by what can be learnt in the time there is."""
+"""Choice of the model size, by the size of the corpus and by what can be trained in the given time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from dragoman.models.presets import PRESETS
 
 CPU_MINUTES = 60.0
 GPU_MINUTES = 30.0
-"""What is reckoned with where nobody gives a number of minutes."""
+"""Minutes assumed if the user gives none."""
 FEWEST_TOKENS = 1024
-"""Of a batch."""
+"""Smallest number of tokens in a batch."""
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model with what its training needs."""
+    """A model size with the training settings that suit it."""
 
     name: str
     model: Mapping[str, Any]
@@ -29,24 +29,24 @@ class ModelSize:
     ff: int
     rate: float
     batch_tokens: int
-    """Tokens of an update, where the corpus is large."""
+    """Number of tokens per update for a large corpus."""
     gpu_bytes_per_token: int
-    """Memory that one token of a batch takes in training, in bf16 with some room to spare."""
+    """GPU memory per token of a batch in bf16 training, with some margin."""
     train: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of `train`."""
     dropout: tuple[float, float] = (0.1, 0.3)
-    """The least and the greatest rate that it is trained with."""
+    """The lowest and the highest dropout rate."""
     warmup: int = 2000
-    """Updates, at most."""
+    """Largest number of warm-up updates."""
 
     def operations(self, counts: TokenCounts, pieces: int) -> float:
-        """Floating-point operations of learning from one pair."""
+        """Floating-point operations of training on one pair."""
         encoder = self.layers * (4 * self.width**2 + 2 * self.width * self.ff)
         decoder = self.layers * (8 * self.width**2 + 2 * self.width * self.ff) + pieces * self.width
         return 6 * (encoder * (counts.src_mean + 1) + decoder * (counts.tgt_mean + 1))
 
     def seconds(self, counts: TokenCounts, pieces: int, machine: Machine, pairs: float) -> float:
-        """What learning from so many pairs at once takes."""
+        """Seconds of one update with `pairs` pairs."""
         return machine.update_seconds(pairs * self.operations(counts, pieces), 2 * self.layers, self.width)
 
 
@@ -97,17 +97,19 @@ BIG = _transformer("transformer-big", 6, 1024, 4096, rate=5e-4, tokens=25_000, m
 _OF_SENTENCES = (MINI, TINY, MID, SMALL, BASE, BIG)
 _OF_WORDS = (MINI, TINY, MID, WORDS)
 LADDERS = {False: _OF_SENTENCES, True: _OF_WORDS}
-"""From small to large; True for words that are spelt."""
+"""From small to large. True: for words that are spelt out."""
 _FEWEST_UPDATES = 2500
-"""On a CPU, models above TINY are chosen where there is time for so many updates of the smallest batch."""
+"""On a CPU, models above TINY are chosen if there is time for this number of updates of the smallest
+batch."""
 _FEW_WORDS = (600, 6000)
-"""Pairs of words for which TINY was better than WORDS on a card; below these, words are invented."""
+"""Range of pairs of words for which TINY was better than WORDS on a GPU. Below it, words are invented."""
 _LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
-"""Below so many pairs, a model that cannot see them so often in the time is too large."""
+"""A model is too large for fewer pairs than the first number if it cannot train for the second number of
+epochs in the time."""
 
 
 def is_spelt(profile: Profile) -> bool:
-    """Whether outputs are words, spelt letter by letter or phoneme by phoneme."""
+    """Whether outputs are words spelt letter by letter or phoneme by phoneme."""
     tgt = looks_of(profile.tgt, profile.pairs)
     src = looks_of(profile.src, profile.pairs)
     return (tgt.words or tgt.symbols) and (src.words or src.tagged or src.symbols)
@@ -133,7 +135,7 @@ def model_size(
 def epochs_in(
     size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> float:
-    """How often the corpus can be seen in the time."""
+    """Number of epochs that fit into the time."""
     pairs_an_update = max(1.0, min(counts.pairs, size.batch_tokens / (counts.longer_mean + 1)))
     seconds = size.seconds(counts, pieces, machine, pairs_an_update)
     return learning_seconds(machine, minutes) / seconds * pairs_an_update / max(1, counts.pairs)
@@ -142,7 +144,8 @@ def epochs_in(
 def _updates_often(
     size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> bool:
-    """On a card small updates take as long as large ones, so a smaller model would not have more of them."""
+    """Whether there is time for enough updates. On a GPU small updates take as long as large ones, so a
+    smaller model would not gain any."""
     if machine.gpu:
         return True
     seconds = size.seconds(counts, pieces, machine, FEWEST_TOKENS / (counts.longer_mean + 1))
@@ -170,7 +173,7 @@ def _least_epochs(profile: Profile) -> float:
 
 
 def family_of(section: Mapping[str, Any]) -> str | None:
-    """The kind of model that a person has chosen; None where the choice is free."""
+    """The kind of model that the user has chosen, or None."""
     preset, kind = section.get("preset"), section.get("kind")
     if isinstance(preset, str) and preset in PRESETS:
         return PRESETS[preset].kind
@@ -178,14 +181,14 @@ def family_of(section: Mapping[str, Any]) -> str | None:
 
 
 def size_of_preset(preset: object) -> ModelSize | None:
-    """Of a Transformer that a person has chosen by name."""
+    """The size of a Transformer preset that the user has chosen."""
     return next((size for size in (TINY, SMALL, BASE, BIG) if size.name == preset), None)
 
 
 def recurrent(profile: Profile, machine: Machine, free_attention: bool) -> ModelSize:
-    """LSTM, GRU and plain recurrence. With a low learning rate they know their pairs by heart before
-    attention finds its words. Where nobody has chosen the attention, it is Luong's: all positions are trained
-    at once, where Bahdanau's wiring takes a step each."""
+    """LSTM, GRU and plain recurrence. With a low learning rate they memorise the pairs before attention
+    learns alignment. If the user has not chosen the attention, Luong's is used: it trains all positions at
+    once, while Bahdanau's takes a step per position."""
     wide = machine.gpu and profile.pairs >= 20_000 and not is_spelt(profile)
     width = 512 if wide else 256
     return ModelSize(

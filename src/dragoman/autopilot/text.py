@@ -1,4 +1,4 @@
-"""Choices for pre-training on text: the model follows from the way of learning, the rest from the size."""
+"""Choices for pre-training on text: the objective determines the model, the amount of text the rest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from dragoman.learning import Learning
 from dragoman.models.presets import PRESETS
 
 _RATES = ((100_000, 2e-3, 4096), (500_000, 1e-3, 8192))
-"""Below so many lines: learning rate, and tokens of an update."""
+"""Number of lines below which they apply, learning rate, and tokens per update."""
 _OTHERWISE = (7e-4, 25_000)
 _EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
 _MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
 _MOST_ON_CPU = 4096
 _BYTES_PER_TOKEN = 600_000
 _RELATIVE_RATE = 2e-2
-"""In proportion to the weights (recipes/pretraining.md)."""
+"""Relative to the size of the weights (recipes/pretraining.md)."""
 
 
 def for_text(
@@ -85,7 +85,7 @@ def _optimizer(preset: object, rate: float, rate_given: bool) -> Choice[dict[str
 
 
 def _by_size(lines: int, machine: Machine) -> dict[str, Any]:
-    """Of encoder-decoders that repair text."""
+    """The preset of an encoder-decoder for denoising."""
     if lines < 100_000:
         return {"preset": "transformer-tiny", "dropout": 0.3}
     if lines < 500_000 or not machine.gpu:

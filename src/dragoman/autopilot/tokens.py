@@ -1,4 +1,4 @@
-"""Which pieces: the kind of tokenizer, its size, one vocabulary or two, and how long lines are in pieces."""
+"""Choice of the tokenizer: its kind and size, one vocabulary or two; and estimated lengths in pieces."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,23 +8,23 @@ from dragoman.autopilot.choice import Choice, percent
 from dragoman.autopilot.profile import Lengths, Profile, SideProfile
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""Scripts whose words have no spaces between them."""
+"""Scripts without spaces between words."""
 _CHARACTERS_OF_8000 = 3_800_000
-"""A corpus of so many characters gets 8,000 pieces; a smaller one less in proportion, a larger one more with
-the square root."""
+"""Number of characters for a vocabulary of 8,000 pieces. A smaller corpus gets proportionally fewer, a larger
+one more with the square root."""
 _PIECES = (500, 32_000)
 _COPYING = 0.8
-"""Overlap of the sides from which on outputs are mostly copied from the source, which takes fewer pieces."""
+"""Overlap of the sides from which outputs are mostly copied from the source, which needs fewer pieces."""
 _LEAST_OF_TRANSLATION = 4000
 _ENOUGH_FOR_FEATURES = 5000
-"""Pairs from which on features become pieces of their own; of fewer, each is seen too seldom."""
+"""Number of pairs from which features become single pieces. With fewer pairs each is seen too rarely."""
 _LETTER_LIKE = 1.6
-"""Characters of symbols that are spelt as well letter by letter."""
+"""Mean length of symbols up to which they can be spelt letter by letter as well."""
 _COPIED = 0.2
 """Share of rare words that are copied from the source."""
 _SHARED = 0.2
 _MANY = 200_000
-"""Pairs from which on two scripts need a vocabulary each."""
+"""Number of pairs from which two scripts need separate vocabularies."""
 _CONTROL_AND_BYTES = 259
 _CHARACTERS_A_PIECE = 4.5
 _UNSPACED_CHARACTERS_A_PIECE = 1.6
@@ -32,18 +32,18 @@ _UNSPACED_CHARACTERS_A_PIECE = 1.6
 
 @dataclass(frozen=True)
 class Looks:
-    """What one side looks like. At most one of the first three holds."""
+    """The appearance of one side. At most one of the first three fields is true."""
 
     words: bool
-    """Single words, or a few: names, forms, spellings."""
+    """Single words or a few: names, word forms, spellings."""
     symbols: bool
-    """A small closed set of symbols with spaces between them: phonemes, actions."""
+    """A small closed set of symbols separated by spaces: phonemes, actions."""
     tagged: bool
-    """A word and a bundle of features."""
+    """A word with a bundle of features."""
     closed: bool
     """Nearly every word is frequent: a formal language, or sentences from a grammar."""
     formal: bool
-    """Code, formulas, trees: much punctuation that must be right."""
+    """Code, formulas or trees: much punctuation that has to be exact."""
 
     @property
     def name(self) -> str:
@@ -97,7 +97,8 @@ def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
 
 
 def _whole_words(profile: Profile) -> bool:
-    """Whether words are pieces with their punctuation: there are few, and none is copied without it."""
+    """Whether words keep their punctuation in one piece: if there are few words, and none is copied without
+    it."""
     closed = all(looks_of(side, profile.pairs).closed for side in (profile.src, profile.tgt))
     return closed and profile.copied_words < _COPIED
 
@@ -118,8 +119,8 @@ def joint_vocabulary(profile: Profile, kind: str) -> Choice[bool]:
 
 
 def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
-    """Nearly all pieces should be seen often. Of much text, words and pieces grow with its square root
-    (Heaps' law); of little text, fewer are seen often enough."""
+    """Vocabulary size at which nearly all pieces occur often. For much text it grows with the square root
+    (Heaps' law); for little text it is smaller."""
     alphabet = max(profile.src.alphabet, profile.tgt.alphabet)
     least = _CONTROL_AND_BYTES + 2 * alphabet
     if kind in ("char", "byte"):
@@ -148,14 +149,14 @@ def _is_unspaced(side: SideProfile) -> bool:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Pieces of the sampled pairs, estimated; and of the whole corpus."""
+    """Estimated number of pieces of the sampled pairs, and the number of pairs of the corpus."""
 
     src: tuple[int, ...]
     tgt: tuple[int, ...]
     pairs: int
 
     def cut(self, longest: int) -> "TokenCounts":
-        """With sources of at most so many pieces."""
+        """The counts with sources cut to `longest` pieces."""
         return replace(self, src=tuple(min(count, longest) for count in self.src))
 
     @property
@@ -176,12 +177,12 @@ class TokenCounts:
 
     @property
     def batched(self) -> int:
-        """Tokens of the corpus as batches count them: the longer side and its end."""
+        """Number of tokens of the corpus as batches count them: the longer side and its end mark."""
         return int(self.pairs * (self.longer_mean + 1))
 
 
 def fewest_tokens(profile: Profile, kind: str) -> TokenCounts:
-    """The same where each word of a closed set, such as a label, has become one piece."""
+    """The counts if each word of a closed set, such as a label, is one piece."""
     counts = count_tokens(profile, kind)
     if kind != "bpe":
         return counts

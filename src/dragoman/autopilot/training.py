@@ -1,4 +1,4 @@
-"""How the model is trained: batch, updates, learning rate, regularisation, validation."""
+"""Training settings: batch size, updates, learning rate, regularisation, validation."""
 
 import math
 from dataclasses import dataclass
@@ -13,16 +13,17 @@ from dragoman.autopilot.tokens import TokenCounts, looks_of
 from dragoman.extras import EXTRAS, install_command
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
-"""A batch is small enough for so many updates an epoch; a card would only idle with smaller ones."""
+"""Number of updates per epoch that the batch size should allow. On a GPU, smaller batches would leave it
+idle."""
 _PAIRS_AT_ONCE = 400
-"""Of words, at least (Wu, Cotterell & Hulden 2021)."""
+"""Smallest number of pairs of words per update (Wu, Cotterell & Hulden 2021)."""
 _UPDATES_IN_TIME = 4000
-"""A batch is small enough for so many updates in the time there is."""
+"""Number of updates in the given time that the batch size should allow."""
 _ENOUGH_UPDATES = 3000
-"""With fewer than these a card learns more from smaller batches."""
+"""With fewer updates than this, smaller batches train better on a GPU."""
 _FEW_UPDATES = 1000
-"""With fewer than these a CPU halves the smallest batch: 500 pairs of sentences and the same tokens gave 24.1
-chrF in place of 20.7."""
+"""With fewer updates than this, the smallest batch is halved on a CPU: 500 pairs of sentences and the same
+number of tokens gave 24.1 chrF instead of 20.7."""
 _SMALLEST_SHARE = 0.25
 _MOST_ON_CPU = 4096
 _VALIDATIONS = 30
@@ -30,29 +31,30 @@ _EPOCHS = ((10_000, 200), (100_000, 100), (500_000, 40), (5_000_000, 20))
 _MOST_UPDATES = {"gpu": 100_000, "cpu": 20_000}
 _WORD_UPDATES = {"gpu": 20_000, "cpu": 10_000}
 _R_DROP_EPOCHS = (50, 150)
-"""Epochs with two passes that there must be time for; the first number for fewer than 15,000 pairs of words
-and for more than 20,000 of sentences."""
+"""Number of two-pass epochs that must fit into the time. The first number is for fewer than 15,000 pairs of
+words and for more than 20,000 pairs of sentences."""
 _R_DROP_SMALL_WORDS, _R_DROP_SMALL = 15_000, 20_000
 _R_DROP_UPDATES = 2000
-"""Of two passes each."""
+"""Smallest number of updates with two passes each."""
 _R_DROP_RATE = 1.1
-"""With R-Drop the learning rate is so many times higher."""
+"""Factor of the learning rate with R-Drop."""
 _MOSTLY_COPIED = 0.8
-"""Share of the target's characters that the source has too: sentences like these learn less with R-Drop."""
+"""Share of the target's characters that also occur in the source. Above it, sentences learn less with
+R-Drop."""
 _MUCH_COPIED = 0.4
-"""Mean share of the target that is one run of characters of the source."""
+"""Mean share of the target covered by its longest common substring with the source."""
 _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 600, 2000, 10
-"""With 100 pairs ten for each were a great gain, with 1,000 a loss."""
+"""With 100 pairs, ten invented pairs each were a large gain; with 1,000 pairs they were a loss."""
 _LOWEST_SCALE = 0.7
-"""Of the learning rate, however small a batch is."""
+"""Lowest factor of the learning rate, however small the batch."""
 _FEW_FOR_POSITIONS = 20_000
 _COPIED_WORDS = 0.5
-"""From this share on a model can copy from its source; translations have under 0.4."""
+"""Smallest share of copied rare words for which copying is used. Translations have less than 0.4."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
-"""Pairs. In the time of an update with copying a card makes two without."""
+"""Largest number of pairs for copying. On a GPU an update with copying takes as long as two without."""
 _TREES = 0.999
 _CARELESS = 0.0
-"""Share of careless sources. Off until benchmarks/robust.py has shown that it costs nothing on clean text."""
+"""Share of sources with noise. 0 until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
 _WORD_DROPOUT_BY_PAIRS = ((20_000, 0.3), (40_000, 0.2))
 _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
@@ -60,7 +62,7 @@ _DROPOUT_BY_EPOCHS = ((4.0, 0.1), (12.0, 0.15), (40.0, 0.2))
 
 @dataclass(frozen=True)
 class TimeAllowance:
-    """What the time allows."""
+    """The number of updates that fit into the time."""
 
     updates: int
     epochs: float
@@ -76,7 +78,7 @@ def batch(
     minutes: float | None,
     longest: int,
 ) -> Choice[tuple[int, int]]:
-    """Tokens a batch, and batches an update."""
+    """Tokens per batch, and batches per update."""
     a_pair = counts.longer_mean + 1
     wanted, reason = size.batch_tokens, "as large as this model is trained with"
     if is_spelt(profile):
@@ -107,7 +109,8 @@ def batch(
 def _fewest_tokens(
     size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None
 ) -> int:
-    """Where there is time for some hundred updates alone, half the tokens teach nearly as much in each."""
+    """Smallest number of tokens in a batch. If there is time for only a few hundred updates, half the tokens
+    teach nearly as much per update."""
     updates = _updates_in(size, counts, pieces, machine, minutes, FEWEST_TOKENS / (counts.longer_mean + 1))
     return FEWEST_TOKENS // 2 if updates < _FEW_UPDATES and not machine.gpu else FEWEST_TOKENS
 
@@ -123,7 +126,7 @@ def pace(
     update_tokens: int,
     passes: int = 1,
 ) -> Choice[TimeAllowance]:
-    """How many updates there will be."""
+    """The number of updates."""
     pairs_an_update = max(1.0, update_tokens / (counts.longer_mean + 1))
     an_epoch = max(1.0, counts.pairs / pairs_an_update)
     seconds = size.seconds(counts, pieces, machine, passes * pairs_an_update)
@@ -161,12 +164,13 @@ def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
 def _updates_in(
     size: ModelSize, counts: TokenCounts, pieces: int, machine: Machine, minutes: float | None, pairs: float
 ) -> float:
-    """Updates of so many pairs that there is time for."""
+    """Number of updates of `pairs` pairs that fit into the time."""
     return learning_seconds(machine, minutes) / size.seconds(counts, pieces, machine, pairs)
 
 
 def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Choice[float]:
-    """Worth its second pass where the corpus is small and is seen very often, in many updates."""
+    """The weight of R-Drop. Its second pass pays off for a small corpus that is seen very often, in many
+    updates."""
     spelt = is_spelt(profile)
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
@@ -180,7 +184,7 @@ def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Ch
 
 
 def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
-    """Pairs to invent for every real one: of few inflected words, whose stems are copied."""
+    """Number of invented pairs per real pair, for few inflected words whose stems are copied."""
     copied = profile.stem >= _MUCH_COPIED and is_spelt(profile) and joint and kind in ("char", "word")
     if not copied or profile.pairs > _FEW_WORDS:
         return Choice(0, "no invented pairs")
@@ -190,8 +194,8 @@ def invented(profile: Profile, kind: str, joint: bool) -> Choice[int]:
 
 
 def source_noise(profile: Profile, machine: Machine, kind: str) -> Choice[float]:
-    """The share of careless sources: for sentences, never for words or formal text. On a CPU, where batches
-    are padded, the longer sources would cost too much."""
+    """Share of sources with noise: for sentences, never for words or formal text. On a CPU, where batches are
+    padded, the longer sources would cost too much."""
     sides = (looks_of(side, profile.pairs) for side in (profile.src, profile.tgt))
     if kind != "bpe" or not machine.gpu or any(looks.name != "sentences" for looks in sides):
         return Choice(0.0, "sources as they are")
@@ -199,7 +203,7 @@ def source_noise(profile: Profile, machine: Machine, kind: str) -> Choice[float]
 
 
 def positions(profile: Profile) -> Choice[str]:
-    """How the model knows where a piece stands."""
+    """The kind of position encoding."""
     if is_spelt(profile) or profile.pairs < _FEW_FOR_POSITIONS:
         why = "better with few pairs (model.positions=sinusoidal makes a run for export --to huggingface)"
         return Choice("rotary", why)
@@ -207,8 +211,8 @@ def positions(profile: Profile) -> Choice[str]:
 
 
 def copying(profile: Profile, machine: Machine) -> Choice[bool]:
-    """Pieces of the source are copied where the targets are formal and their rare words mostly stand in the
-    source. It takes so much longer that other text is learnt better without."""
+    """Whether the model copies source pieces: for formal targets whose rare words mostly occur in the source.
+    Copying slows training so much that other text is learned better without it."""
     tgt = looks_of(profile.tgt, profile.pairs)
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
     formal = (tgt.formal or tgt.closed) and not is_spelt(profile)
@@ -244,7 +248,7 @@ def metric(profile: Profile) -> Choice[str]:
 
 
 def learning_rate(size: ModelSize, update_tokens: int, regularised: bool) -> Choice[float]:
-    """Smaller batches get a smaller rate; what is regularised much can take a higher one."""
+    """The learning rate. Smaller batches get a lower rate; stronger regularisation allows a higher one."""
     scale = min(1.0, max(_LOWEST_SCALE, math.sqrt(update_tokens / size.batch_tokens)))
     if regularised:
         scale *= _R_DROP_RATE
@@ -253,7 +257,7 @@ def learning_rate(size: ModelSize, update_tokens: int, regularised: bool) -> Cho
 
 
 def averaging(updates: int) -> float:
-    """Decay of the moving average: over about a fiftieth of the run."""
+    """Decay of the moving average, which covers about a fiftieth of the run."""
     return next(
         (decay for least, decay in ((5000, 0.999), (2500, 0.998), (1000, 0.995)) if updates >= least), 0.99
     )

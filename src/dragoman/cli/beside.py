@@ -1,4 +1,4 @@
-"""`--glossary`, `--terms` and `--memory` of `translate`: what stands beside the source of a model."""
+"""`--glossary`, `--terms` and `--memory` of `translate`: terms and similar translations for the model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 TermsOption = Literal["annotate", "constrain", "placeholder"]
 Ask = Callable[..., list[list[Any]]]
-"""`Translator.hypotheses`, with its settings."""
+"""`Translator.hypotheses` with its settings."""
 
 
 def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary | None", terms: TermsOption | None) -> Ask:
-    """The same with a glossary, used as asked for or as the model can."""
+    """`ask` with a glossary, applied as `--terms` says or else as the model supports."""
     if glossary is None:
         if terms is not None:
             raise UserError("--terms: it says how a glossary is used; give --glossary too")
@@ -45,7 +45,7 @@ def asks_with_terms(ask: Ask, opened: Opened, glossary: "Glossary | None", terms
 
 
 def _with_placeholders(ask: Ask, glossary: "Glossary", texts: Sequence[str], **how: Any) -> list[list[Any]]:
-    """The terms are hidden behind placeholders, which the model carries over, and come back after it."""
+    """Replace terms by placeholders, which the model keeps, and restore them in the output."""
     from dragoman.serve.masks import mask
     from dragoman.text.spans import DEFAULT_KINDS
 
@@ -59,8 +59,8 @@ def _with_placeholders(ask: Ask, glossary: "Glossary", texts: Sequence[str], **h
 
 
 class GivenMemory:
-    """Files of `--memory`. What they have word for word is answered from them; a similar sentence's target
-    stands beside the source, where the model was trained to read it."""
+    """The memory of `--memory`. Exact matches are used as they are; similar translations are given to a model
+    that was trained to read them."""
 
     def __init__(self, paths: Sequence[Path], least: float | None, opened: Opened, align: bool) -> None:
         from dragoman.serve.memory import LEAST_SIMILAR, open_memories
@@ -77,7 +77,7 @@ class GivenMemory:
             warn("this model was not trained with a memory (objective.fuzzy): only exact matches are used")
 
     def found(self, text: str) -> dict[str, Any] | None:
-        """What is used for a text: an exact match, or the most similar sentence."""
+        """The match used for a text: an exact one, or the most similar sentence."""
         least = self._least if self._opened.translator.reads_memory else 100.0
         match = next(iter(self._memory.matches(text, least, 1)), None) if text.strip() else None
         if match is None:
@@ -93,7 +93,7 @@ class GivenMemory:
         exact = [n for n, text in enumerate(texts) if text in matches and text not in similar]
         others = [n for n in range(len(texts)) if n not in set(exact)]
         prefixes = how.pop("prefixes", None)
-        if prefixes is not None:  # the translator has to begin with it, whatever the memory has
+        if prefixes is not None:  # the output has to begin with the prefix, even if the memory has a match
             exact, others = [], list(range(len(texts)))
             how["prefixes"] = prefixes
         rows = dict(zip(others, ask([texts[n] for n in others], similar=similar, **how), strict=True))

@@ -1,4 +1,4 @@
-"""A file in, the same file translated out: `dragoman translate RUN guide.xliff --out guide.de.xliff`."""
+"""Translates documents in place: `dragoman translate RUN guide.xliff --out guide.de.xliff`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ def translate_files(
     refused: Sequence[str],
     context: int = 0,
 ) -> None:
-    """Each document, and the file for its translation. `context`: `translate_units` says what it is."""
+    """Translate each document to its output file. See `translate_units` for `context`."""
     if refused:
         names, path = ", ".join(refused), documents[0][0]
         raise UserError(f"{names}: cannot be used with a document ({path}); leave it out")

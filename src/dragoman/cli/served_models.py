@@ -1,4 +1,4 @@
-"""Runs that do not translate, as `dragoman serve` offers them."""
+"""Runs that do not translate, for `dragoman serve`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ _PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, No
 
 
 def other_run(directory: Path) -> "Run | None":
-    """The run in this directory, if it is one and does not translate."""
+    """The run in this directory, if it is a run that does not translate."""
     from dragoman.cli.translators import is_published
     from dragoman.engines.manifest import is_export
 
-    if is_export(directory) or is_published(directory):  # torch is not asked for
+    if is_export(directory) or is_published(directory):  # these need no torch
         return None
     from dragoman.runs.directory import Run
 
@@ -187,18 +187,19 @@ class _Writes:
 
 
 def without_prompt(text: str, prompt: str) -> str:
-    """Spaces at the end of a prompt may not stand in the text: no piece is a space alone."""
+    """The continuation without the prompt. Trailing spaces of the prompt may be missing from the text,
+    because no piece is a single space."""
     prompt = nfc(prompt)
     return text.removeprefix(prompt if text.startswith(prompt) else prompt.rstrip())
 
 
 def stop_in(text: str, stops: Sequence[str]) -> int:
-    """Where a text is to end."""
+    """The index at which a text ends: the first stop string, or the end."""
     return min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))
 
 
 class _Ear:
-    """Tells what is written after the prompt, as far as no stop can begin there."""
+    """Passes on the text after the prompt, holding back what may be the start of a stop string."""
 
     def __init__(self, prompt: str, stops: Sequence[str], tell: Callable[[str], None]) -> None:
         self.heard, self.stopped = "", False

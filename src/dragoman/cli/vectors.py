@@ -30,7 +30,7 @@ def predict_vectors(
     checkpoint: str,
     device: str,
 ) -> None:
-    """Labels with probabilities, or the steps that follow after a series."""
+    """Write labels with probabilities, captions, or the forecast of a series."""
     from dragoman.cli.output import open_output
     from dragoman.runs.opening import open_captioner, open_vector_predictor
 
@@ -101,7 +101,7 @@ def _forecast(
 
 
 def _steps(said: "np.ndarray", series: "Series", quantiles: Sequence[float], format: str) -> Iterator[str]:
-    """A header, and a line for each step to come."""
+    """A header and one line for each forecast step."""
     names = [f"{name}:{level:g}" for name in series.names for level in quantiles] or list(series.names)
     times = _times(series.times, len(said))
     if format == "tsv":
@@ -115,7 +115,7 @@ def _steps(said: "np.ndarray", series: "Series", quantiles: Sequence[float], for
 
 
 def _times(known: Sequence[str], count: int) -> list[str]:
-    """The times that follow, where the last two are dates."""
+    """The times of the next steps, extrapolated from the last two if they are dates."""
     try:
         before, last = (datetime.fromisoformat(time) for time in known[-2:])
         return [str(last + number * (last - before)) for number in range(1, count + 1)]
@@ -131,7 +131,7 @@ def evaluate_vectors(
     device: str,
     output: Path | None = None,
 ) -> None:
-    """Metrics of labels; of forecasts the errors beside those of baselines."""
+    """Write the metrics of labels or captions, or the errors of forecasts next to those of baselines."""
     from dragoman.cli.output import open_output
     from dragoman.runs.opening import open_captioner, open_vector_predictor
 

@@ -1,4 +1,4 @@
 """From files to batches: read, check, clean, encode, store, sample, collate.
 
-Nothing is imported here, so that the readers in `formats/` work where torch is not installed.
+This module imports nothing, so that the readers in `formats/` work without torch.
 """

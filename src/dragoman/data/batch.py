@@ -1,4 +1,4 @@
-"""Batches of id sequences as tensors, padded: what a model and an objective take."""
+"""Padded batches of id sequences as tensors: the input of models and objectives."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,17 +18,17 @@ Move = Callable[[Tensor], Tensor]
 
 
 class Movable:
-    """A dataclass of tensors, of such classes, and of what the host alone looks at."""
+    """Base of dataclasses that hold tensors, other such dataclasses, and values that stay on the host."""
 
     def to(self, device: Device) -> Self:
         return self.moved(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pinned(self) -> Self:
-        """In page-locked memory, which can be copied to a GPU while the host goes on."""
+        """The same batch in page-locked memory, which can be copied to a GPU asynchronously."""
         return self.moved(lambda tensor: tensor.pin_memory())
 
     def copy_(self, other: Self) -> None:
-        """Take the numbers of one whose tensors have the same shapes."""
+        """Copy the values of a batch whose tensors have the same shapes."""
         found: list[Tensor] = []
         other.moved(lambda tensor: found.append(tensor) or tensor)
         numbers = iter(found)
@@ -50,14 +50,14 @@ IdSequence = Sequence[int] | np.ndarray
 
 @dataclass(frozen=True)
 class PieceLinks(Movable):
-    """Pieces of a batch that belong together by the word alignments of its pairs."""
+    """Pieces of a batch that are linked by the word alignments of its pairs."""
 
     rows: Int[Tensor, "A"]
     tgt: Int[Tensor, "A"]
-    """Target pieces, counted from 0 as in `tgt_out`."""
+    """Indices of target pieces, counted from 0 as in `tgt_out`."""
     src: Int[Tensor, "A"]
     weights: Float[Tensor, "A"]
-    """Those of a target piece are alike and sum to 1."""
+    """Weight of each link. The links of one target piece have equal weights that sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PairBatch(Movable):
 
         source   a b c          src_ids   a b c </s> <pad>
         target   x y            tgt_in    <s> x y            what the decoder reads
-                                tgt_out   x y </s>           what it has to say at the same position
+                                tgt_out   x y </s>           what it predicts at the same position
 
     The masks are True where a position holds a token.
     """
@@ -77,11 +77,11 @@ class PairBatch(Movable):
     tgt_out: Int[Tensor, "B T"]
     tgt_mask: Bool[Tensor, "B T"]
     num_tokens: int
-    """Real target tokens, `</s>` included: what a summed loss is divided by."""
+    """Number of target tokens, `</s>` included and padding excluded. A summed loss is divided by it."""
     links: PieceLinks | None = None
-    """For guided alignment."""
+    """Links for guided alignment."""
     goes_on: bool = False
-    """Every row goes on where the same row of the batch before has ended."""
+    """Whether every row continues the same row of the previous batch."""
 
     @property
     def shape(self) -> torch.Size:
@@ -98,18 +98,18 @@ class PairBatch(Movable):
 
 @dataclass(frozen=True)
 class TextBatch(Movable):
-    """A batch of text with pieces to be guessed: `data/masked.py` draws it."""
+    """A batch of text with pieces to predict; `data/masked.py` draws it."""
 
     ids: Int[Tensor, "B T"]
     mask: Bool[Tensor, "B T"]
     segments: Int[Tensor, "B T"]
     asked: Int[Tensor, "A"]
-    """Places that are asked for, counted through the rows."""
+    """Positions of the pieces to predict, counted through the rows."""
     targets: Int[Tensor, "A"]
     follows: Bool[Tensor, "B"] | None
-    """Whether the second text of a row is what comes after the first; None where there is one text."""
+    """Whether the second text of a row follows the first in its source. None for rows with one text."""
     num_tokens: int
-    """Answers that are asked for, of one place perhaps more than one: what a summed loss is divided by."""
+    """Number of predictions, several per position included. A summed loss is divided by it."""
 
     @property
     def shape(self) -> torch.Size:
@@ -118,28 +118,28 @@ class TextBatch(Movable):
 
 @dataclass(frozen=True)
 class VectorBatch(Movable):
-    """A batch of sequences of real vectors, patches of images or of series, and what is to be said about
-    them: `data/vectors/examples.py` draws it. The first of P = T + 1 places is the model's own."""
+    """A batch of sequences of real vectors (patches of images or series) with their targets;
+    `data/vectors/examples.py` draws it. The first of the P = T + 1 positions belongs to the model."""
 
     vectors: Float[Tensor, "R T I"]
     mask: Bool[Tensor, "R P"]
     targets: Tensor
-    """The number of a label a row; or of a forecast R H C, the numbers to come."""
+    """A label number per row, or the future values of a forecast (R H C)."""
     num_tokens: int
-    """Of targets: what a summed loss is divided by."""
+    """Number of targets. A summed loss is divided by it."""
     shift: Float[Tensor, "R 1 C"] | None = None
-    """forecast: mean and deviation of each window, which the model is not shown."""
+    """forecast: mean and standard deviation of each window. The model does not see them."""
     scale: Float[Tensor, "R 1 C"] | None = None
     known: Bool[Tensor, "R H C"] | None = None
-    """forecast: targets that are not missing."""
+    """forecast: whether each target is known."""
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What a network reads."""
+        """The inputs of the network."""
         return self.vectors, self.mask
 
     def restored(self, scores: Float[Tensor, "R F"]) -> Float[Tensor, "R H C Q"]:
-        """A forecast with mean and deviation of its window put back."""
+        """A forecast scaled back by the mean and standard deviation of its window."""
         assert self.scale is not None and self.shift is not None, "this batch is of windows"
         said = scores.float().view(*self.targets.shape, -1)
         return said * self.scale[..., None] + self.shift[..., None]
@@ -151,26 +151,27 @@ class VectorBatch(Movable):
 
 @dataclass(frozen=True)
 class TaskBatch(Movable):
-    """A batch of texts and of what is to be said about them: `data/labelled/layout.py` draws it. An example
-    may take several rows, which follow each other."""
+    """A batch of texts with their targets; `data/labelled/layout.py` draws it. An example may take several
+    consecutive rows."""
 
     ids: Int[Tensor, "R T"]
     mask: Bool[Tensor, "R T"]
     segments: Int[Tensor, "R T"]
     targets: Tensor
-    """One number an example, or a place asked for, or two places; empty where nothing is known."""
+    """One number per example or per labelled position, or two positions per row. Empty if the targets are
+    unknown."""
     asked: Int[Tensor, "A"] | None
-    """tag: places that have a label, counted through the rows."""
+    """tag: positions that have a label, counted through the rows."""
     allowed: Bool[Tensor, "R T"] | None
-    """span: where an answer may begin and end; the first place is that of none."""
+    """span: positions where an answer may begin and end. The first position means no answer."""
     choices: Int[Tensor, "B"] | None
-    """choice: rows of each example."""
+    """choice: number of rows of each example."""
     num_tokens: int
-    """Of targets: what a summed loss is divided by."""
+    """Number of targets. A summed loss is divided by it."""
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What a network reads."""
+        """The inputs of the network."""
         return self.ids, self.mask, self.segments
 
     @property
@@ -185,7 +186,7 @@ def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = Non
     tgt_out, tgt_mask = pad_sources(targets)
     tgt_in = torch.empty_like(tgt_out)
     tgt_in[:, :1] = BOS_ID
-    tgt_in[:, 1:] = tgt_out[:, :-1]  # shifted by one; where a row has ended, its </s> falls on padding
+    tgt_in[:, 1:] = tgt_out[:, :-1]  # shifted by one; in shorter rows </s> falls on padding
     tgt_in.masked_fill_(~tgt_mask, PAD_ID)
     num_tokens = sum(map(len, targets)) + len(targets)
     batch = PairBatch(src_ids, src_mask, tgt_in, tgt_out, tgt_mask, num_tokens)
@@ -195,7 +196,7 @@ def collate(pairs: Sequence[tuple[IdSequence, IdSequence]], device: Device = Non
 def pad_sources(
     sources: Sequence[IdSequence], device: Device = None
 ) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"]]:
-    """Ids followed by `</s>`, padded at the end; and the mask that is True on the tokens."""
+    """Ids followed by `</s>`, padded at the end, and the mask, which is True for tokens."""
     ids, ends = _filled(sources, room=1)
     ids[ends == 0] = EOS_ID
     padded, mask = torch.from_numpy(ids), torch.from_numpy(ends <= 0)
@@ -210,13 +211,13 @@ def unpadded(src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> list
 
 
 def pad(sequences: Sequence[IdSequence]) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """As `pad_sources`, without `</s>`."""
+    """`pad_sources` without `</s>`."""
     ids, ends = _filled(sequences, room=0)
     return torch.from_numpy(ids), torch.from_numpy(ends < 0)
 
 
 def pad_vectors(rows: Sequence[np.ndarray]) -> tuple[Float[Tensor, "B T I"], Bool[Tensor, "B T"]]:
-    """As `pad`, for sequences of vectors."""
+    """`pad` for sequences of vectors."""
     lengths = np.array([len(row) for row in rows])
     mask = np.arange(int(lengths.max(initial=0)))[None, :] < lengths[:, None]
     vectors = np.zeros((*mask.shape, np.shape(rows[0])[1]), dtype=np.float32)
@@ -225,8 +226,8 @@ def pad_vectors(rows: Sequence[np.ndarray]) -> tuple[Float[Tensor, "B T I"], Boo
 
 
 def _filled(rows: Sequence[IdSequence], room: int) -> tuple[np.ndarray, np.ndarray]:
-    """B T: the ids with padding, `room` more places than the longest row has; and how far each place is from
-    the end of its row, negative inside."""
+    """The padded ids (B T), with `room` more positions than the longest row, and the distance of each
+    position from the end of its row, negative inside the row."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ends = np.arange(int(lengths.max(initial=0)) + room)[None, :] - lengths[:, None]
     ids = np.full(ends.shape, PAD_ID, dtype=np.int64)

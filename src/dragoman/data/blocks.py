@@ -5,9 +5,9 @@
               (empty)
               e f
 
-Every line is `<s> … </s>`. Empty lines between two others say that a text ends: however many they were, one
-of them is in the stream. A block begins with the piece before it, so that every piece is said once, and never
-without what stands before it: the first `</s>` is the end of nothing.
+Every line is `<s> … </s>`. Empty lines between two others end a text; the stream has one of them, however
+many there were. A block begins with the piece before it, so that every piece is predicted once and has a
+predecessor. The stream therefore starts with an extra `</s>`.
 """
 
 from bisect import bisect_right
@@ -20,16 +20,16 @@ from dragoman.data.store import PairStore
 from dragoman.text.tokenizer import BOS_ID, EOS_ID
 
 _MARKS = 2
-"""Of a line: `<s>` and `</s>`."""
+"""Number of marks per line: `<s>` and `</s>`."""
 _EMPTY_LINE = np.array([BOS_ID, EOS_ID])
 _CHUNK = 1 << 20
 _PAGE = 128
-"""Lines whose places are worked out together."""
+"""Number of lines whose positions are computed together."""
 
 
 class Blocks:
-    """The target side of a store as a stream a corpus. A block is a pure function of its number; nothing is
-    held but where texts end."""
+    """The target side of a store as one stream per corpus. A block is a pure function of its index; only the
+    places where texts end are held in memory."""
 
     def __init__(self, store: PairStore, length: int) -> None:
         self.store, self.length = store, length
@@ -41,7 +41,7 @@ class Blocks:
             for (first, last), corpus in zip(pairwise(self._firsts), store.corpora, strict=True)
         )
         self.lengths = np.full(len(self), length, dtype=np.int32)
-        """Pieces that each block says, its `<s>`s counted."""
+        """Number of pieces that each block predicts, `<s>` included."""
         for stream, count, last in zip(self._streams, counts, self._firsts[1:], strict=True):
             if count:
                 self.lengths[last - 1] = stream.size - 1 - (count - 1) * length
@@ -50,18 +50,18 @@ class Blocks:
         return self._firsts[-1]
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """One piece that stands before, one that nobody has to say, and then `lengths[index]` pieces."""
+        """One piece of context, one piece that is read but not predicted, then `lengths[index]` pieces."""
         stream, begin = self._find(index)
         return stream.read(begin, begin + int(self.lengths[index]) + 2)
 
     def sentences(self, index: int) -> list[np.ndarray]:
-        """The lines of a block, without marks; the first and the last may be parts of lines."""
+        """The lines of a block without marks. The first and the last line may be incomplete."""
         ids = self[index][2:]
         marks = np.flatnonzero((ids == BOS_ID) | (ids == EOS_ID)).tolist()
         return [ids[mark + 1 : end] for mark, end in pairwise([-1, *marks, len(ids)]) if end > mark + 1]
 
     def origin(self, index: int) -> str:
-        """Where the line is that the block begins in: `text.txt:17`."""
+        """Origin of the line in which the block begins: `text.txt:17`."""
         stream, begin = self._find(index)
         return self.store.origin(stream.line_at(begin + 1))
 
@@ -73,18 +73,18 @@ class Blocks:
 
 
 class _Stream:
-    """Lines `first` to `end` of a store. Place 0 is the `</s>` before all of them."""
+    """Lines `first` to `end` of a store. Position 0 is the `</s>` before all of them."""
 
     def __init__(self, store: PairStore, first: int, end: int) -> None:
         self.store, self.first, self.end = store, first, end
-        self._breaks = _after_gaps(store.lines, first, end)  # lines with empty ones before them
+        self._breaks = _after_gaps(store.lines, first, end)  # lines that follow empty lines
         self._pages = np.full(-(-(end - first) // _PAGE), -1)
-        """The place of each page's first line, once somebody has asked for it."""
+        """The position of each page's first line, computed on first use. −1: not computed yet."""
         self.size = self._begin_of(end) - 1
-        """Pieces after the first `</s>`."""
+        """Number of pieces after the first `</s>`."""
 
     def _begin_of(self, line: int) -> int:
-        """The place of a line's `<s>`, or of that of the empty line before it."""
+        """The position of a line's `<s>`, or of the `<s>` of the empty line before it."""
         pieces = self.store.tgt_begin(line) - self.store.tgt_begin(self.first)
         breaks = int(np.searchsorted(self._breaks, line))
         return 1 + pieces + _MARKS * (line - self.first + breaks)
@@ -96,14 +96,15 @@ class _Stream:
         return found
 
     def _sizes(self, line: int, end: int) -> np.ndarray:
-        """Places that each of these lines takes, that of an empty line before it counted."""
+        """The number of positions that each line takes, together with an empty line before it."""
         sizes = self.store.tgt_lengths[line:end].astype(np.int64) + _MARKS
         breaks = self._breaks[np.searchsorted(self._breaks, line) : np.searchsorted(self._breaks, end)]
         sizes[breaks - line] += _MARKS
         return sizes
 
     def _find(self, place: int) -> tuple[int, int]:
-        """The line that a place is in, and where that begins: first the page, then the line."""
+        """The line that contains a position, and where the line begins. Finds the page first, then the
+        line."""
         page = bisect_right(range(len(self._pages)), place, key=self._begin_of_page) - 1
         line, begin = self.first + page * _PAGE, self._begin_of_page(page)
         ends = begin + np.cumsum(self._sizes(line, min(self.end, line + _PAGE)))
@@ -114,7 +115,7 @@ class _Stream:
         return self._find(place)[0]
 
     def read(self, begin: int, end: int) -> np.ndarray:
-        """The pieces from place `begin` to before `end`."""
+        """The pieces from position `begin` to before `end`."""
         if begin == 0:
             return np.concatenate([[EOS_ID], self.read(1, end)])
         line, first = self._find(begin)
@@ -131,7 +132,8 @@ class _Stream:
 
 
 def _after_gaps(lines: np.ndarray, first: int, end: int) -> np.ndarray:
-    """Places from `first` to `end` whose line number is not one more than that before; a part at a time."""
+    """Indices from `first` to `end` whose line number does not follow the previous one. Computed in
+    chunks."""
     parts = [
         start + 1 + np.flatnonzero(np.diff(lines[start : min(end, start + _CHUNK + 1)]) > 1)
         for start in range(first, end, _CHUNK)

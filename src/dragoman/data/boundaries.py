@@ -1,4 +1,4 @@
-"""Which document each pair of a corpus is from, while the corpus is read."""
+"""Finds the document of each pair while a corpus is read."""
 
 from pathlib import Path
 from types import TracebackType
@@ -14,19 +14,19 @@ from dragoman.errors import UserError
 from dragoman.text.context import Boundaries
 
 _WITHOUT_FILES = ("plain", "tsv", "csv", "jsonl", "parquet", "zip")
-"""Formats in which a file is not a document by itself."""
+"""Formats in which a file is not one document."""
 _WITH_COLUMNS = ("tsv", "csv", "jsonl")
 _KEY = 0xD0C5
 
 
 def is_boundary(pair: Pair) -> bool:
-    """Whether it is a blank line in both languages, which ends a document."""
+    """Whether both sides are blank, which ends a document."""
     return not pair.src.strip() and not pair.tgt.strip()
 
 
 class DocumentNumbers:
-    """Writes the number of the document of every pair, one after another over all corpora, where pairs are
-    learnt with their context; else nothing."""
+    """Writes the document number of every pair, counted over all corpora. Does nothing unless training uses
+    context."""
 
     def __init__(self, data: DataConfig, path: Path) -> None:
         self._wanted, self._path = data.context is not None, path
@@ -43,8 +43,8 @@ class DocumentNumbers:
         self._writer.__exit__(kind, error, trace)
 
     def add(self, pair: Pair, hashed: int) -> int:
-        """The next pair; `hashed` is 0 where it has no text. Its hash together with that of the pair before
-        it: the same pair after another one is another example."""
+        """Add the next pair; `hashed` is 0 for a pair without text. Returns its hash combined with the hash
+        of the previous pair, because the same pair after another one is a different example."""
         if not self._wanted:
             return hashed
         number = self._boundaries.number(is_boundary(pair), pair.document)
@@ -57,7 +57,7 @@ class DocumentNumbers:
         return hashed ^ int(mix(np.array([before], dtype=np.uint64), _KEY)[0]) if before else hashed
 
     def end_corpus(self, source: SourceConfig) -> None:
-        """A corpus ends a document. Plain text and tables have to say where others end."""
+        """End the current document. Raises an error if plain text or a table has no document boundaries."""
         if not self._wanted:
             return
         format = detect_format(source.files) if source.format == "auto" else source.format
@@ -75,5 +75,5 @@ class DocumentNumbers:
         self._boundaries = Boundaries(self._first)
 
     def found(self) -> np.ndarray | None:
-        """The numbers, once all are written."""
+        """The document numbers. Call it after all pairs are added. None without context."""
         return map_numbers(self._path, np.uint64) if self._wanted else None

@@ -1,4 +1,4 @@
-"""Prepared data are kept, found again by what they were made from, and made anew where they are damaged."""
+"""Cache of prepared data: found by the fingerprint of their inputs, and prepared again if damaged."""
 
 import logging
 import shutil
@@ -13,26 +13,26 @@ from dragoman.errors import UserError
 from dragoman.files import discard, remove_all_unfinished, try_lock
 
 CACHE = ".prepared"
-"""The directory of prepared data beside runs."""
+"""Name of the directory of prepared data, beside the runs."""
 T = TypeVar("T")
 _ATTEMPTS = 3
 _EARLIER = (".unfinished-*", ".damaged-*")
-"""Leftovers of earlier versions: with a file `lock` in them, or from before it was there."""
+"""Leftovers of earlier versions, with a file `lock` in them or older than that file."""
 _GRACE_SECONDS = 3600.0
 
 
 def has_prepared(cache: Path) -> bool:
-    """Whether there may be prepared data in a directory."""
+    """Whether a directory may hold prepared data."""
     return cache.is_dir() and any(
         entry.is_dir() and not entry.name.startswith(".") for entry in cache.iterdir()
     )
 
 
 def found_or_made(target: Path, open_whole: Callable[[Path], T], make: Callable[[], T]) -> T:
-    """What is at `target`, if it is whole; else what `make` puts there.
+    """Open what is at `target` if it is whole, else make it.
 
-    Any number of processes may do this for the same target at the same time. One may take away what another
-    has just made, if it has seen the damaged directory before, and so they try again.
+    Any number of processes may do this for one target at the same time. A process that saw the damaged
+    directory may delete what another one has just made, so each process tries several times.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         if target.is_dir():
@@ -59,7 +59,7 @@ def _discard(target: Path) -> None:
 
 
 def remove_leftovers(directories: Iterable[Path]) -> None:
-    """Delete what preparations that were killed have left."""
+    """Delete the leftovers of preparations that were killed."""
     for directory in directories:
         remove_all_unfinished(directory)
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Numbers in a mapped file. A block of it is verified before its first number is used."""
+"""Numbers in a memory-mapped file. Each block is verified before its numbers are used."""
 
 import mmap
 import os
@@ -10,15 +10,15 @@ import numpy as np
 from dragoman.data.hashed import DamagedStore, StoreFiles
 
 Examine = Callable[[np.ndarray, int, int], bool]
-"""Given all numbers, whether those from one place to another make sense beside what else is known."""
+"""Called with all numbers and a range; returns whether the range is consistent with other known facts."""
 
 
 class CheckedNumbers:
-    """The one way to the numbers of a store.
+    """Verified access to the numbers of a store.
 
-    What has been verified is remembered, so that it costs nothing the second time. Threads may use it at the
-    same time: two of them may verify the same block, which does no harm. `examine` sees every block too, and
-    is all there is for stores that have no hashes.
+    Verified blocks are remembered, so that each is verified once. Threads may share an instance: two of them
+    may verify the same block, which is harmless. `examine` checks every block too; for stores without hashes
+    it is the only check.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class CheckedNumbers:
         self._descriptor = descriptor = files.open(name)
         weakref.finalize(self, os.close, descriptor)
         self.unverified: np.ndarray
-        """All numbers. Who takes them from here asks for them in another way before."""
+        """All numbers, unverified. Callers must verify the blocks that they use."""
         if size:
             mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
             self.unverified = np.frombuffer(mapped, dtype=dtype)
@@ -41,7 +41,8 @@ class CheckedNumbers:
         per_block = files.block // dtype.itemsize
         self._shift = per_block.bit_length() - 1
         self._verified = bytearray(files.blocks(name) + 1)
-        """A byte a block. The last stands for what comes after the end of the file: nothing."""
+        """One byte per block: whether it is verified. The last entry stands for the end of the file, which
+        needs no check."""
         self._verified[-1] = 1
 
     def __len__(self) -> int:
@@ -53,20 +54,20 @@ class CheckedNumbers:
         return self.unverified.item(index)
 
     def part(self, begin: int, end: int) -> np.ndarray:
-        """The numbers from place `begin` to before `end`."""
+        """The numbers from index `begin` to before `end`."""
         first, last = begin >> self._shift, end >> self._shift
         if first != last or not self._verified[first]:
             self._verify(first, last)
         return self.unverified[begin:end]
 
     def whole(self) -> np.ndarray:
-        """All of them."""
+        """All numbers."""
         if 0 in self._verified:
             self._verify(0, len(self._verified) - 1)
         return self.unverified
 
     def _verify(self, first: int, last: int) -> None:
-        """Blocks from `first` up to `last`, which may be the one after the last."""
+        """Verify blocks `first` to `last`. `last` may be one past the last block."""
         for number in range(first, last + 1):
             if not self._verified[number]:
                 self._files.read_block(self._descriptor, self._name, number)

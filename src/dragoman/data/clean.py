@@ -1,20 +1,21 @@
-"""Why a pair is left out. Both sides always go together; the first reason that holds is the one counted."""
+"""Reasons for leaving out a pair. Both sides are always dropped together, and only the first reason is
+counted."""
 
 import numpy as np
 
 from dragoman.data.config import SUSPECTS, CleanConfig
 
 REASONS = ("empty", "copy", "duplicate", "too_long", "ratio", *SUSPECTS)
-"""Why pairs are left out. The codes of the reasons are in files: new ones go to the end."""
+"""Names of the reasons. Files store their codes, so new reasons go to the end."""
 ASKED = (*REASONS[:3], *SUSPECTS, *REASONS[3:5])
-"""The reasons in the order in which they are asked."""
+"""The reasons in the order in which they are checked."""
 KEPT = 0
 EMPTY, COPY, DUPLICATE, TOO_LONG, RATIO = range(1, 6)
 HELD_OUT = 255
-"""Not left out, but moved into the validation set."""
+"""The pair is not dropped but moved to the validation set."""
 
 SHORT = 12
-"""Tokens up to which an odd length ratio says nothing: one word may well be a dozen pieces."""
+"""Token count up to which the length ratio is ignored: a single word may be a dozen pieces."""
 
 
 def code_of(reason: str) -> int:
@@ -30,7 +31,7 @@ def is_empty(src: str, tgt: str) -> bool:
 
 
 def is_copy(src: str, tgt: str) -> bool:
-    """Whether the target is the source itself, but for the white space around it."""
+    """Whether the target equals the source, apart from surrounding white space."""
     return src == tgt or src.strip() == tgt.strip()
 
 

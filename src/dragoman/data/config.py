@@ -1,4 +1,4 @@
-"""What the data are and how they are cleaned: the `data` part of a run's configuration."""
+"""The data and how they are cleaned: the `data` part of a run's configuration."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -24,33 +24,34 @@ SUSPECTS = (
     *("language", "swapped", "script", "misaligned"),
     *("digits", "address", "length", "near_duplicate"),
 )
-"""Kinds of pairs that look wrong. They are reported, and left out where `drop_suspects` names them."""
+"""Kinds of suspicious pairs. They are reported, and dropped if `drop_suspects` names them."""
 _NAMED = 6
-"""Languages that the name of a run lists."""
+"""Largest number of languages that the name of a run lists."""
 _LONGEST_LINE = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class SourceConfig:
-    """One corpus: two plain files (source, target), one file that holds both sides, or one of text alone."""
+    """One corpus: two plain files (source and target), one file with both sides, or one file of monolingual
+    text."""
 
     files: tuple[str, ...]
     format: str = "auto"
     weight: float = 1.0
-    """How often an epoch uses each pair: 2 means twice, 0.5 means every second one."""
+    """How often each pair is used per epoch: 2 means twice, 0.5 every second pair."""
     src: str | None = None
-    """Column or field of the source side, or its language in a memory; a number counts columns from 1. None:
-    found by its name."""
+    """Column or field of the source side, or its language in a translation memory. A number counts columns
+    from 1. None: found by its name."""
     tgt: str | None = None
     alignment: str | None = None
-    """A file with a line `0-0 1-2` for each pair: which words belong together. For guided alignment."""
+    """File with a line such as `0-0 1-2` for each pair: the word alignments for guided alignment."""
     src_lang: str | None = field(default=None, metadata=LEFT_OUT)
-    """The languages of this corpus, in a run of several languages; there every corpus names both."""
+    """Source language of this corpus in a multilingual run, where every corpus names both languages."""
     tgt_lang: str | None = field(default=None, metadata=LEFT_OUT)
     turns: int = field(default=3, metadata=LEFT_OUT)
-    """Of a dialogue: how many turns before a reply are its source."""
+    """Number of dialogue turns before a reply that form its source."""
     document: str | None = field(default=None, metadata=LEFT_OUT)
-    """Column or field that names the document of each row, for `data.context`. None: found by its name."""
+    """Column or field with the document name of each row, for `data.context`. None: found by its name."""
 
     def __post_init__(self) -> None:
         if (self.src_lang is None) != (self.tgt_lang is None):
@@ -69,19 +70,22 @@ class SourceConfig:
 
 @dataclass(frozen=True)
 class CleanConfig:
-    """Which pairs training leaves out. Empty pairs always are; both sides go together."""
+    """Which pairs training leaves out. Empty pairs are always left out, and both sides are dropped
+    together."""
 
     max_length: int = 256
-    """Tokens a side."""
+    """Largest number of tokens per side."""
     max_ratio: float = 9.0
-    """Longer side over shorter side, in tokens; only asked where the longer side has more than 12."""
+    """Largest ratio of the longer to the shorter side, in tokens. Only checked if the longer side has more
+    than 12."""
     drop_duplicates: bool = True
     drop_copies: bool = False
-    """Pairs whose target is the source itself: untranslated."""
+    """Whether to drop pairs whose target equals the source, which are untranslated."""
     drop_suspects: tuple[str, ...] = ()
-    """Kinds of suspects to leave out; `all` for every kind."""
+    """Kinds of suspicious pairs to drop. `all`: every kind."""
     cut_source: int | None = field(default=None, metadata=LEFT_OUT)
-    """Longer sources are cut to this many tokens, in training and in translating; None: they are not cut."""
+    """Longer sources are cut to this number of tokens, in training and translation. None: sources are not
+    cut."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
@@ -100,18 +104,18 @@ class CleanConfig:
 
     @property
     def dropped_suspects(self) -> tuple[str, ...]:
-        """The kinds by their names."""
+        """The names of the kinds that are dropped."""
         return SUSPECTS if "all" in self.drop_suspects else self.drop_suspects
 
 
 @dataclass(frozen=True)
 class ShardConfig:
-    """How the prepared training data lie on disk. It has no part in what is learnt, nor in which order."""
+    """How the prepared training data are stored on disk. It does not affect what is learned, or the order."""
 
     pairs: int | None = None
-    """Of a shard. None: the data are not cut."""
+    """Number of pairs per shard. None: the data are not sharded."""
     directories: tuple[str, ...] = ()
-    """Where shards go, in turn; none: beside all else, in the cache."""
+    """Directories for the shards, used in turn. Empty: the cache."""
 
     def __post_init__(self) -> None:
         if self.pairs is not None and self.pairs < 1:
@@ -130,20 +134,21 @@ class DataConfig:
     src_lang: str = "src"
     tgt_lang: str = "tgt"
     temperature: float = 1.0
-    """Of the mixture of training corpora: above 1, small ones are drawn more often than their size says."""
+    """Temperature of the mixture of training corpora. Above 1, small corpora are drawn more often than their
+    size implies."""
     valid_size: int = 1000
-    """Pairs that are split off from `train` where there is no `valid`; never more than a tenth of it."""
+    """Number of pairs held out from `train` if `valid` is empty; at most a tenth of `train`."""
     clean: CleanConfig = field(default_factory=CleanConfig)
     shards: ShardConfig = field(default_factory=ShardConfig)
     imported: str | None = None
-    """The directory that a model was imported from. Such a run has no corpora, and is not trained itself."""
+    """The directory that the model was imported from. Such a run has no corpora and is not trained itself."""
     turns: int | None = field(default=None, metadata=LEFT_OUT)
-    """The `turns` of every corpus."""
+    """Sets `turns` of every corpus."""
     language_pieces: LanguagePieces = field(default="target", metadata=LEFT_OUT)
-    """In a run of several languages: what the model is told before a source, the target language or both."""
+    """Control pieces before a source in a multilingual run: the target language, or both languages."""
 
     context: ContextConfig | None = field(default=None, metadata=LEFT_OUT)
-    """Sentences before it that each sentence is learnt and translated with; None: none."""
+    """The preceding sentences that each sentence is trained and translated with. None: no context."""
 
     def __post_init__(self) -> None:
         if self.turns is not None:
@@ -191,32 +196,33 @@ class DataConfig:
 
     @property
     def directions(self) -> Directions | None:
-        """Of a run of several languages; None where it has one direction."""
+        """The directions of a multilingual run. None for a run with one direction."""
         own = [self.languages_of(source) for source in self.train if source.src_lang is not None]
         return Directions(tuple(dict.fromkeys(own)), self.language_pieces) if own else None
 
     @property
     def languages_name(self) -> str:
-        """What a run of these languages is called."""
+        """The language part of a run's name."""
         if self.directions is None:
             return f"{self.src_lang}-{self.tgt_lang}"
         languages = self.directions.languages
         return "-".join(languages) if len(languages) <= _NAMED else f"{len(languages)}-languages"
 
     def chosen_languages(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
-        """The direction that a person means by `--to` and `--from`; the only one where there is one."""
+        """The direction that `--to` and `--from` select, or the only one there is."""
         return chosen_languages(self.directions, (self.src_lang, self.tgt_lang), to, source, zero_shot)
 
     def languages_of(self, source: SourceConfig) -> Languages:
-        """The languages of a corpus: its own, else those of the run."""
+        """The languages of a corpus: its own, or else those of the run."""
         return source.src_lang or self.src_lang, source.tgt_lang or self.tgt_lang
 
     @property
     def text(self) -> bool:
-        """Text in one language, not pairs."""
+        """Whether the corpora are monolingual text, not pairs."""
         return bool(self.train) and self.train[0].format == "text"
 
     @property
     def cleaning(self) -> CleanConfig:
-        """Of text only empty lines are left out: it is read in its order, and blocks have no long lines."""
+        """The cleaning in effect. Text only loses its empty lines: it is read in order, and blocks have a
+        fixed length."""
         return CleanConfig(_LONGEST_LINE, math.inf, drop_duplicates=False) if self.text else self.clean

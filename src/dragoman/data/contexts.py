@@ -4,8 +4,8 @@
     It is black.  | Il est noir.         tgt   Un chat dort . <sep> Il est noir .     (target: 1)
                                                Il est noir .                          (target: 0)
 
-A store has one sentence a pair, in the order of the corpus, and the number of its document. So what is done
-to a sentence (BPE-dropout, noise) is done before the sentences are put together.
+A store has one sentence per pair, in corpus order, and the number of its document. Operations on a sentence
+(BPE-dropout, noise) therefore happen before the sentences are joined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,8 @@ LoadPairs = Callable[[np.ndarray], Sequence[IdPair]]
 
 
 class Contexts:
-    """Which pairs of a store stand before each of its pairs, as many as fit, and the examples of them."""
+    """Finds the context of each pair of a store (the preceding pairs of its document, as many as fit) and
+    builds the examples."""
 
     def __init__(
         self, store: PairStore, context: ContextConfig, tokenizers: tuple[Tokenizer, Tokenizer]
@@ -41,7 +42,7 @@ class Contexts:
         first = np.maximum.accumulate(np.where(starts, np.arange(len(store)), 0))
         available = np.arange(len(store)) - first
         self.counts = np.zeros(len(store), dtype=np.uint8)
-        """How many sentences before it each is learnt with."""
+        """Number of preceding sentences that each pair is trained with."""
         self.src_lengths, self.tgt_lengths = src.copy(), tgt.copy()
         for back in range(1, context.source + 1):
             before = np.maximum(0, np.arange(len(store)) - back)
@@ -53,7 +54,7 @@ class Contexts:
             self.src_lengths[taken], self.tgt_lengths[taken] = more_src[taken], more_tgt[taken]
 
     def join(self, numbers: np.ndarray, load: LoadPairs) -> list[IdPair]:
-        """The examples of these pairs; `load` reads sentences, each of them once."""
+        """The examples of these pairs. `load` reads the sentences, each only once."""
         rows = [np.arange(number - int(self.counts[number]), number + 1) for number in numbers.tolist()]
         wanted = np.unique(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
         known = dict(zip(wanted.tolist(), load(wanted), strict=True))
@@ -75,7 +76,7 @@ def _with_separators(sentences: Sequence[np.ndarray], separator: int | None) -> 
 
 
 def sources_in_context(prepared: Prepared, places: Sequence[int]) -> list[str]:
-    """Sources of the validation set, each with the sentences before it where they are learnt so."""
+    """Sources of the validation set, with their context if the run trains with context."""
     store, decode = prepared.valid, prepared.src_tokenizer.decode
     if prepared.context is None:
         return [decode(store.src(place).tolist()) for place in places]
@@ -88,8 +89,8 @@ def sources_in_context(prepared: Prepared, places: Sequence[int]) -> list[str]:
 def in_their_documents(
     pairs: Iterable[Pair], context: ContextConfig | None, blank: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Both sides of pairs, each with the sentences before it. `blank` pairs, which end documents, are left
-    out unless asked for; without a context all pairs are as they stand."""
+    """Both sides of each pair with the preceding sentences. `blank` pairs, which end documents, are left out
+    unless requested. Without a context config all pairs are returned as they are."""
     if context is None:
         yield from ((pair.src, pair.tgt) for pair in pairs)
         return

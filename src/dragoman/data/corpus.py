@@ -5,8 +5,8 @@
       │       └───> a sample ──> tokenizer                           (scan.py, spool.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
-Every reading is a stream; peak memory does not grow with the corpus. Where prepared data are there already,
-the files are only hashed, for they may be those data, unless the caller has read the corpus before.
+Every pass is streamed; peak memory does not grow with the corpus. If prepared data exist, the files are only
+hashed first to look them up, unless the caller has already read the corpus.
 """
 
 import math
@@ -86,11 +86,11 @@ def prepare(
     given: Sequence[Tokenizer] = (),
     scanned: Scan | None = None,
 ) -> Prepared:
-    """The encoded corpus in `cache/<fingerprint>`, made unless the same contents were prepared before. With
-    `given` tokenizers, one or one a side, none is learnt. `scanned` is what the caller has found out about
-    the same corpora with the same seed; it is used up.
+    """The encoded corpus in `cache/<fingerprint>`, prepared unless the same contents were prepared before.
+    `given` tokenizers, one shared or one per side, replace training new ones. `scanned` is the caller's scan
+    of the same corpora with the same seed; it is consumed.
 
-    Any number of processes may prepare the same corpus at the same time, and be killed at any moment.
+    Any number of processes may prepare the same corpus at the same time, and may be killed at any moment.
     """
     report = progress or _say_nothing
     remove_leftovers([cache, *shard_directories(data.shards)])
@@ -105,7 +105,7 @@ def prepare(
 
 @contextmanager
 def _explained(data: DataConfig, cache: Path) -> Iterator[None]:
-    """What the system says against writing becomes one sentence."""
+    """Turn an error of the operating system while writing into one sentence."""
     try:
         yield
     except OSError as error:
@@ -117,7 +117,7 @@ def _explained(data: DataConfig, cache: Path) -> Iterator[None]:
 def scanned_once(
     data: DataConfig, cache: Path, seed: int, report: StageProgress, watch: Watch | None = None
 ) -> Iterator[Scan]:
-    """One reading of the training corpora, for a caller that looks at them before it prepares them."""
+    """One pass over the training corpora, for a caller that examines them before preparing them."""
     with ExitStack() as stack:
         with _explained(data, cache):
             scratch = stack.enter_context(scratch_directory(cache))
@@ -152,7 +152,7 @@ def _found_or_made(
 
 
 class _Preparation:
-    """One making of a prepared corpus in the directory `result`."""
+    """Prepares a corpus in the directory `result`."""
 
     def __init__(
         self,
@@ -226,12 +226,12 @@ class _Preparation:
         )
 
     def _learn(self, scanned: Scan, config: TokenizerConfig) -> list[Tokenizer]:
-        """One tokenizer, or one a side."""
+        """One joint tokenizer, or one per side."""
         tokenized: tuple[Sides, ...] = (("src", "tgt"),) if config.joint else (("src",), ("tgt",))
         return [Tokenizer.train(self._texts(scanned, own), config) for own in tokenized]
 
     def _texts(self, scanned: Scan, own: Sides) -> Iterator[str]:
-        """What the vocabulary of these sides is learnt from."""
+        """The texts that the vocabulary of these sides is trained on."""
         if self.data.directions is not None:
             yield from balanced_texts(self.data, scanned, self.report, own)
             return
@@ -242,9 +242,9 @@ class _Preparation:
     def _encode_train(
         self, scanned: Scan, encoders: Encoders
     ) -> tuple[StoreMeta, StoreMeta | None, dict[str, int]]:
-        """Write the training store, and that of held-out pairs unless there is a validation corpus.
+        """Write the training store, and the store of held-out pairs unless there is a validation corpus.
 
-        Sets `scanned.codes` to what became of each pair.
+        Sets `scanned.codes` to the final code of each pair.
         """
         data = self.data
         linked = any(source.alignment is not None for source in data.train)
@@ -256,7 +256,7 @@ class _Preparation:
         for number, source in enumerate(data.train):
             encoders = self._directed(encoders, source)
             read = with_links(read_pairs(source, *data.languages_of(source)), source)
-            # Not strict: the codes go on with those of the next corpus.
+            # Not strict: the codes continue with those of the next corpus.
             coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
             for final in encode_corpus(number, coded, encoders, sink):
                 scanned.codes[done : done + len(final)] = final
@@ -270,8 +270,8 @@ class _Preparation:
         return train_meta, valid_meta, _by_reason(sink.totals)
 
     def _encode_valid(self, encoders: Encoders) -> tuple[StoreMeta, dict[str, int]]:
-        """Write the store of the validation corpora. They are the user's choice: only what no model can
-        be given is left out."""
+        """Write the store of the validation corpora. The user chose them, so only pairs that no model can
+        process are left out."""
         data = self.data
         lenient = CleanConfig(max_length=data.cleaning.max_length, max_ratio=math.inf)
         valid = self._writer("valid", encoders)
@@ -288,7 +288,7 @@ class _Preparation:
         return meta, _by_reason(sink.totals)
 
     def _directed(self, encoders: Encoders, source: SourceConfig) -> Encoders:
-        """With the control pieces of the corpus's direction, where there are several."""
+        """Encoders with the control pieces of the corpus's direction, in a run of several directions."""
         directions = self.data.directions
         if directions is None:
             return encoders
@@ -310,7 +310,7 @@ class _Preparation:
 
 
 def _by_reason(totals: np.ndarray) -> dict[str, int]:
-    """Reasons that occurred, with their number of pairs."""
+    """The number of pairs per reason, for the reasons that occurred."""
     return {reason: int(totals[code]) for code, reason in enumerate(REASONS, start=1) if totals[code]}
 
 

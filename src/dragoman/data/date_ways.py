@@ -34,7 +34,7 @@ _ENGLISH = {
 }
 ORDINALS = {"en": _ENGLISH, "en_GB": _ENGLISH, "fr": {1: "1er"}, "it": {1: "1º"}, "pt": {1: "1º"}}
 
-# Written by people, absent from the CLDR. The letter `o` is ours: the day as an ordinal number.
+# Common in writing but absent from the CLDR. The letter `o` is our own: the day as an ordinal number.
 EXTRA_PATTERNS: dict[str, tuple[str, ...]] = {
     "en": ("MMMM o, y", "EEEE, MMMM o, y", "MMM o y", "MMMM o, yy", "d-MMM-y", "y-MM-dd", "EEE y-MM-dd"),
     "en_GB": ("o MMMM y", "o 'of' MMMM y", "'the' o 'of' MMMM, y", "EEEE o MMMM y", "o 'of' MMMM yy"),
@@ -49,7 +49,7 @@ EXTRA_PATTERNS: dict[str, tuple[str, ...]] = {
 }
 
 DateField = tuple[str, int, str]
-"""A letter of a CLDR pattern, how often it is repeated, and the text where it is no letter but a text."""
+"""A letter of a CLDR pattern, its repeat count, and the literal text if the field is text."""
 
 VARIANTS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
@@ -76,11 +76,11 @@ class Way:
     pattern: str
     variant: str
     parts: tuple[tuple[int, Mapping[int, str]], ...]
-    """What is written, in order: an index into (0, day, month, weekday, year) and the words for it."""
+    """The parts in order: an index into (0, day, month, weekday, year) and the words for it."""
     vocabulary: frozenset[str]
-    """The lists of names and the words that it takes; empty where a date is written in numbers only."""
+    """The name lists and words that this way uses. Empty if the date is written in numbers only."""
     days: Collection[int]
-    """The days of a month that can be written so: «1er» exists, «2er» does not."""
+    """The days of a month that this way can write: «1er» exists, «2er» does not."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class Way:
 
 @cache
 def ways_of(locale: str) -> tuple[Way, ...]:
-    """Every way of writing in a locale, none of which always gives the same text as another."""
+    """Every way of writing dates in a locale, without ways that always give the same text as another."""
     probes = [
         date(year, month, day)
         for year in (1987, 2026)
@@ -107,14 +107,14 @@ def ways_of(locale: str) -> tuple[Way, ...]:
         days = tables["o", 1][1] if "o" in _order(fields) else range(1, 32)
         for variant in VARIANTS:
             if "stops" in variant and _numeric_month(fields):
-                continue  # there the stops hold the numbers apart
+                continue  # without full stops the numbers would run together
             way = Way(locale, pattern, variant, parts, _vocabulary(fields), days)
             found.setdefault(tuple(way.write(day) for day in probes if day.day in days), way)
     return tuple(found.values())
 
 
 def _patterns(locale: str) -> dict[str, list[DateField]]:
-    """The patterns of the CLDR, those derived from them, and our own; only what can be read in one way."""
+    """The patterns of the CLDR, patterns derived from them, and our own; unambiguous ones only."""
     data = _babel_locale(locale)
     cldr = {name: _parse(data.date_formats[name].pattern) for name in ("full", "long", "medium", "short")}
     skeletons = data.datetime_skeletons
@@ -166,10 +166,10 @@ def _numeric_month(fields: Sequence[DateField]) -> bool:
 
 
 def _one_reading(fields: Sequence[DateField]) -> bool:
-    """Can the order of this pattern be seen from the text, beside all other patterns of this file?
+    """Whether the order of a pattern can be recognised from the text, given all other patterns of this file.
 
-    In numbers we read day, month, year or year, month, day; never 5/9/2026 as the ninth of May. A year of
-    two figures comes last, or carries a mark that says year.
+    Numeric dates are day, month, year or year, month, day; 5/9/2026 is never the ninth of May. A two-digit
+    year comes last, or carries a mark that means year.
     """
     order = _order(fields)
     texts = "".join(text for _, _, text in fields)
@@ -195,7 +195,7 @@ def _vocabulary(fields: Sequence[DateField]) -> frozenset[str]:
 
 
 def _tables(locale: str) -> dict[tuple[str, int], tuple[int, Mapping[int, str]]]:
-    """For each letter of a pattern: which part of the date it writes, and the words for it."""
+    """For each letter of a pattern: the part of the date that it writes, and the words for it."""
     data = _babel_locale(locale)
     months, weekdays = data.months["format"], data.days["format"]
     nominative = data.months["stand-alone"] if locale in NOMINATIVE_MONTHS else months

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DatePair:
-    """A pair, with where it comes from."""
+    """A pair with its locale and its way of writing."""
 
     src: str
     tgt: str
@@ -33,18 +33,19 @@ class DatePair:
 
 @dataclass(frozen=True)
 class DateTask:
-    """Pairs to learn from and pairs to be tested on; no source text is in two of the lists."""
+    """Training, validation and test pairs. No source text is in two of the lists."""
 
     train: list[tuple[str, str]]
     valid: list[tuple[str, str]]
     test_dates: list[DatePair]
-    """Days that training never saw, in ways that it did."""
+    """Held-out days in known ways of writing."""
     test_ways: list[DatePair]
-    """Ways of writing that training never saw, of days that it did."""
+    """Held-out ways of writing, of days in the training set."""
 
 
 def generate(seed: int, train_size: int, valid_size: int, test_size: int) -> DateTask:
-    """Draw the four lists; the same arguments give the same pairs. `test_size` is that of each test list."""
+    """Draw the four lists. The same arguments give the same pairs. `test_size` is the size of each test
+    list."""
     rng = random.Random(seed)
     known, unseen = split_ways()
     days: dict[str, list[date]] = {"train": [], "valid": [], "test": []}
@@ -105,17 +106,17 @@ def all_days() -> Iterator[date]:
 
 
 def part_of(day: date) -> str:
-    """Which list a day belongs to, by its hash: one in ten is for testing, one in fifty for validation."""
+    """The list that a day belongs to, by its hash: 10 % of days are for testing, 2 % for validation."""
     share = _hash(day.isoformat()) % 100
     return "test" if share < 10 else "valid" if share < 12 else "train"
 
 
 @cache
 def split_ways() -> tuple[dict[str, list[Way]], dict[str, list[Way]]]:
-    """The ways of each locale that training sees, and about one in eight that it does not.
+    """The ways of each locale used in training, and about one in eight that is held out.
 
-    A way is held out only while all its words stay in at least three that are not, so that what is
-    tested is the new arrangement. Numbers alone look the same in many languages: they are never held out.
+    A way is held out only if each of its words stays in at least three others, so that the test is about the
+    new arrangement. Numeric ways look the same in many languages and are never held out.
     """
     known = {locale: list(ways_of(locale)) for locale in LOCALES}
     unseen: dict[str, list[Way]] = {}

@@ -1,10 +1,4 @@
-"""The directions of a model of several languages, and the control pieces that tell it which one is meant.
-
-    <to:de> A man sleeps .                the target language before the source (Johnson et al. 2017)
-    <to:de> <from:en> A man sleeps .      and, where asked for, the source language
-
-A direction without training pairs is zero-shot: the model knows both languages, but not from each other.
-"""
+"""The directions of a multilingual model, and the control pieces that select one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,10 +7,10 @@ from typing import Literal
 from dragoman.errors import UserError
 
 Languages = tuple[str, str]
-"""Source and target."""
+"""Source and target language."""
 LanguagePieces = Literal["target", "both"]
 UNDETERMINED = "und"
-"""The source language where nobody has named it and the model need not know it (ISO 639-2)."""
+"""The source language if it was not named and the model does not need it (ISO 639-2)."""
 
 
 def direction_name(languages: Languages) -> str:
@@ -27,7 +21,7 @@ def direction_name(languages: Languages) -> str:
 class Directions:
     trained: tuple[Languages, ...]
     pieces: LanguagePieces = "target"
-    """Languages that the model is told: the target, or both."""
+    """The languages given as control pieces: the target, or both."""
 
     def __post_init__(self) -> None:
         if not self.trained or any(len(pair) != 2 for pair in self.trained):
@@ -47,13 +41,13 @@ class Directions:
 
     @property
     def zero_shot(self) -> tuple[Languages, ...]:
-        """Directions without training pairs, from a language that was read into one that was written."""
+        """Directions without training pairs, from a known source language into a known target language."""
         pairs = ((src, tgt) for src in self.sources for tgt in self.targets if src != tgt)
         return tuple(pair for pair in pairs if pair not in self.trained)
 
     @property
     def control_pieces(self) -> tuple[str, ...]:
-        """All that the vocabulary needs."""
+        """All control pieces that the vocabulary needs."""
         sources = self.sources if self.pieces == "both" else ()
         return (*map(_to, self.targets), *map(_from, sources))
 
@@ -63,7 +57,7 @@ class Directions:
         return (_to(tgt), _from(src)) if self.pieces == "both" else (_to(tgt),)
 
     def chosen(self, to: str | None, source: str | None, zero_shot: bool = False) -> Languages:
-        """The direction that a person means by `--to` and `--from`."""
+        """The direction that `--to` and `--from` select."""
         named = f"it translates {self}"
         if to is None:
             raise UserError(f"--to: say into which language; {named}")
@@ -84,7 +78,7 @@ class Directions:
         return source, to
 
     def check(self, languages: Languages, zero_shot: bool) -> None:
-        """Refuse a direction that cannot be translated, and zero-shot ones that nobody has asked for."""
+        """Refuse a direction that the model lacks, and a zero-shot direction that was not requested."""
         if languages in self.trained:
             return
         name = direction_name(languages)
@@ -100,7 +94,7 @@ class Directions:
 def chosen_languages(
     directions: Directions | None, only: Languages, to: str | None, source: str | None, zero_shot: bool
 ) -> Languages:
-    """The direction that a person means; `only` is that of a model of one direction."""
+    """The direction that `--to` and `--from` select. `only` is the direction of a bilingual model."""
     if directions is not None:
         return directions.chosen(to, source, zero_shot)
     for option, code, own in (("--to", to, only[1]), ("--from", source, only[0])):
@@ -110,7 +104,7 @@ def chosen_languages(
 
 
 def parse_directions(text: str, available: Iterable[Languages]) -> tuple[Languages, ...]:
-    """`en-de,de-en` as directions, each of which has to be `available`; `all` for every one."""
+    """Parse `en-de,de-en` as directions, each of which must be `available`. `all` selects every one."""
     known = {direction_name(pair): pair for pair in available}
     if text.strip() == "all":
         return tuple(known.values())
@@ -124,7 +118,7 @@ def parse_directions(text: str, available: Iterable[Languages]) -> tuple[Languag
 
 
 def _meant(code: str | None, known: Iterable[str]) -> str | None:
-    """The known code that is the same but for its case and the sign in it: `pt_br` is `pt-BR`."""
+    """The known code that equals `code` up to case and separator: `pt_br` is `pt-BR`."""
     same = (own for own in known if code and own.casefold() == code.replace("_", "-").casefold())
     return next(same, code)
 

@@ -1,7 +1,7 @@
-"""The last pass over the text: sentences into ids, and ids into a store.
+"""The last pass over the text: encode sentences into ids and write them to a store.
 
-One thread reads and writes while others wait for what is being encoded: by the tokenizer in this process, or,
-where the corpus is large, by workers on all cores.
+One thread reads and writes while others wait for the encoding, which is done by the tokenizer in this process
+or, for a large corpus, by workers on all cores.
 """
 
 from collections import deque
@@ -24,18 +24,18 @@ from dragoman.text.tokenizer import Tokenizer
 _CHUNK_PAIRS = 4096
 _CHUNK_CHARACTERS = 4_000_000
 _TOO_LONG = "…"
-"""Stands for a text that is not worth its memory; it is no blank line, and it is not encoded."""
+"""Stands for a text that is certainly too long. It is not blank and is not encoded."""
 _COMPOSED = 4
-"""No text becomes shorter than a fourth by normalisation to NFC."""
+"""Largest factor by which NFC normalisation can shorten a text."""
 
 
 _Numbers = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-"""Lines, codes and documents of a chunk."""
+"""Line numbers, codes and document numbers of a chunk."""
 
 
 @dataclass(frozen=True)
 class Encoders:
-    """The tokenizers of the two sides, and how long a text can be without being too long for certain."""
+    """The tokenizers of both sides, and the number of characters above which a text is certainly too long."""
 
     src: Tokenizer
     tgt: Tokenizer
@@ -44,9 +44,9 @@ class Encoders:
     max_length: int
     workers: Workers | None = None
     opening: tuple[int, ...] = ()
-    """Control pieces before every source."""
+    """Ids of the control pieces before every source."""
     cut: int | None = None
-    """Tokens of a source that are kept; None: all."""
+    """Number of source tokens to keep. None: all."""
 
     @classmethod
     def of(
@@ -60,12 +60,12 @@ class Encoders:
         return cls(src, tgt, *most, clean.max_length, workers, cut=clean.cut_source)
 
     def hopeless(self, pair: Pair) -> bool:
-        """Whether `pair` has too many tokens for certain: it is not worth the time and memory to see."""
+        """Whether `pair` certainly has too many tokens, so that encoding it would be a waste."""
         too_long = self.cut is None and len(pair.src) > self.src_characters
         return too_long or len(pair.tgt) > self.tgt_characters
 
     def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[EncodedSide, EncodedSide]:
-        """Ids of the pairs that are kept; the others become empty."""
+        """Ids of the pairs that are kept. The other rows are empty."""
         wanted = [code in (KEPT, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
@@ -82,7 +82,7 @@ class Encoders:
         return src_side if self.cut is None else _cut(src_side, self.cut), tgt_side
 
     def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of both sides of each pair; of a text far beyond the limit, as many as it has at least."""
+        """Number of tokens of both sides of each pair; for a text far over the limit, a lower bound."""
         texts = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
         if self.cut is not None:
             texts = [text[: self.src_characters] for text in texts[0]], texts[1]
@@ -101,7 +101,7 @@ class Encoders:
 
 
 def _opened(side: EncodedSide, opening: Sequence[int]) -> EncodedSide:
-    """With these pieces before every sentence that has any."""
+    """The same side with these pieces before every non-empty sentence."""
     if not opening:
         return side
     ids, counts = side
@@ -112,23 +112,24 @@ def _opened(side: EncodedSide, opening: Sequence[int]) -> EncodedSide:
 
 
 def _cut(side: EncodedSide, longest: int) -> EncodedSide:
-    """With at most so many pieces of every sentence."""
+    """The same side with at most `longest` pieces per sentence."""
     ids, counts = side
     place = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
     return ids[place < longest], np.minimum(counts, longest)
 
 
 class Sink:
-    """Where encoded pairs go: a store, another store for those held out, or the list of what is left out."""
+    """Destination of encoded pairs: the training store, the store of held-out pairs, or the list of dropped
+    pairs."""
 
     def __init__(
         self, kept: StoreWriter, held_out: StoreWriter | None, dropped: HashedWriter, clean: CleanConfig
     ) -> None:
         self._kept, self._held_out, self._dropped, self._clean = kept, held_out, dropped, clean
         self.totals = np.zeros(256, dtype=np.int64)
-        """How many pairs had each code in the end."""
+        """Final number of pairs with each code."""
         self.documents = kept.documents
-        """Whether it takes the numbers of documents."""
+        """Whether the store takes document numbers."""
 
     def write(
         self,
@@ -140,7 +141,7 @@ class Sink:
         links: EncodedSide,
         documents: np.ndarray | None,
     ) -> np.ndarray:
-        """Write a chunk; return the codes of its pairs with their lengths considered."""
+        """Write a chunk. Returns the final codes of its pairs, after the length checks."""
         by_length = length_codes(src[1], tgt[1], self._clean)
         wanted = (codes == KEPT) | (codes == HELD_OUT)
         codes = np.where(wanted & (by_length != KEPT), by_length, codes)
@@ -162,7 +163,7 @@ class Sink:
 def encode_corpus(
     corpus: int, pairs: Iterable[tuple[int, Pair]], encoders: Encoders, sink: Sink
 ) -> Iterator[np.ndarray]:
-    """Encode the (code, pair)s of one corpus into `sink`; yield the final codes chunk by chunk."""
+    """Encode the (code, pair) tuples of one corpus into `sink`. Yields the final codes chunk by chunk."""
     at_once = encoders.workers.count if encoders.workers else 1
     waiting: deque[tuple[_Numbers, EncodedSide, Future[tuple[EncodedSide, EncodedSide]]]] = deque()
     boundaries = Boundaries()
@@ -191,7 +192,7 @@ def encode_corpus(
 def with_lengths(
     chunks: Iterable[list[Pair]], encoders: Encoders
 ) -> Iterator[tuple[list[Pair], tuple[np.ndarray, np.ndarray]]]:
-    """Each chunk with the lengths of its pairs, counted while the next ones are read."""
+    """Each chunk with the token counts of its pairs, computed while the next chunks are read."""
     at_once = encoders.workers.count if encoders.workers else 1
     waiting: deque[tuple[list[Pair], Future[tuple[np.ndarray, np.ndarray]]]] = deque()
     with ThreadPoolExecutor(max_workers=at_once) as pool:
@@ -205,7 +206,7 @@ def with_lengths(
 
 
 def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[tuple[list[int], list[Pair]]]:
-    """Chunks that are bounded in pairs and in characters."""
+    """Chunks limited in pairs and in characters."""
     codes: list[int] = []
     chunk: list[Pair] = []
     characters = 0

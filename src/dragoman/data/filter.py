@@ -1,5 +1,5 @@
-"""The pairs of a corpus that are worth learning from: without faults and suspects, and those that a model
-finds probable."""
+"""Selects the pairs of a corpus worth training on: without faults or suspicions, and probable under a
+model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from dragoman.data.judged import mark_suspects
 from dragoman.data.scan import StageProgress
 
 IMPROBABLE = "improbable"
-"""The reason of pairs that the model finds less probable than the others."""
+"""The reason for dropping pairs that the model finds less probable than the others."""
 _CHUNK = 2048
 PairScorer = Callable[[Sequence[Pair]], Sequence[float]]
-"""How good each pair is for a model: higher is better."""
+"""Scores pairs with a model. Higher is better."""
 
 
 @dataclass(frozen=True)
 class FilteredPair:
-    """A pair with the reason to leave it out; None if it stays."""
+    """A pair with the reason for dropping it, or None if it is kept."""
 
     pair: Pair
     origin: str
@@ -34,7 +34,7 @@ class FilteredPair:
 
 
 def dual_score(forward: float, backward: float | None) -> float:
-    """Of cross-entropies a token: low in both directions and about alike (Junczys-Dowmunt 2018)."""
+    """Score from two per-token cross-entropies: best if both are low and similar (Junczys-Dowmunt 2018)."""
     if backward is None:
         return -forward
     return -(abs(forward - backward) + (forward + backward) / 2)
@@ -49,7 +49,7 @@ def judged_pairs(
     keep: float = 1.0,
     seed: int = 1,
 ) -> Iterator[FilteredPair]:
-    """All pairs in their order. Of those without a fault, the share `keep` with the best scores stays."""
+    """All pairs in order. Of the pairs without a fault, the share `keep` with the best scores is kept."""
     clean = CleanConfig(drop_copies=True, drop_suspects=("all",))
     data = DataConfig(tuple(sources), src_lang=languages[0], tgt_lang=languages[1], clean=clean)
     with scanned_once(data, scratch, seed, progress) as scanned:
@@ -75,7 +75,7 @@ def _pairs(data: DataConfig) -> Iterator[tuple[str, Pair]]:
 
 
 def _scores(data: DataConfig, codes: np.ndarray, score: PairScorer, progress: StageProgress) -> np.ndarray:
-    """Of the pairs that have no fault; the others are not asked about."""
+    """The scores of the pairs without a fault. Other pairs are not scored."""
     scores = np.zeros(len(codes))
     pairs = (pair for _, pair in _pairs(data))
     done = 0

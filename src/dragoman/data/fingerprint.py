@@ -1,4 +1,4 @@
-"""What a prepared corpus was made from, as one SHA-256: contents and choices, not names or dates."""
+"""The SHA-256 of everything a prepared corpus is made from: contents and settings, not names or dates."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
 CONTENTS_VERSION = 1
-"""Raised with every change of how `prepare` chooses and encodes: not with how that is written down."""
+"""Raised with every change to how `prepare` selects or encodes, but not to the file format."""
 _CHUNK = 1 << 20
 
 
@@ -38,8 +38,8 @@ def fingerprint(
     given: Sequence[str] = (),
     known: Mapping[str, HashedFile] | None = None,
 ) -> tuple[str, list[Stamp]]:
-    """The fingerprint, and the stamps of the files that it stands for. `given` are the SHA-256 of tokenizers
-    that are not learnt, `known` the hashes of files that have been read already."""
+    """The fingerprint and the stamps of its files. `given` has the SHA-256 of tokenizers that are not
+    trained, `known` the hashes of files that have been read already."""
     sources = (*data.train, *data.valid)
     files = [file for source in sources for file in source.files]
     files += [source.alignment for source in sources if source.alignment is not None]
@@ -52,7 +52,7 @@ def fingerprint(
             "format": detect_format(source.files) if source.format == "auto" else source.format,
         }
         if source.alignment is None:
-            del fields["alignment"]  # what was prepared before there were any keeps its name
+            del fields["alignment"]  # keeps the name of data prepared before alignments existed
         else:
             fields["alignment"] = hash_of[source.alignment]
         return fields
@@ -66,19 +66,19 @@ def fingerprint(
         "version": CONTENTS_VERSION,
     }
     if not data.clean.drop_suspects:
-        del made_from["clean"]["drop_suspects"]  # what was prepared before keeps its name
+        del made_from["clean"]["drop_suspects"]  # keeps the name of data prepared before
     if given:
         made_from["given"] = list(given)
-    del made_from["imported"]  # that is about models
-    del made_from["shards"]  # a pair is the same wherever it lies
+    del made_from["imported"]  # it concerns models only
+    del made_from["shards"]  # the pairs are the same wherever they are stored
     if data.directions is None:
-        del made_from["temperature"]  # it is about the order in which the same prepared pairs are drawn
+        del made_from["temperature"]  # it only affects the order in which the prepared pairs are drawn
     text = json.dumps(made_from, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest(), stamps
 
 
 def check_unchanged(stamps: Iterable[Stamp]) -> None:
-    """Refuse files that were written to since they were hashed."""
+    """Refuse files that have changed since they were hashed."""
     for stamp in stamps:
         status = _status(stamp.path)
         if (status.st_size, status.st_mtime_ns) != (stamp.size, stamp.modified):
@@ -88,7 +88,7 @@ def check_unchanged(stamps: Iterable[Stamp]) -> None:
 def stamp_files(
     paths: Sequence[str], progress: StageProgress, known: Mapping[str, HashedFile] | None = None
 ) -> list[Stamp]:
-    """Hash the files that are not known yet."""
+    """Stamps of the files. Only files whose hash is not known yet are read."""
     known = known or {}
     statuses = {path: _status(path) for path in paths}
     total = sum(status.st_size for path, status in statuses.items() if path not in known)
@@ -109,7 +109,7 @@ def stamp_files(
 
 
 def _status(path: str) -> os.stat_result:
-    """Of an ordinary file that can be read; else an error that says what it is."""
+    """The status of a readable, ordinary file. Raises an error for anything else."""
     refuse_unless_ordinary([path])
     with open_binary(path) as file:
         return os.fstat(file.fileno())

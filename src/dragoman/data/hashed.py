@@ -1,9 +1,9 @@
-"""Files that are hashed block by block, so that damage is found, and found where it is, without reading all.
+"""Files hashed block by block, so that damage is found and located without reading the whole file.
 
     train.src.ids   │ block 0 │ block 1 │ … │ the rest │        each block has its SHA-256
 
-`OutputFiles` hashes what is written on its way to the disk. `StoreFiles` knows sizes and hashes of the files
-of a directory, and compares.
+`OutputFiles` hashes files while they are written. `StoreFiles` compares the files of a directory with the
+known sizes and hashes.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ from dragoman import system
 from dragoman.errors import UserError
 
 BLOCK = 1 << 18
-"""Bytes of a block. The larger, the more is read of which only a part is used yet; the smaller, the larger
-the table of hashes, which every process reads: 24 MB for a billion pairs. `benchmarks/verify_cost.py`."""
+"""Size of a block in bytes. Larger blocks mean that more unused data are read; smaller blocks mean a larger
+table of hashes, which every process reads (24 MB for a billion pairs). See `benchmarks/verify_cost.py`."""
 DIGEST = 32
-"""Bytes of a SHA-256."""
+"""Size of a SHA-256 in bytes."""
 _AT_ONCE = 16
-"""Blocks that a thread verifies in one go."""
+"""Number of blocks that a thread verifies per job."""
 
 
 class DamagedStore(UserError):
-    """Prepared data that are not what was written. Preparing them again helps."""
+    """Prepared data that differ from what was written. Preparing them again helps."""
 
     def __init__(self, fact: str) -> None:
         super().__init__(f"{fact}; give the command that prepared these data again: it prepares them anew")
@@ -41,20 +41,20 @@ class DamagedStore(UserError):
 
 
 def fact_of(error: UserError) -> str:
-    """What is wrong, without what to do about it."""
+    """The text of an error without the advice."""
     return error.fact if isinstance(error, DamagedStore) else str(error)
 
 
 class Hashed(NamedTuple):
-    """A file as it was written."""
+    """Size and hashes of a file as it was written."""
 
     size: int
     digests: bytes
-    """The SHA-256 of its blocks, one after another."""
+    """The SHA-256 of its blocks, concatenated."""
 
 
 class HashedWriter:
-    """A new file; its blocks are hashed as they are written."""
+    """A new file whose blocks are hashed while they are written."""
 
     def __init__(self, path: Path, block: int) -> None:
         self._descriptor: int | None = os.open(
@@ -85,13 +85,13 @@ class HashedWriter:
 
     @property
     def hashed(self) -> Hashed:
-        """What has been written so far."""
+        """Size and hashes of what has been written so far."""
         tail = self._current.digest() if self._size % self._block else b""
         return Hashed(self._size, bytes(self._digests) + tail)
 
 
 class OutputFiles:
-    """The files of a store while they are written, in one directory or in several. They are closed in the end
+    """The files of a store while they are written, in one or several directories. They are closed at the end
     of the `with` block."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class OutputFiles:
         return writer
 
     def add(self, path: Path) -> None:
-        """A small file that has been written by others."""
+        """Add the hashes of a small file that was written elsewhere."""
         data = path.read_bytes()
         digests = (
             hashlib.sha256(data[at : at + self.block]).digest() for at in range(0, len(data), self.block)
@@ -133,24 +133,24 @@ class StoreFiles:
 
     directory: Path
     hashed: Mapping[str, Hashed]
-    """With no digests, where the store was written before there were any."""
+    """Size and hashes per file. The digests are empty for stores of an earlier version."""
     block: int = BLOCK
     verifiable: bool = True
     """Whether every byte of the store has a hash."""
 
     def size(self, name: str) -> int:
-        """Bytes of a file that the store has to have."""
+        """Size in bytes of a file that the store must have."""
         if name not in self.hashed:
             raise DamagedStore(f"{self.directory}: damaged: it has no {name}")
         return self.hashed[name].size
 
     def open(self, name: str) -> int:
-        """The descriptor of a file that has the right size."""
+        """Open a file of the right size and return its descriptor."""
         with self._readable(name):
             self._refuse_other_size(name, (self.directory / name).stat())
             descriptor = os.open(self.directory / name, os.O_RDONLY | system.WITHOUT_WAITING | system.BINARY)
         try:
-            self._refuse_other_size(name, os.fstat(descriptor))  # it may have been exchanged since
+            self._refuse_other_size(name, os.fstat(descriptor))  # the file may have been replaced in between
         except DamagedStore:
             os.close(descriptor)
             raise
@@ -185,7 +185,7 @@ class StoreFiles:
         return DamagedStore(f"{path}: damaged: expected {self.size(name):,} bytes, the file {state}{link}")
 
     def read(self, name: str) -> bytes:
-        """A small file as a whole, verified."""
+        """The contents of a small file, verified."""
         descriptor = self.open(name)
         try:
             found = [self.read_block(descriptor, name, number) for number in range(self.blocks(name))]
@@ -197,8 +197,8 @@ class StoreFiles:
         return -(-self.size(name) // self.block)
 
     def read_block(self, descriptor: int, name: str, number: int) -> bytes:
-        """The bytes of a block, verified. They are read, not mapped: a disk that fails then gives an error
-        and does not end the process."""
+        """The bytes of a block, verified. They are read, not mapped, so that a failing disk causes an error
+        and does not kill the process."""
         begin = number * self.block
         length = min(self.block, self.size(name) - begin)
         try:
@@ -214,7 +214,7 @@ class StoreFiles:
         return data
 
     def findings(self) -> Iterator[UserError]:
-        """What is wrong with the files, by size and by hash: one for each stretch of damage."""
+        """Errors in the files, by size and by hash: one per contiguous damaged range."""
         jobs: list[tuple[str, int]] = []
         for name in self.hashed:
             try:
@@ -230,13 +230,13 @@ class StoreFiles:
                 damaged += blocks
                 yield from unreadable
         finally:
-            pool.shutdown(cancel_futures=True)  # who is interrupted does not wait for the rest
+            pool.shutdown(cancel_futures=True)  # an interrupt does not wait for the rest
         for name, begin, end in _stretches(damaged):
             end = min(end * self.block, self.size(name))
             yield DamagedStore(self._say(name, begin * self.block, end, "are damaged"))
 
     def _look(self, job: tuple[str, int]) -> tuple[list[tuple[str, int]], list[UserError]]:
-        """Of the next few blocks: which are damaged, and what cannot be read."""
+        """Check the next few blocks. Returns the damaged blocks and the errors for unreadable ones."""
         name, first = job
         damaged: list[tuple[str, int]] = []
         unreadable: list[UserError] = []
@@ -263,14 +263,14 @@ class StoreFiles:
 
 
 def _stretches(blocks: list[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
-    """Blocks that follow one another as one: file, first, end."""
+    """Merge consecutive blocks into ranges (file, first, end)."""
     for _, found in groupby(enumerate(blocks), lambda each: (each[1][0], each[1][1] - each[0])):
         stretch = [block for _, block in found]
         yield stretch[0][0], stretch[0][1], stretch[-1][1] + 1
 
 
 def _pread(descriptor: int, begin: int, length: int) -> bytes:
-    """Up to `length` bytes; fewer only where the file ends."""
+    """Read up to `length` bytes. The result is shorter only at the end of the file."""
     data = system.read_at(descriptor, length, begin)
     while len(data) < length and (more := system.read_at(descriptor, length - len(data), begin + len(data))):
         data += more  # the system reads at most 2 GiB at once

@@ -1,7 +1,7 @@
-"""Repeats and sorted sets among more 64-bit hashes than fit into memory.
+"""Find duplicates among more 64-bit hashes than fit into memory, and write them as a sorted set.
 
-Hashes are dealt by their leading bits into partitions that do fit; equal ones meet in the same partition,
-and sorted partitions one after another are sorted as a whole.
+Hashes are distributed by their leading bits into partitions that fit into memory. Equal hashes are in the
+same partition, and sorted partitions written in order are sorted as a whole.
 """
 
 import tempfile
@@ -15,12 +15,12 @@ import numpy as np
 from dragoman.data.hashed import HashedWriter
 
 _PARTITION = 1 << 21
-"""Hashes that are sorted at once: about 100 MiB with all that sorting needs."""
+"""Number of hashes that are sorted at once: about 100 MiB, sorting included."""
 _CHUNK = 1 << 20
 
 
 class NumberWriter:
-    """Appends numbers to a file of one machine type, a few at a time or one by one."""
+    """Writes numbers of one machine type to a file, buffered."""
 
     def __init__(self, path: Path, typecode: str) -> None:
         self._file = path.open("wb")
@@ -48,18 +48,19 @@ class NumberWriter:
 
 
 def map_numbers(path: Path, dtype: np.dtype | type, *, writable: bool = False) -> np.ndarray:
-    """A file of numbers as an array that the system reads when it is looked at."""
+    """A file of numbers as a memory-mapped array."""
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.empty(0, dtype=dtype)
-    # As a plain array: slices of np.memmap cost several times more.
+    # Return a plain array: slices of np.memmap cost several times more.
     return np.memmap(path, dtype=dtype, mode="r+" if writable else "r").view(np.ndarray)
 
 
 def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path) -> int:
-    """Set codes[i] to `code` where an earlier pair with code 0 has the hash of i; return how many are set."""
+    """Set codes[i] to `code` for each pair whose hash occurred earlier at a pair with code 0. Returns the
+    number of codes set."""
     marked = 0
     for part, indices in _partitions(hashes, codes, scratch):
-        order = np.argsort(part, kind="stable")  # stable: the first of equals stays first
+        order = np.argsort(part, kind="stable")  # stable: the first of equal hashes stays first
         ordered = part[order]
         repeats = order[1:][ordered[1:] == ordered[:-1]]
         codes[indices[repeats]] = code
@@ -68,13 +69,13 @@ def mark_repeats(hashes: np.ndarray, codes: np.ndarray, code: int, scratch: Path
 
 
 def write_sorted_set(hashes: np.ndarray, codes: np.ndarray, out: HashedWriter, scratch: Path) -> None:
-    """Write the distinct hashes of pairs with code 0 in ascending order."""
+    """Write the distinct hashes of the pairs with code 0, in ascending order."""
     for part, _ in _partitions(hashes, codes, scratch):
         out.write(np.unique(part))
 
 
 def contains(sorted_hashes: np.ndarray, hashes: np.ndarray) -> np.ndarray:
-    """Which of `hashes` are in the sorted set."""
+    """Whether each of `hashes` is in the sorted set."""
     if len(sorted_hashes) == 0:
         return np.zeros(len(hashes), dtype=bool)
     places = np.searchsorted(sorted_hashes, hashes)
@@ -84,7 +85,8 @@ def contains(sorted_hashes: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 def _partitions(
     hashes: np.ndarray, codes: np.ndarray, scratch: Path
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(hashes, their numbers) of pairs with code 0, in partitions of ascending hashes, each in order."""
+    """Partitions of the pairs with code 0, as (hashes, indices). Partitions are in ascending order of their
+    hashes; pairs keep their order inside each."""
     bits = max(0, (len(hashes) - 1) // _PARTITION).bit_length()
     if bits == 0:
         indices = np.flatnonzero(codes == 0)

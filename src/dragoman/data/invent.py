@@ -1,11 +1,11 @@
-"""Invented pairs for small corpora of words: what source and target have in common is made up anew.
+"""Invented pairs for small corpora of words: the part that source and target share is replaced.
 
-    V;PST  walk   walked          the stem that both sides share, here `walk`, is found,
-    V;PST  wqzk   wqzked          and the letters inside it become others, the same on both sides
+    V;PST  walk   walked          the shared stem, here `walk`, is found,
+    V;PST  wqzk   wqzked          and its inner letters are replaced, equally on both sides
 
-A model that has seen a few hundred words learns from them which letters are copied and which are changed
+They teach a model with a few hundred training words which letters are copied and which change
 (data hallucination, Anastasopoulos & Neubig 2019, section 3.2). Letters come from the stems of the corpus
-itself. An invented pair is a pure function of (seed, epoch, number), as long as the pair that it is made of.
+itself. An invented pair is a pure function of (seed, epoch, number), and as long as its original.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from dragoman.data.seeded import GOLDEN, splitmix
 from dragoman.data.store import PairStore
 
 LEAST = 3
-"""Pieces of a stem: the first and the last stay, what is inside changes."""
+"""Smallest number of pieces of a stem. The first and last piece are kept, those between are replaced."""
 _LETTERS_FROM = 5000
-"""Pairs whose stems give the letters."""
+"""Number of pairs whose stems provide the letters."""
 _KEY = np.uint64(0x1472)
 
 
 def stems(src: np.ndarray, tgt: np.ndarray) -> list[tuple[int, int, int]]:
-    """Where runs of at least `LEAST` equal pieces begin on both sides, and how long they are."""
+    """The common runs of at least `LEAST` pieces: the start on each side and the length."""
     matcher = SequenceMatcher(None, src.tolist(), tgt.tolist(), autojunk=False)
     return [(a, b, size) for a, b, size in matcher.get_matching_blocks() if size >= LEAST]
 
 
 class Inventor:
-    """Pairs of a store, by their numbers in it, and `times` as many invented ones behind them."""
+    """The pairs of a store with the given numbers, followed by `times` as many invented pairs."""
 
     def __init__(self, store: PairStore, numbers: np.ndarray, times: int, seed: int) -> None:
         self.store, self.numbers, self.times, self.seed = store, numbers, times, seed
@@ -43,7 +43,7 @@ class Inventor:
         return len(self.numbers) * (1 + self.times)
 
     def _letters(self) -> np.ndarray:
-        """Pieces inside stems, each as often as it occurs there."""
+        """All pieces inside stems, with repetitions, so that drawing from them keeps their frequencies."""
         found: list[int] = []
         for number in self.numbers[:: max(1, -(-len(self.numbers) // _LETTERS_FROM))].tolist():
             tgt = self.store.tgt(number)
@@ -52,7 +52,7 @@ class Inventor:
         return np.array(sorted(found), dtype=np.int64)
 
     def repeated(self, values: np.ndarray) -> np.ndarray:
-        """A number for every pair, and the same for those that are made of it."""
+        """Repeat one value per pair for the pairs invented from it."""
         return np.tile(np.asarray(values), 1 + self.times)
 
     def repeated_corpora(self, corpora: Sequence[CorpusRange]) -> tuple[CorpusRange, ...]:
@@ -64,12 +64,12 @@ class Inventor:
         )
 
     def pairs(self, numbers: np.ndarray, epoch: int) -> list[IdPair]:
-        """Real pairs and invented ones, by their numbers."""
+        """Real and invented pairs by their indices."""
         keys = splitmix(np.asarray(numbers).astype(np.uint64) + self._key(epoch))
         return [self._pair(number, key) for number, key in zip(map(int, numbers), keys, strict=True)]
 
     def _key(self, epoch: int) -> np.ndarray:
-        """Of an epoch of this run."""
+        """The random key of an epoch of this run."""
         seeds, epochs = np.array([[self.seed % (1 << 64)], [epoch]], dtype=np.uint64)  # arrays wrap around
         return splitmix(splitmix(seeds + _KEY) + epochs * GOLDEN)
 
@@ -91,6 +91,6 @@ class Inventor:
         return src, tgt
 
     def _draw(self, key: np.uint64, count: int) -> np.ndarray:
-        """Letters, as often as they occur in stems."""
+        """Draw letters with the frequencies that they have in stems."""
         raw = splitmix(np.full(count, key) + np.arange(count, dtype=np.uint64) * GOLDEN)
         return self.letters[((raw >> np.uint64(11)) * 2.0**-53 * len(self.letters)).astype(np.int64)]

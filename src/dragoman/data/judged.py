@@ -1,4 +1,4 @@
-"""Suspects of a whole corpus: a judge that has seen a sample of it, and what it says of every pair."""
+"""Find the suspicious pairs of a corpus with a judge trained on a sample of it."""
 
 from itertools import accumulate, islice
 from pathlib import Path
@@ -15,22 +15,22 @@ from dragoman.data.suspects import Judge
 from dragoman.data.text_hash import mix
 
 SAMPLE = 60_000
-"""Pairs that a judge learns from."""
+"""Number of pairs that a judge is trained on."""
 _SAMPLE_CHARACTERS = 8_000_000
 _CHUNK = 4096
 _KEY = 0x5EED_0F_AE46
-"""Keeps the hashes of pairs apart from those of their sides."""
+"""Keeps the hashes of pairs separate from the hashes of their sides."""
 
 
 def judge_of(scanned: Scan, progress: StageProgress, languages: Languages, direction: int = 0) -> Judge:
-    """A judge that has seen a sample of the corpora of a direction."""
+    """A judge trained on a sample of the corpora of one direction."""
     found = sample_by_corpus(scanned, progress, _SAMPLE_CHARACTERS)
     pairs = [pair for corpus, pair in found if scanned.directions[corpus] == direction]
     return Judge(pairs[:: -(-len(pairs) // SAMPLE) or 1], languages)
 
 
 def near_duplicates(scanned: Scan, scratch: Path) -> np.ndarray:
-    """Which pairs are the same as an earlier one but for case and punctuation; codes in a mapped file."""
+    """Codes in a mapped file that mark pairs equal to an earlier one up to case and punctuation."""
     hashes, codes = scratch / "near.hashes", scratch / "near.codes"
     with hashes.open("wb") as hash_file, codes.open("wb") as code_file:
         ends = list(accumulate(scanned.per_corpus))
@@ -46,7 +46,7 @@ def near_duplicates(scanned: Scan, scratch: Path) -> np.ndarray:
 
 
 def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: StageProgress) -> None:
-    """Set the codes of the kinds of suspects that are to be left out. Reads the corpora once more."""
+    """Set the codes of the suspicious pairs that are to be dropped. Reads the corpora once more."""
     asked = data.cleaning.dropped_suspects
     if "near_duplicate" in asked:
         scanned.codes[:] = near_duplicates(scanned, scratch)

@@ -1,5 +1,5 @@
-"""The languages of a corpus: as it tells them itself, else as its first sentences read; and the corpora of
-every direction among files of several languages."""
+"""Detect the languages of a corpus, from its names or else its first sentences, and find the corpora of every
+direction in a set of files."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,17 +17,17 @@ from dragoman.errors import UserError
 from dragoman.text.identify import can_identify, language_of
 
 _SAMPLE = 200
-"""Pairs that are looked at."""
+"""Number of pairs that are examined."""
 _PARTS = {
     "valid": re.compile(r"(valid|validation|val|dev)([\W\d_]|$)", re.IGNORECASE),
     "test": re.compile(r"(test|tst)([\W\d_]|$)", re.IGNORECASE),
 }
-"""Names of files that are not for training."""
+"""File names that mark validation and test data."""
 
 
 def parts_of(directory: Path) -> dict[str, list[str]]:
-    """The corpora in a directory by their names: `val.en` is for validation, `test_2016.en` a test set, and
-    anything else for training."""
+    """The corpora in a directory by their use: `val.en` is validation data, `test_2016.en` a test set,
+    anything else training data."""
     parts: dict[str, list[str]] = {"train": [], "valid": [], "test": []}
     for path in sorted(directory.iterdir()):
         if path.is_file() and is_corpus(path.name):
@@ -48,13 +48,13 @@ def corpora_by_direction(files: Sequence[str], directions: str = "all") -> list[
 
 
 def languages_told(source: SourceConfig) -> tuple[str, str]:
-    """The languages that a corpus of a run of several names."""
+    """The languages that a corpus of a multilingual run names."""
     assert source.src_lang is not None and source.tgt_lang is not None
     return source.src_lang, source.tgt_lang
 
 
 def check_languages(sources: Iterable[SourceConfig]) -> None:
-    """Refuse a corpus that is said to be in one language of the run and reads like another one."""
+    """Refuse a corpus that is labelled with one language of the run but reads like another one."""
     if not can_identify():
         return
     kept = list(sources)
@@ -73,19 +73,20 @@ def check_languages(sources: Iterable[SourceConfig]) -> None:
 
 
 def _named(source: SourceConfig) -> tuple[str, str] | None:
-    """The languages that two columns, or two languages of a memory, are named after."""
+    """The languages that two columns, or two languages of a translation memory, are named after."""
     return as_pair_of_languages(language_named(source.src or ""), language_named(source.tgt or ""))
 
 
 def languages_of(source: SourceConfig) -> tuple[str, str] | None:
-    """None where neither the file nor its text tells both, or they would be the same."""
+    """The languages of a corpus. None if neither the file nor its text identifies both, or if they would be
+    equal."""
     told = _named(source) if source.src is not None else guess_languages(source)
     if told is not None or source.format == "text":
         return told
     if not can_identify():
-        return None  # training does without
+        return None  # training works without them
     pairs: list[Pair] = []
-    with suppress(UserError):  # a bad line is told by who reads the corpus, and by then it is known what for
+    with suppress(UserError):  # the reader of the corpus reports a bad line later, with its context
         pairs.extend(islice(read_pairs(source, *UNKNOWN), _SAMPLE))
     src, tgt = language_of(pair.src for pair in pairs), language_of(pair.tgt for pair in pairs)
     return (src, tgt) if src is not None and tgt is not None and src != tgt else None

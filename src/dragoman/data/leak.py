@@ -1,4 +1,4 @@
-"""Test sentences that are in the training data: exactly, or but for case, punctuation and spaces."""
+"""Find test sentences that occur in the training data, exactly or up to case, punctuation and spaces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _SIDES = ("src", "tgt", "pair")
 
 @dataclass(frozen=True)
 class OverlapCounts:
-    """Test pairs whose source, target, or both as a pair, are in the training data."""
+    """Number of test pairs whose source, target, or both as a pair occur in the training data."""
 
     src: int
     tgt: int
@@ -25,13 +25,13 @@ class OverlapCounts:
 @dataclass(frozen=True)
 class OverlapReport:
     pairs: int
-    """Pairs of the test set."""
+    """Number of pairs in the test set."""
     exact: OverlapCounts
     normalised: OverlapCounts
 
 
 class Leaks:
-    """Holds a test set in memory and is shown the training data as they stream by."""
+    """Holds a test set in memory and compares it with the training data as they stream by."""
 
     def __init__(self, test: Sequence[SourceConfig], src_lang: str, tgt_lang: str) -> None:
         pairs = [pair for source in test for pair in read_pairs(source, src_lang, tgt_lang)]
@@ -49,7 +49,8 @@ class Leaks:
         }
 
     def look_at(self, pairs: Sequence[Pair], src_hashes: np.ndarray, tgt_hashes: np.ndarray) -> np.ndarray:
-        """Note what training pairs give away; return which of them have the source of a test pair.
+        """Record the test texts among these training pairs. Returns which training pairs have the source of a
+        test pair.
 
         The hashes are of normalised sides.
         """

@@ -1,11 +1,11 @@
-"""Whether two sentences say the same, by their words: a translation table that is learnt from the corpus.
+"""Scores whether two sentences match, by a word translation table trained on the corpus.
 
     gain(word)  = log [ (1 − ε) · mean_i θ(word | given_i) / p(word) + ε ]
     score(pair) = Σ over the words of both sides  gain(word) / √words
 
 θ is the table of the word aligner (`alignment/model.py`), in the direction of the word. Words are cut after
-five letters, which joins most inflected forms. A pair is never scored by a table that was learnt from it:
-there are two, and a hash of the pair says which it belongs to.
+five letters, which joins most inflected forms. A pair is never scored by a table trained on it: there are two
+tables, and a hash of the pair decides which of them it is used to train.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ _MIXED = 0.1
 """ε: the weight of a word's own frequency."""
 _ITERATIONS = 3
 _MOST_WORDS = 60
-"""Of a sentence. More say nothing new."""
+"""Largest number of words of a sentence that are used. More would add nothing."""
 _SAME = 3.0
-"""The score of a word that no table knows and that the other side has too: a name, a number."""
+"""Score of a word that is in neither table but occurs on both sides: a name or a number."""
 
 Texts = tuple[str, str]
 LexiconRow = tuple[list[str], list[str]]
@@ -47,7 +47,7 @@ class _Table:
     """p of every generated word."""
 
     def scores(self, given: list[list[int]], generated: list[list[int]]) -> np.ndarray:
-        """The sums over the words of each sentence. Words that are not known (−1) count nothing."""
+        """The sum of gains over the words of each sentence. Unknown words (−1) contribute nothing."""
         if not len(self.keys):
             return np.zeros(len(given))
         both = zip(given, generated, strict=True)
@@ -72,7 +72,7 @@ class _Table:
 
 
 class _Half:
-    """What is learnt from one half of the sample."""
+    """The tables trained on one half of the sample."""
 
     def __init__(self, rows: Sequence[LexiconRow]) -> None:
         self._ids: tuple[dict[str, int], dict[str, int]] = {}, {}
@@ -114,7 +114,7 @@ class _Half:
 
 
 class Lexicon:
-    """Scores of pairs; high where the words of one side explain those of the other."""
+    """Scores pairs. The score is high if the words of each side explain those of the other."""
 
     def __init__(self, sample: Sequence[Texts]) -> None:
         halves: tuple[list[LexiconRow], list[LexiconRow]] = [], []
@@ -123,7 +123,7 @@ class Lexicon:
         self._halves = [_Half(rows) for rows in halves]
 
     def scores(self, pairs: Sequence[Texts], halves: np.ndarray | None = None) -> np.ndarray:
-        """`halves` says for pairs that are made up which half their sentences come from."""
+        """The scores of pairs. For artificial pairs, `halves` says which half their sentences come from."""
         rows = [(stems(src), stems(tgt)) for src, tgt in pairs]
         own_half = np.array([half_of(pair) for pair in pairs]) if halves is None else halves
         result = np.zeros(len(rows))
@@ -135,5 +135,5 @@ class Lexicon:
 
 
 def half_of(pair: Texts) -> int:
-    """Which of the two tables is learnt from a pair: 0 or 1."""
+    """The table (0 or 1) that a pair is used to train."""
     return crc32("\t".join(pair).encode("utf-8", "surrogatepass")) & 1

@@ -1,7 +1,7 @@
-"""A translation memory in which similar sentences are found, with how similar they are.
+"""A translation memory with fuzzy search.
 
-Candidates share rare words with the text (an inverted index over normalised words). Their edit distance to it
-in characters decides. A million sentences are searched in a few milliseconds.
+Candidates share rare words with the text (an inverted index over normalised words). They are ranked by
+character edit distance. A search in a million sentences takes a few milliseconds.
 """
 
 from array import array
@@ -15,16 +15,16 @@ from dragoman.errors import missing_extra
 
 TextPair = tuple[str, str]
 LEAST_SIMILAR = 60.0
-"""What a model that reads similar translations is given, unless somebody says otherwise."""
+"""Default minimum similarity of the translations given to a model that reads similar translations."""
 _LOOKED_AT = 64
-"""Candidates whose distance is counted."""
+"""Number of candidates whose edit distance is computed."""
 _MOST_POSTINGS = 20_000
-"""Words in more sentences than this say nothing."""
+"""Largest number of sentences counted for one word. More frequent words carry no information."""
 _COUNTED = 8_000
-"""Entries of the index that are counted, those of rare words first."""
+"""Number of index entries that are counted, rare words first."""
 _LONGEST = 2000
 _MOST_DROPPED = 1000
-"""Pairs that were dropped and still take room, beyond as many as there are."""
+"""Number of dropped pairs, beyond the number of pairs left, at which the memory is rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,15 @@ class FuzzyMatch:
     source: str
     target: str
     quality: float
-    """100 where the sources are the same; 100 · (1 − distance / longer length) else."""
+    """100 for equal sources, else 100 · (1 − distance / longer length)."""
 
 
 class TranslationMemory:
-    """`put` and `drop` change it in the thread of the event loop, while others look for matches in theirs: a
-    number that is in an index has a pair, or None where it was dropped."""
+    """Pairs of texts with an exact and a fuzzy search.
+
+    `put` and `drop` run in the event loop while other threads search. Every number in an index therefore
+    refers to a pair, or to None if it was dropped.
+    """
 
     def __init__(self, pairs: Iterable[TextPair]) -> None:
         self._clear()
@@ -62,12 +65,12 @@ class TranslationMemory:
         return len(self._pairs) - self._dropped
 
     def put(self, source: str, target: str) -> None:
-        """From now on the only translation of this text."""
+        """Store the only translation of this text. Earlier ones are dropped."""
         self.drop(source)
         self._add((source, target))
 
     def drop(self, source: str) -> None:
-        """All translations of this text."""
+        """Drop all translations of this text."""
         for number in self._exact.pop(same_spaces(source), ()):
             self._pairs[number] = None
             self._dropped += 1
@@ -78,7 +81,7 @@ class TranslationMemory:
                 self._add(pair)
 
     def exact(self, text: str) -> str | None:
-        """The first translation of just this text."""
+        """The first translation of exactly this text."""
         found = self._exact.get(same_spaces(text))
         pair = self._pairs[found[0]] if found else None
         return pair[1] if pair else None
@@ -86,7 +89,8 @@ class TranslationMemory:
     def matches(
         self, text: str, least: float = 70.0, most: int = 5, looked_at: int | None = None
     ) -> list[FuzzyMatch]:
-        """The most similar, best first, among so many candidates. An overlong text matches only itself."""
+        """The most similar pairs, best first, among `looked_at` candidates. A text that is too long only
+        matches exactly."""
         wanted, pairs = same_spaces(text), self._pairs
         numbers = list(self._exact.get(wanted, ()))
         if len(wanted) <= _LONGEST:
@@ -98,7 +102,7 @@ class TranslationMemory:
         return sorted(good, key=lambda match: -match.quality)[:most]
 
     def _candidates(self, text: str, looked_at: int) -> list[int]:
-        """Those that share most words, where a rare word counts more."""
+        """The sentences that share the most words with the text, weighted by how rare the words are."""
         words = set(normalise(text).split())
         lists = [self._postings[word] for word in sorted(words) if word in self._postings]
         counted: list[np.ndarray] = []
@@ -107,7 +111,9 @@ class TranslationMemory:
         for postings in sorted(lists, key=len):
             if counted and len(postings) > room:
                 break
-            numbers = np.frombuffer(postings[:_MOST_POSTINGS], dtype=np.dtype("l"))  # a copy: it may grow
+            numbers = np.frombuffer(
+                postings[:_MOST_POSTINGS], dtype=np.dtype("l")
+            )  # a copy, because the array may grow
             counted.append(numbers)
             weights.append(np.full(len(numbers), 1 + 1000 // len(postings)))
             room -= len(numbers)
@@ -122,12 +128,13 @@ class TranslationMemory:
 
 
 def same_spaces(text: str) -> str:
-    """With single spaces: what differs only in white space is the same text."""
+    """The text with single spaces. Texts that differ only in white space are equal."""
     return " ".join(text.split())
 
 
 def similarity(one: str, other: str) -> float:
-    """100 for equal texts, at most 99 for others, 0 where one is three times as long as the other."""
+    """100 for equal texts, at most 99 for others, 0 if one text is more than three times as long as the
+    other."""
     other = same_spaces(other)
     if one == other:
         return 100.0

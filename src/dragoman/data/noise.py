@@ -1,14 +1,14 @@
-"""What is done to text so that a model can learn to undo it.
+"""Noise for denoising objectives: the model learns to undo it.
 
     mask_pieces     a b c d e f  ─▶  a <mask> c d x f             BERT (Devlin et al. 2019, section 3.1)
     corrupt_spans   a b c d e f  ─▶  a <0> d e <1>   and   <0> b c <1> f <2>     T5 (Raffel et al. 2020)
     mask_each       a b c d e f  ─▶  a <mask> c d <mask> f        BART (Lewis et al. 2020, section 2.2)
     delete          a b c d e f  ─▶  a c d f
-    infill          a b c d e f  ─▶  a <mask> d <mask> e f        a span of any length, also none, is one mask
+    infill          a b c d e f  ─▶  a <mask> d <mask> e f        each span, even an empty one, is a mask
     rotate          a b c d e f  ─▶  d e f a b c
     permute         lines in another order
 
-Each is a pure function of the pieces and the dice, whose key is (seed, epoch, number of the example).
+Each function is pure: it depends on the pieces and the dice, whose key is (seed, epoch, example index).
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ Step = Literal["permute", "mask", "delete", "infill", "rotate"]
 @dataclass(frozen=True)
 class NoiseConfig:
     share: float = 0.15
-    """Of the pieces that are hidden; BART takes 0.3."""
+    """Share of the pieces that are hidden. BART uses 0.3."""
     mean_span: float = 3.0
     whole_words: bool = False
-    """masked: all pieces of a word are hidden, or none."""
+    """masked: whether all pieces of a word are hidden together."""
     steps: tuple[Step, ...] = ("permute", "infill")
-    """denoise: what is done, one after another."""
+    """denoise: the noise steps, in order."""
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -46,11 +46,11 @@ class NoiseConfig:
             raise UserError("steps: lines are lines before anything else is done; let permute be the first")
 
     def sentinels(self, length: int) -> tuple[str, ...]:
-        """The control pieces that spans of so many pieces need: one a span, and one for the end."""
+        """The control pieces for the spans of a text of `length` pieces: one per span and one for the end."""
         return tuple(f"<extra_id_{number}>" for number in range(self.spans(length)[1] + 1))
 
     def spans(self, length: int) -> tuple[int, int]:
-        """How many of so many pieces are hidden, in how many spans."""
+        """The number of hidden pieces, and of spans, in a text of `length` pieces."""
         hidden = _hidden(length, self.share, most=max(1, length - 1))
         return hidden, min(max(1, round(hidden / self.mean_span)), length - hidden + 1)
 
@@ -61,14 +61,14 @@ def _hidden(length: int, share: float, most: int) -> int:
 
 @dataclass(frozen=True)
 class Pieces:
-    """What masking has to know of a vocabulary."""
+    """What masking needs to know about a vocabulary."""
 
     mask_id: int
     first: int
-    """The first piece that is no control piece."""
+    """The first id that is not a control piece."""
     size: int
     word_starts: np.ndarray | None = None
-    """Which pieces begin a word, where whole words are masked."""
+    """Whether each piece begins a word. Needed if whole words are masked."""
 
 
 def mask_pieces(
@@ -81,9 +81,9 @@ def mask_pieces(
     size: int,
     word_starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is read, and which pieces are asked for: a `share` of them, of which 80% become the mask, 10% any
-    piece from `first` up to `size`, and 10% stay. With `word_starts` whole words are chosen, as far as they
-    fit."""
+    """The input, and which pieces are to be predicted: a `share` of them, of which 80% become the mask, 10% a
+    random piece from `first` to before `size`, and 10% stay. With `word_starts`, whole words are chosen as
+    far as they fit."""
     chosen = _chosen(ids, dice, share, word_starts)
     count = int(chosen.sum())
     fate, others = dice.uniform(count), first + dice.below(size - first, count)
@@ -105,15 +105,15 @@ def _chosen(ids: np.ndarray, dice: Dice, share: float, word_starts: np.ndarray |
         if sizes[word] <= room:
             taken.append(word)
             room -= int(sizes[word])
-    return np.isin(word_of, taken or order[:1])  # one that is too long is better than none
+    return np.isin(word_of, taken or order[:1])  # a word that is too long is better than none
 
 
 def corrupt_spans(
     ids: np.ndarray, dice: Dice, config: NoiseConfig, sentinels: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Spans are cut out and each leaves its sentinel; the target is each sentinel with its span, and one more
-    for the end. What is hidden is divided at random into spans, what stays into the parts around them: only
-    the first and the last of those may be empty."""
+    """Cut out spans and leave a sentinel for each. The target is each sentinel with its span, and one more
+    sentinel for the end. Hidden pieces are divided at random into spans, the others into the parts around
+    them; only the first and last part may be empty."""
     if len(ids) < 2:
         return np.array(sentinels[:1]), np.concatenate([sentinels[:1], ids, sentinels[1:2]]).astype(np.int64)
     hidden, spans = config.spans(len(ids))
@@ -132,7 +132,7 @@ def corrupt_spans(
 
 
 def _divided(total: int, parts: int, dice: Dice) -> np.ndarray:
-    """`parts` numbers of at least 1 that add up to `total`; every way is as likely as any other."""
+    """`parts` numbers of at least 1 that add up to `total`, drawn uniformly from all such divisions."""
     cuts = np.sort(dice.order(total - 1)[: parts - 1]) + 1
     return np.diff(np.concatenate([[0], cuts, [total]]))
 
@@ -146,11 +146,12 @@ def delete(ids: np.ndarray, dice: Dice, share: float) -> np.ndarray:
 
 
 def infill(ids: np.ndarray, dice: Dice, share: float, mean_span: float, mask_id: int) -> np.ndarray:
-    """Spans with lengths from a Poisson distribution hide a `share` of the pieces. They and the pieces that
-    stay are put in any order: one of length 0 is a mask where nothing was. No text grows by it."""
+    """Replace a `share` of the pieces by masks. Span lengths follow a Poisson distribution, and spans and
+    kept pieces are shuffled together. A span of length 0 is a mask inserted where nothing was. The text never
+    grows."""
     wanted = _hidden(len(ids), share, most=len(ids))
     drawn = dice.poisson(mean_span, 2 * wanted)
-    drawn = np.concatenate([drawn[:wanted], np.maximum(drawn[wanted:], 1)])  # so that it has an end
+    drawn = np.concatenate([drawn[:wanted], np.maximum(drawn[wanted:], 1)])  # so that the total is reached
     ends = np.minimum(np.cumsum(drawn), wanted)
     lengths = np.diff(ends[: int(np.searchsorted(ends, wanted)) + 1], prepend=0)
     lengths = lengths[np.flatnonzero(lengths)] if len(lengths) > wanted else lengths
@@ -173,7 +174,7 @@ def permute(lines: Sequence[np.ndarray], dice: Dice) -> list[np.ndarray]:
 def denoising_source(
     lines: Sequence[np.ndarray], dice: Dice, config: NoiseConfig, mask_id: int
 ) -> np.ndarray:
-    """BART's steps, in the order in which they are given."""
+    """Apply BART's noise steps in the configured order."""
     if config.steps[0] == "permute":
         lines = permute(lines, dice)
     ids = np.concatenate(lines)

@@ -1,4 +1,4 @@
-"""Batches without padding: their sequences lie one after another (`nn/mask.py`)."""
+"""Batches without padding: the sequences are concatenated (`nn/mask.py`)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from dragoman.text.tokenizer import PAD_ID
 NO_TEXT = -100
 """A class that no loss counts."""
 _STEP = 128
-"""Room for the longest text is a multiple of it."""
+"""The space for the longest text is a multiple of this."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class PackedPairs(Movable):
         targets  x y, z        tgt_in    <s> x y <s> z
                                tgt_out   x y </s> z </s>
 
-    Both rows may be filled up with padding to a length that many batches have. The padding is made of
-    sequences of its own, which nobody else looks at and which say nothing.
+    Both rows may be padded to a length that many batches share. The padding forms separate sequences, which
+    no other sequence attends to and which contribute no loss.
     """
 
     src_ids: Int[Tensor, "1 M"]
@@ -39,8 +39,8 @@ class PackedPairs(Movable):
 
     @classmethod
     def of(cls, batch: PairBatch, multiple: int = 0) -> "PackedPairs":
-        """Of a batch in the host's memory. With a `multiple`, both rows are filled up to the same one of it,
-        and the number and room of the sequences to powers of 2: batches come in few shapes."""
+        """Pack a batch in host memory. With `multiple`, both rows are padded to the same multiple of it, and
+        the number and space of the sequences to powers of 2, so that batches have few shapes."""
         sides = [batch.src_mask.sum(dim=1), batch.tgt_mask.sum(dim=1)]
         longest = [int(side.max()) for side in sides]
         fill = [0, 0]
@@ -66,26 +66,27 @@ class PackedPairs(Movable):
 
     @property
     def shape(self) -> torch.Size:
-        """Of the targets with padding."""
+        """Shape of the targets with padding."""
         return torch.Size((self.pairs, self.tgt.longest))
 
     @property
     def form(self) -> tuple[int, ...]:
-        """Batches of the same form are the same to a device, but for the numbers in them."""
+        """Batches of the same form differ for a device only in their values."""
         src, tgt = self.src, self.tgt
         return self.src_ids.size(1), self.tgt_in.size(1), *src.form, *tgt.form
 
     @property
     def steady(self) -> bool:
-        """Whether what a device does with it is a matter of its form alone: kernels know no longer ones."""
+        """Whether the work on the device depends on the form alone. Longer sequences than the kernels support
+        do not."""
         return max(self.src.longest, self.tgt.longest) <= LONGEST_SEQUENCE
 
 
 def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tensor]:
-    """Lengths of sequences with those of the padding, cut into pieces, and with empty ones up to a power of
-    2."""
+    """The lengths of the sequences, followed by those of the padding, cut into pieces, and zeros up to a
+    power of 2."""
     pieces = [[longest] * (more // longest) + [more % longest] for more in fill]
-    usual = 2 * (int(sides[0].sum()) + fill[0]) // longest  # neighbours in length are half as long at least
+    usual = 2 * (int(sides[0].sum()) + fill[0]) // longest  # neighbouring lengths are at least half as long
     count = max(len(sides[0]) + max(map(len, pieces)), usual)
     count = 1 << (count - 1).bit_length()
     found = []
@@ -97,8 +98,8 @@ def _filled_up(sides: list[Tensor], fill: list[int], longest: int) -> list[Tenso
 
 @dataclass(frozen=True)
 class PackedText(Movable):
-    """A `TextBatch` without its padding: its texts one after another in one row. That may be filled up, as
-    that of `PackedPairs`, and what is asked for too: padding is no answer."""
+    """A `TextBatch` without its padding: its texts are concatenated into one row. The row and the prediction
+    positions may be padded as in `PackedPairs`; padding is never a target."""
 
     ids: Int[Tensor, "1 N"]
     packing: Packing
@@ -106,16 +107,17 @@ class PackedText(Movable):
     asked: Int[Tensor, "A"]
     targets: Int[Tensor, "A"]
     firsts: Int[Tensor, "C"]
-    """Where the texts begin."""
+    """Start of each text."""
     other: Int[Tensor, "C"] | None
-    """1 where the second text of a row is not what comes after the first, else 0; `NO_TEXT` for padding."""
+    """1 if the second text of a row does not follow the first in its source, else 0; `NO_TEXT` for
+    padding."""
     num_tokens: int
     texts: int
 
     @classmethod
     def of(cls, batch: TextBatch, multiple: int = 0) -> "PackedText":
-        """Of a batch in the host's memory. With a `multiple`, the row and what is asked for are filled up to
-        one, and so is the number of texts: batches come in few shapes."""
+        """Pack a batch in host memory. With `multiple`, the row, the prediction positions and the number of
+        texts are padded, so that batches have few shapes."""
         mask, count = batch.mask, len(batch.ids)
         lengths = mask.sum(dim=1)
         used, longest = int(lengths.sum()), int(lengths.max())
@@ -160,4 +162,4 @@ class PackedText(Movable):
 
 
 Batch = PairBatch | PackedPairs | TextBatch | PackedText | TaskBatch | VectorBatch
-"""All that a training loop takes."""
+"""All batch types that training accepts."""

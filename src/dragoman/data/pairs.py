@@ -1,4 +1,4 @@
-"""Pairs out of a store: as they were encoded, or segmented anew in every epoch (BPE-dropout)."""
+"""Pairs read from a store, as they were encoded or segmented again in every epoch (BPE-dropout)."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ IdPair = tuple[np.ndarray, np.ndarray]
 
 
 def load_pairs(store: PairStore, indices: Iterable[int] | np.ndarray) -> list[IdPair]:
-    """The ids of both sides, without specials."""
+    """The ids of both sides, without special tokens."""
     return [(store.src(index), store.tgt(index)) for index in map(int, indices)]
 
 
@@ -28,8 +28,8 @@ def load_pairs_dropout(
 ) -> list[IdPair]:
     """Both sides segmented with BPE-dropout: a pure function of (seed, epoch, index).
 
-    Segmentations with dropout are longer than those that a sampler has budgeted for; a side that would
-    grow past `max_length` keeps its usual ids.
+    Segmentations with dropout are longer than the sampler has budgeted for. A side that would exceed
+    `max_length` keeps its usual ids.
     """
     pairs = load_pairs(store, indices := [int(index) for index in indices])
     if rate == 0.0:

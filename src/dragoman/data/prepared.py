@@ -1,4 +1,4 @@
-"""A prepared corpus on disk: two stores, the tokenizers, and hashes of what training has seen."""
+"""A prepared corpus on disk: two stores, the tokenizers, and hashes of the training sentences."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -33,30 +33,30 @@ from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 2
-"""Raised with every change of what the files are."""
+"""Raised with every change to the file format."""
 _EARLIER = 1
-"""Without hashes."""
+"""The earlier format version, without hashes."""
 _DROPPED = "train.dropped"
 TOKENIZERS = ("tokenizer.src.json", "tokenizer.tgt.json")
 
 
 @dataclass(frozen=True)
 class PreparedMeta:
-    """What `meta.json` says, beside what belongs to its seal."""
+    """The contents of `meta.json`, except for the seal."""
 
     version: int
     fingerprint: str
     train: StoreMeta
     valid: StoreMeta
     tokenizers: tuple[str, ...]
-    """SHA-256 of the tokenizer, or of that of the source and that of the target."""
+    """SHA-256 of the joint tokenizer, or of the source and the target tokenizer."""
     dropped: dict[str, int]
     valid_dropped: dict[str, int]
     context: ContextConfig | None = field(default=None, metadata=LEFT_OUT)
 
 
 class Prepared:
-    """An open prepared corpus. What is read of it is verified when it is first used."""
+    """An open prepared corpus. Data are verified when they are first used."""
 
     def __init__(self, files: StoreFiles, meta: PreparedMeta) -> None:
         self.directory = files.directory
@@ -67,26 +67,26 @@ class Prepared:
         self.train = PairStore(files, "train", meta.train, pieces)
         self.valid = PairStore(files, "valid", meta.valid, pieces)
         self.context = meta.context
-        """How many sentences before it each sentence is learnt with."""
+        """The number of preceding sentences that each sentence is trained with."""
         self.dropped = dict(meta.dropped)
-        """Pairs that are left out of training, by reason."""
+        """Number of pairs left out of training, by reason."""
         self.valid_dropped = dict(meta.valid_dropped)
 
     @property
     def valid_targets(self) -> int:
-        """Tokens that a validation asks for."""
+        """Number of target tokens in the validation set."""
         return int(self.valid.tgt_lengths.sum()) + len(self.valid)
 
     @classmethod
     def open(cls, directory: Path) -> "Prepared":
-        """Open a prepared corpus; one that is cut or not what it says it is gets refused by name."""
+        """Open a prepared corpus. A damaged or truncated one is refused with the name of the file."""
         found = cls.of(*read_seal(directory))
         warn_if_unverifiable(found._files)
         return found
 
     @classmethod
     def open_whole(cls, directory: Path) -> "Prepared":
-        """The same with every byte verified, which one of an earlier version cannot be."""
+        """Open with every byte verified. An earlier format without hashes is refused."""
         found = cls.of(*read_seal(directory))
         refuse_unless_whole(found._files)
         return found
@@ -107,14 +107,14 @@ class Prepared:
         return cls(files, meta)
 
     def check(self) -> None:
-        """Read all of it, and hold its parts against one another."""
+        """Read everything and check that the parts are consistent."""
         for store in (self.train, self.valid):
             store.check()
         list(self._dropped_rows())
 
     def link_into(self, directory: Path) -> "Prepared":
-        """The same corpus at `directory`, by hard links where the file system can, else copied. Shards that
-        lie elsewhere stay there."""
+        """The same corpus at `directory`, as hard links if the file system supports them, else as copies.
+        Shards in other directories stay there."""
         link_store(self._files, directory)
         linked = Prepared.open(directory)
         if linked.fingerprint != self.fingerprint:
@@ -122,11 +122,11 @@ class Prepared:
         return linked
 
     def dropped_origins(self, reason: str) -> Iterator[str]:
-        """Where the pairs that were left out of training for `reason` stand: `a.en:17`."""
+        """The origins of the pairs that were left out of training for `reason`: `a.en:17`."""
         return (origin for code, origin in self._dropped_rows() if reason_of(code) == reason)
 
     def _dropped_rows(self) -> Iterator[tuple[int, str]]:
-        """Why each pair was left out of training, and where it stands."""
+        """The reason and origin of each pair that was left out of training."""
         numbers, names = CheckedNumbers(self._files, _DROPPED, np.int64).whole(), self._meta.train.names
         damaged = DamagedStore(f"{self.directory / _DROPPED}: damaged: its numbers do not fit the corpus")
         if len(numbers) % 3:
@@ -138,7 +138,7 @@ class Prepared:
 
 
 def overlap(prepared: Prepared | Path, texts: Sequence[str], side: Literal["src", "tgt"]) -> list[bool]:
-    """For each text, whether training has seen it on this side, but for case, punctuation and spaces."""
+    """Whether each text occurs on this side of the training data, up to case, punctuation and spaces."""
     directory = prepared.directory if isinstance(prepared, Prepared) else prepared
     _, files = read_seal(directory)
     seen = CheckedNumbers(files, f"seen.{side}", np.uint64).whole()
@@ -147,8 +147,8 @@ def overlap(prepared: Prepared | Path, texts: Sequence[str], side: Literal["src"
 
 
 def verify(directory: Path) -> list[str]:
-    """What is wrong with prepared pairs, text or labelled examples, a sentence each; nothing where every byte
-    is as it was written. That a store of an earlier version cannot be verified is such a sentence too."""
+    """What is wrong with prepared data, one sentence each; empty if every byte is as it was written. A store
+    of an earlier version is reported as impossible to verify."""
     found = [fact_of(error) for error in damages(directory)]
     if not found and not read_seal(directory)[1].verifiable:
         found.append(unverifiable(directory))
@@ -156,7 +156,7 @@ def verify(directory: Path) -> list[str]:
 
 
 def damages(directory: Path) -> list[UserError]:
-    """The same, where a store of an earlier version is held to what can be known of it."""
+    """The errors in prepared data. A store of an earlier version is checked as far as possible."""
     try:
         plain, files = read_seal(directory)
         found = list(files.findings())
@@ -170,8 +170,8 @@ def damages(directory: Path) -> list[UserError]:
 
 
 def mend(directory: Path, twin: Path) -> None:
-    """Verify the data of a run. Damaged ones are replaced by their `twin`, the same data in the cache, if
-    that is whole, and refused else."""
+    """Verify the data of a run. Damaged data are replaced by their `twin`, the same data in the cache, if
+    that is whole. Otherwise an error is raised."""
     found = damages(directory)
     if not found:
         return

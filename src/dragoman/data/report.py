@@ -1,4 +1,4 @@
-"""What is in a corpus, what training would leave out of it, and how much of a test set it gives away."""
+"""Report on a corpus: its contents, what training would leave out, and its overlap with a test set."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,22 +31,22 @@ from dragoman.files import scratch_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 OVERLAP = "overlap"
-"""What lines can be asked for besides the reasons: pairs that also occur in the test set."""
+"""Pairs that also occur in the test set. `--lines` accepts it besides the reasons."""
 
 _CHUNK = 4096
 _EXAMPLES = 3
-"""Pairs that the report shows of each kind of suspects."""
+"""Number of examples that the report shows per kind of suspicious pair."""
 _SHOWN_CHARACTERS = 200
 _SAMPLE_CHARACTERS = 4_000_000
 _LONGEST_COUNTED = 1 << 16
 
 ShowLine = Callable[[str, Pair], None]
-"""Called with the place of a pair (`a.en:17`) and the pair."""
+"""Called with the origin of a pair (`a.en:17`) and the pair."""
 
 
 @dataclass(frozen=True)
 class SideReport:
-    """One side of the corpus; lengths are in tokens."""
+    """One side of the corpus. Lengths are in tokens."""
 
     language: str
     words: int
@@ -57,28 +57,28 @@ class SideReport:
     percentile_99: int
     longest: int
     histogram: tuple[tuple[int, int | None, int], ...]
-    """(shortest, longest or None for all above, sentences)."""
+    """Bins as (shortest, longest or None for the last one, sentences)."""
 
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """Everything that `dragoman corpus` prints."""
+    """All contents of the report of `dragoman corpus`."""
 
     corpora: tuple[tuple[str, int], ...]
-    """Names of the files, and pairs."""
+    """File names and number of pairs of each corpus."""
     pairs: int
     src: SideReport
     tgt: SideReport
     found: dict[str, int]
-    """Pairs to which each reason applies."""
+    """Number of pairs that each reason applies to."""
     dropped: dict[str, int]
-    """Pairs that training leaves out, each counted once, for the first reason that applies."""
+    """Number of pairs that training leaves out. Each is counted once, for the first reason that applies."""
     kept: int
     overlap: OverlapReport | None
     rules: tuple[str, ...]
-    """The kinds of suspects that were looked for. The others do not fit this corpus."""
+    """The kinds of suspicious pairs that were checked. The others do not apply to this corpus."""
     examples: dict[str, tuple[tuple[str, str, str], ...]]
-    """Of each kind of suspects the first: where it stands, source, target."""
+    """The first examples of each kind of suspicious pair: origin, source, target."""
 
 
 class _SideCounts:
@@ -99,7 +99,7 @@ class _SideCounts:
         return int(np.searchsorted(below, share * below[-1]))
 
     def report(self, language: str, high: int) -> SideReport:
-        """`high` is the length that the histogram is to reach in equal steps."""
+        """The counts as a report. `high` is the length that the equal bins of the histogram should reach."""
         tokens = int((self.lengths * np.arange(len(self.lengths))).sum())
         return SideReport(
             language=language,
@@ -115,7 +115,8 @@ class _SideCounts:
 
 
 def histogram(counts: np.ndarray, high: int, bins: int = 12) -> tuple[tuple[int, int | None, int], ...]:
-    """Steps of one round width that reach `high`, then one for all above; empty sentences by themselves."""
+    """Bins of one round width up to `high`, then one bin for all longer sentences. Empty sentences have their
+    own bin."""
     widths = (scale * step for scale in (10**n for n in range(9)) for step in (1, 2, 5))
     width = next(width for width in widths if width * bins >= high)
     lows = range(1, max(high, 1) + 1, width)
@@ -144,15 +145,14 @@ def analyse(
     watch: Watch | None = None,
     suspects: bool = True,
 ) -> CorpusReport:
-    """Read a corpus and report on it, in memory that does not grow with it. Looking for `suspects` takes
-    the longest.
+    """Read a corpus and report on it, in bounded memory. Looking for `suspects` takes the most time.
 
-    Without `tokenizers` tokens are counted with a vocabulary learnt from a sample. With `lines`, the pairs
-    to which that reason applies go to `show_line` on the way. `watch` sees every pair.
+    Without `tokenizers`, tokens are counted with a vocabulary trained on a sample. With `lines`, the pairs to
+    which that reason applies are passed to `show_line`. `watch` sees every pair.
     """
     clean = clean or CleanConfig()
     report = progress or (lambda *_: None)
-    # Duplicates are to be found among all pairs, also where they would not be dropped.
+    # Find duplicates among all pairs, even if they would not be dropped.
     data = DataConfig(tuple(sources), src_lang=src_lang, tgt_lang=tgt_lang)
     if data.text:
         raise UserError(f"{sources[0].files[0]}: this is text, and the report is about pairs; give pairs")
@@ -194,7 +194,7 @@ def analyse(
 
 
 class _Analysis:
-    """What is counted on the way through the corpus."""
+    """Counts collected while the corpus is read."""
 
     def __init__(
         self,
@@ -216,7 +216,8 @@ class _Analysis:
     def add(
         self, name: str, pairs: list[Pair], lengths: tuple[np.ndarray, np.ndarray], scanned: Scan
     ) -> None:
-        """Count the next pairs, which belong to the file `name` and have so many tokens on each side."""
+        """Count the next pairs, which belong to the file `name`. `lengths` are their token counts per
+        side."""
         here = slice(self.pairs, self.pairs + len(pairs))
         src_lengths, tgt_lengths = lengths
         self.src.add([pair.src for pair in pairs], src_lengths)
@@ -249,7 +250,7 @@ class _Analysis:
     def _conditions(
         self, pairs: list[Pair], codes: np.ndarray, src_lengths: np.ndarray, tgt_lengths: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Reason -> where it applies."""
+        """For each reason, which pairs it applies to."""
         empty = codes == EMPTY
         by_length = length_codes(src_lengths, tgt_lengths, self._clean)
         conditions = {
@@ -269,8 +270,8 @@ class _Analysis:
 
 
 def _quick_tokenizer(scanned: Scan, progress: StageProgress) -> tuple[Tokenizer, Tokenizer]:
-    """Like that of a run with default options, learnt from less text."""
-    if scanned.characters == 0:  # nothing to learn from, and nothing to count
+    """A tokenizer like that of a default run, trained on less text."""
+    if scanned.characters == 0:  # an empty corpus: nothing to train on or to count
         tokenizer = Tokenizer.train([], TokenizerConfig(kind="byte"))
     else:
         pairs = sample(scanned, progress, _SAMPLE_CHARACTERS)

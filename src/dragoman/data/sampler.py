@@ -1,8 +1,8 @@
-"""Length buckets under a token budget, in an order that is a pure function of (seed, epoch).
+"""Batches of similar length within a token budget, in an order that is a pure function of (seed, epoch).
 
     corpora ──> blocks ──shuffle──> windows ──shuffle, sort by length──> batches ──shuffle──> out
 
-Memory is bounded by one window whatever the size of the corpus; a corpus that fits into one window is
+Memory is bounded by one window, regardless of the size of the corpus. A corpus that fits into one window is
 shuffled as a whole.
 """
 
@@ -17,16 +17,16 @@ from dragoman.data.seeded import random_bits, shuffle
 from dragoman.errors import UserError
 
 _BLOCK = 4096
-"""Neighbours that are read together: one block of a mapped array is a few pages."""
+"""Number of neighbouring pairs that are read together: a block of a mapped array is a few pages."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window of an epoch. Who goes on from inside it need not look at those before."""
+    """A window of an epoch. Training that resumes inside it need not process earlier windows."""
 
     number: int = 0
     before: int = 0
-    """Batches of the epoch before it."""
+    """Number of batches of the epoch before the window."""
 
 
 FIRST = Window()
@@ -34,7 +34,8 @@ FIRST = Window()
 
 @dataclass(frozen=True)
 class CorpusRange:
-    """The pairs `start` to `end` of a store are one corpus; an epoch draws `weight` × their number."""
+    """The pairs `start` to `end` of a store, which form one corpus. An epoch draws `weight` × their
+    number."""
 
     start: int
     end: int
@@ -48,9 +49,10 @@ class CorpusRange:
 def tempered(
     corpora: Sequence[CorpusRange], temperature: float, groups: Sequence[int] | None = None
 ) -> tuple[CorpusRange, ...]:
-    """The same number of draws in all, dealt so that a corpus of d draws gets a share of d^(1/T) (Arivazhagan
-    et al. 2019, section 4.2): as they are at 1, all alike at infinity. With `groups`, the number of the group
-    of each corpus, this is what a group gets, which its corpora share by their draws."""
+    """Weights for a temperature T: the number of draws stays the same, and a corpus of d draws gets a share
+    proportional to d^(1/T) (Arivazhagan et al. 2019, section 4.2). At T = 1 nothing changes; at infinity all
+    shares are equal. With `groups`, the group number of each corpus, the share is that of a group and is
+    divided among its corpora by their draws."""
     if temperature == 1:
         return tuple(corpora)
     named = range(len(corpora)) if groups is None else groups
@@ -69,10 +71,10 @@ def tempered(
 
 
 class BucketSampler:
-    """Batches of pair numbers with n × max(longest source + 1, longest target + 1) ≤ `batch_tokens`.
+    """Batches of pair indices with n × max(longest source + 1, longest target + 1) ≤ `batch_tokens`.
 
-    Without weights an epoch uses each pair exactly once. With weight w a corpus of n pairs gives
-    round(w·n) draws: whole passes, and a random part that is another one in each epoch.
+    Without weights an epoch uses each pair exactly once. With weight w a corpus of n pairs gives round(w·n)
+    draws: whole passes, and a random part that differs in each epoch.
     """
 
     def __init__(
@@ -98,21 +100,21 @@ class BucketSampler:
         self.seed, self.window = seed, window
         self.corpora = tuple(corpora) if corpora is not None else (CorpusRange(0, len(src_lengths)),)
         self.draws = sum(corpus.draws for corpus in self.corpora)
-        """Pairs that one epoch uses."""
+        """Number of pairs that one epoch uses."""
         if self.draws == 0:
             raise UserError("there is no pair to draw: the corpus is empty, or its weights are too small")
         self._block = max(1, min(_BLOCK, window // 64))
         self._refuse_overlong(origin or (lambda index: f"pair {index}"))
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[np.ndarray]:
-        """The batches of an epoch from number `start` on, each an array of pair numbers."""
+        """The batches of an epoch from batch number `start`, each as an array of pair indices."""
         return (batch for batch, _ in self.placed(epoch, start))
 
     def placed(
         self, epoch: int, start: int = 0, window: Window = FIRST
     ) -> Iterator[tuple[np.ndarray, Window]]:
-        """The same, each with its window. Given the `window` that batch `start` is in, or one before, those
-        before it cost nothing."""
+        """The batches with the window of each. `window` must contain batch `start` or come before it; the
+        windows before it are skipped."""
         before = window.before
         assert before <= start, "the window begins before the batch"
         for number, indices, bits in self._windows(epoch, window.number):
@@ -124,8 +126,8 @@ class BucketSampler:
             before += len(order)
 
     def num_batches(self, epoch: int, windows: int | None = None) -> int:
-        """How many batches this epoch has; costs one pass over the lengths. By the first `windows` alone, if
-        there are more: about so many."""
+        """Number of batches of this epoch. Costs one pass over the lengths. With `windows`, an estimate from
+        the first windows."""
         batches = pairs = 0
         for _, indices, bits in itertools.islice(self._windows(epoch), windows):
             batches += len(self._cut(indices, bits)) - 1
@@ -135,8 +137,8 @@ class BucketSampler:
     def _windows(
         self, epoch: int, first_window: int = 0
     ) -> Iterator[tuple[int, np.ndarray, np.random.BitGenerator]]:
-        """Shuffled pair numbers, about `window` at a time, each with its number and the source of its
-        randomness."""
+        """Shuffled pair indices, about `window` at a time, each with the window number and its random
+        generator."""
         blocks = self._blocks(epoch)
         window_of = (np.cumsum(blocks[:, 2]) - blocks[:, 2]) // self.window
         bounds = np.flatnonzero(np.diff(window_of, prepend=-1, append=-1))
@@ -156,8 +158,8 @@ class BucketSampler:
             passes, part = divmod(corpus.draws, size)
             edges = np.append(np.arange(0, size, self._block), size)
             whole = np.stack([edges[:-1], edges[1:], np.diff(edges)], axis=1)
-            # Systematic sampling: a block gives its share of the part, rounded so that the shares add up
-            # and, over the epochs, by a random phase, so that no block is favoured.
+            # Systematic sampling: a block gives its share of the part, rounded so that the shares add up. A
+            # random phase per epoch avoids favouring any block.
             phase = int(bits.random_raw() % size)
             shares = np.diff((edges * part + phase) // size)
             partial = np.stack([edges[:-1], edges[1:], shares], axis=1)[shares > 0]
@@ -168,7 +170,7 @@ class BucketSampler:
         return blocks[shuffle(bits, len(blocks))]
 
     def _cut(self, indices: np.ndarray, bits: np.random.BitGenerator) -> np.ndarray:
-        """Sort `indices` in place into neighbours of like length and return where the batches begin."""
+        """Sort `indices` in place so that neighbours have similar lengths. Returns the batch boundaries."""
         src = self.src_lengths[indices].astype(np.int64) + 1
         tgt = self.tgt_lengths[indices].astype(np.int64) + 1
         order = _by_length(src, tgt, bits)
@@ -197,11 +199,12 @@ class BucketSampler:
 
 
 def _by_length(src: np.ndarray, tgt: np.ndarray, bits: np.random.BitGenerator) -> np.ndarray:
-    """An order in which neighbours have like lengths on both sides.
+    """An order in which neighbours have similar lengths on both sides.
 
-    First by the longer side, which is what the budget counts; then by the difference of the two sides,
-    up and down in turn, so that the shorter side needs little padding too. Lengths are taken up to a tenth
-    too long at random: else the pairs of a small corpus would meet in the same batches in every epoch.
+    Sorts by the longer side, which the budget counts, then by the difference of the sides, alternately
+    ascending and descending, so that the shorter side needs little padding too. Each length is increased by a
+    random amount of up to a tenth: otherwise the pairs of a small corpus would meet in the same batches in
+    every epoch.
     """
     longest = np.maximum(src, tgt)
     noise = (bits.random_raw(len(longest)) >> np.uint64(48)).astype(np.int64)  # 16 bits
@@ -217,16 +220,16 @@ def _take(bits: np.random.BitGenerator, start: int, end: int, take: int) -> np.n
 
 
 class TrackSampler:
-    """Blocks of text in their order: every row of a batch goes on where it ended in the batch before.
+    """Blocks of text in order: every row of a batch continues the same row of the previous batch.
 
         text     0 1 2 3 4 5 6 7 8 9         batches   0 4 8
         tracks   0 1 2 3 | 4 5 6 7 | 8 9               1 5 9
                                                        2 6
                                                        3 7
 
-    A text is cut into as many tracks as a batch has rows, and all are read at once, as AWD-LSTM is trained
-    (Merity et al. 2018). Tracks that end early are the last rows, and every block is read once. No epoch
-    differs from another.
+    The text is divided into one track per row of a batch, and all tracks are read in parallel, as for
+    AWD-LSTM (Merity et al. 2018). Tracks that end early are the last rows, and every block is read once. All
+    epochs are equal.
     """
 
     def __init__(self, blocks: int, rows: int) -> None:
@@ -234,7 +237,7 @@ class TrackSampler:
             raise UserError("there is no text to read: the corpus is empty")
         self.blocks = self.draws = blocks
         self.steps = -(-blocks // max(1, rows))
-        """Blocks of the longest track."""
+        """Number of blocks in the longest track."""
         self.firsts = np.arange(0, blocks, self.steps)
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[np.ndarray]:  # noqa: ARG002
@@ -245,7 +248,7 @@ class TrackSampler:
     def placed(
         self, epoch: int, start: int = 0, window: Window = FIRST
     ) -> Iterator[tuple[np.ndarray, Window]]:
-        """All of an epoch is one window."""
+        """The batches of an epoch, which is a single window."""
         return ((batch, window) for batch in self.batches(epoch, start))
 
     def num_batches(self, epoch: int, windows: int | None = None) -> int:  # noqa: ARG002

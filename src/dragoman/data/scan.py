@@ -1,4 +1,4 @@
-"""The first reading of the text: hashes, what is left out, and what a tokenizer learns from."""
+"""The first pass over the text: hashes, codes of dropped pairs, and the sample for the tokenizer."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -24,19 +24,19 @@ from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 from dragoman.errors import UserError
 
 StageProgress = Callable[[str, int, int | None], None]
-"""Called now and then with (stage, done, total or None where it is not known yet)."""
+"""Called from time to time with (stage, done, total or None if unknown)."""
 
 REPORT_EVERY = 1 << 13
-"""Pairs between two calls of a `StageProgress`."""
+"""Number of pairs between two calls of a `StageProgress`."""
 _CHUNK = 1 << 16
 SAMPLE_CHARACTERS = 50_000_000
-"""Of a larger corpus the tokenizer sees a sample of about this size; more would not change the merges."""
+"""Size of the sample that the tokenizer is trained on, in characters. More would not change the merges."""
 _SAMPLED_AT_ONCE = 1 << 12
-"""Pairs that are decided about at once."""
+"""Number of pairs that are sampled at once."""
 _LONGEST_SAMPLE = 4096
-"""Characters of one sentence that the tokenizer sees."""
+"""Largest number of characters of a sentence that the tokenizer sees."""
 _KEY = 0x5EED_0F_5A3B1E
-"""Keeps the choice of the sample apart from other uses of the same hashes."""
+"""Keeps the choice of the sample independent of other uses of the same hashes."""
 
 
 Sides = tuple[Literal["src", "tgt"], ...]
@@ -46,40 +46,39 @@ Watch = Callable[[str, str, bool], None]
 
 @dataclass(frozen=True)
 class Scan:
-    """Numbers of all pairs of the training corpora, in the order of reading, in mapped files."""
+    """Numbers for all pairs of the training corpora, in reading order, in mapped files."""
 
     pairs: int
     characters: int
     pair_hashes: np.ndarray
     src_hashes: np.ndarray
-    """Of normalised sources."""
+    """Hashes of the normalised sources."""
     tgt_hashes: np.ndarray
     codes: np.ndarray
-    """KEPT or why not; writable."""
+    """KEPT or the reason for dropping; writable."""
     duplicates: int
-    """Pairs that occurred before; none are counted in text."""
+    """Number of pairs that occurred before. Not counted for monolingual text."""
     per_corpus: tuple[int, ...]
-    """Pairs of each corpus."""
+    """Number of pairs of each corpus."""
     directions: tuple[int, ...]
-    """The direction of each corpus, as a number: 0 for all where there is but one."""
+    """The direction number of each corpus: 0 for all if there is only one direction."""
     spool: Path
-    """Pairs that a tokenizer may learn from, for the seed of the scan."""
+    """Candidate pairs for training the tokenizer, drawn with the seed of the scan."""
     seed: int
     files: dict[str, HashedFile]
-    """Of those files that were hashed on the way."""
+    """The files that were hashed while they were read."""
     documents: np.ndarray | None = None
-    """The number of the document of each pair, where pairs are learnt with their context."""
+    """The document number of each pair, if training uses context."""
 
     def keep_duplicates(self) -> None:
-        """Undo that pairs which occurred before are left out."""
+        """Mark the pairs that occurred before as kept."""
         for start in range(0, len(self.codes), _CHUNK):
             part = self.codes[start : start + _CHUNK]
             part[part == DUPLICATE] = KEPT
 
 
 def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
-    """A training corpus, with its word alignments looked through: what is wrong with them should come out
-    early."""
+    """A training corpus with its word alignments checked, so that errors in them appear early."""
     source = data.train[number]
     return with_links(read_pairs(source, *data.languages_of(source)), source)
 
@@ -87,8 +86,8 @@ def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
 def scan(
     data: DataConfig, scratch: Path, progress: StageProgress, seed: int = 0, watch: Watch | None = None
 ) -> Scan:
-    """Read the training corpora once; write hashes and codes of all pairs, and a sample of their text, into
-    files under `scratch`. Pairs that occurred before are marked, whether they will be left out or not."""
+    """Read the training corpora once. Writes hashes and codes of all pairs, and a sample of their text, to
+    files under `scratch`. Pairs that occurred before are marked, whether or not they will be dropped."""
     refuse_unless_ordinary([file for source in data.train for file in source.files])
     per_corpus = []
     directions = direction_numbers(data)
@@ -127,7 +126,7 @@ def scan(
 
 
 def direction_numbers(data: DataConfig) -> tuple[int, ...]:
-    """Of each training corpus."""
+    """The direction number of each training corpus."""
     known: dict[Languages, int] = {}
     return tuple(known.setdefault(data.languages_of(source), len(known)) for source in data.train)
 
@@ -141,7 +140,7 @@ def refuse_unless_ordinary(paths: Iterable[str]) -> None:
 
 
 class _Scanning:
-    """What is written on the way through the corpora."""
+    """Writes the files of a scan."""
 
     def __init__(self, scratch: Path, data: DataConfig, seed: int, watch: Watch | None) -> None:
         self.paths = {name: scratch / f"scan.{name}" for name in ("pair", "src", "tgt", "codes", "spool")}
@@ -167,8 +166,8 @@ class _Scanning:
         self._files.__exit__(kind, error, trace)
 
     def add(self, pair: Pair, direction: int) -> None:
-        """The same texts in another direction are another pair, and so they are after another sentence where
-        that is learnt too."""
+        """Add a pair. The same texts in another direction, or in context after another sentence, count as a
+        different pair."""
         src, tgt = sides(pair, self._data)
         code = text_code(src, tgt, self._clean)
         self._codes.append(code)
@@ -189,10 +188,10 @@ class _Scanning:
 
 
 class _Sampler:
-    """Writes pairs into a spool: all that the sample of the whole corpus may turn out to have.
+    """Writes to a spool all pairs that may end up in the sample.
 
-    A pair is in the sample where a hash of it is below a limit, and the limit falls with the characters of
-    the corpus. So what is below the limit of the characters so far holds all that will be below the last.
+    A pair is in the sample if its hash is below a limit that falls as the corpus grows. Pairs below the
+    current limit therefore include all pairs below the final one.
     """
 
     def __init__(self, path: Path, seed: int) -> None:
@@ -201,7 +200,7 @@ class _Sampler:
         self._characters = 0
 
     def add(self, number: int, hashed: int, pair: Pair, characters: int) -> None:
-        """`characters` are those of the corpus up to here."""
+        """Add a pair. `characters` is the size of the corpus so far."""
         short = Pair(pair.src[:_LONGEST_SAMPLE], pair.tgt[:_LONGEST_SAMPLE], pair.line)
         self._waiting.append((number, hashed, short))
         self._characters = characters
@@ -230,7 +229,7 @@ class _Sampler:
 def _in_sample(
     hashes: np.ndarray, seed: int, characters: int, sample_characters: int | None = None
 ) -> np.ndarray:
-    """Which pairs of a corpus of so many characters are in the sample."""
+    """Which pairs are in the sample of a corpus of `characters` characters."""
     wanted = SAMPLE_CHARACTERS if sample_characters is None else sample_characters
     share = min(1.0, wanted / max(1, characters))
     limit = np.uint64(min(int(share * 2.0**64), (1 << 64) - 1))
@@ -238,12 +237,12 @@ def _in_sample(
 
 
 def sides(pair: Pair, data: DataConfig) -> tuple[str, str]:
-    """The texts that a pair is judged by: a line of text stands for both."""
+    """The texts that a pair is judged by. A line of monolingual text stands for both sides."""
     return (pair.tgt if data.text else pair.src), pair.tgt
 
 
 def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
-    """What can be said of a pair by itself, before it has tokens."""
+    """The code of a pair before it is tokenized."""
     if is_empty(src, tgt):
         return EMPTY
     if clean.drop_copies and is_copy(src, tgt):
@@ -252,14 +251,15 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
 
 
 def sample(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
-    """The kept pairs, or where there are more `characters` a sample of them that only the seed decides."""
+    """The kept pairs, or a sample of them if they exceed `characters`. The sample depends on the seed
+    only."""
     return (pair for _, pair in sample_by_corpus(scanned, progress, characters))
 
 
 def sample_by_corpus(
     scanned: Scan, progress: StageProgress, characters: int | None = None
 ) -> Iterator[tuple[int, Pair]]:
-    """The same, each with the number of its corpus."""
+    """The pairs of `sample`, each with its corpus number."""
     ends = list(accumulate(scanned.per_corpus))
     spooled = read_spool(scanned.spool)
     while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):
@@ -272,8 +272,8 @@ def sample_by_corpus(
 
 
 def balanced_texts(data: DataConfig, scanned: Scan, progress: StageProgress, sides: Sides) -> Iterator[str]:
-    """What a vocabulary of several languages is learnt from: every sentence of the sample once, and those of
-    small languages repeated, so that a language of n characters counts n^(1/T) (`data.temperature`)."""
+    """The training text of a multilingual vocabulary: every sentence of the sample once, with the sentences
+    of small languages repeated, so that a language of n characters counts n^(1/T) (`data.temperature`)."""
     languages = [data.languages_of(source) for source in data.train]
 
     def each() -> Iterator[tuple[str, str]]:
@@ -300,6 +300,6 @@ def balanced_texts(data: DataConfig, scanned: Scan, progress: StageProgress, sid
 
 
 def each_code(codes: np.ndarray) -> Iterator[int]:
-    """The codes one by one, without a scalar array for each."""
+    """The codes as plain ints, converted in chunks."""
     for start in range(0, len(codes), _CHUNK):
         yield from codes[start : start + _CHUNK].tolist()

@@ -1,10 +1,11 @@
-"""`meta.json` and `hashes` of a prepared store: together they know every byte of it.
+"""`meta.json` and `hashes` of a prepared store: together they verify every byte of it.
 
-    meta.json    what the store is, names and sizes of its files, SHA-256 of `hashes`, and a seal: the SHA-256
+    meta.json    the metadata of the store, names and sizes of its files, SHA-256 of `hashes`, and a seal: the
+    SHA-256
                  of all that stands before it
     hashes       the SHA-256 of every block of every file, in the order of their names
 
-A store of an earlier version has no `hashes` and no seal. It can be read, but not be verified.
+A store of an earlier version has no `hashes` and no seal. It can be read, but not verified.
 """
 
 import hashlib
@@ -25,14 +26,14 @@ META, HASHES, JOINT_TOKENIZER = "meta.json", "hashes", "tokenizer.json"
 _SEAL = "seal"
 _OWN = ("block", "files", "hashes", _SEAL)
 _MOST_BYTES = 16 << 20
-"""Of `meta.json`."""
+"""Largest size of `meta.json`."""
 _BLOCKS = [1 << power for power in range(6, 31)]
 
 Meta = dict[str, Any]
 
 
 def write_seal(directory: Path, plain: Mapping[str, Any], output: OutputFiles) -> None:
-    """The last two files of a store; `plain` is what it says about itself."""
+    """Write the last two files of a store. `plain` is its metadata."""
     hashed = output.hashed
     table = b"".join(each.digests for each in hashed.values())
     written = write_new(directory / HASHES, [table])
@@ -42,7 +43,7 @@ def write_seal(directory: Path, plain: Mapping[str, Any], output: OutputFiles) -
 
 
 def read_seal(directory: Path) -> tuple[Meta, StoreFiles]:
-    """What a store says about itself, and what its files ought to be. They are not looked at."""
+    """The metadata of a store, and its expected files. The files themselves are not checked."""
     path = directory / META
     raw = _read(path, _MOST_BYTES)
     try:
@@ -62,7 +63,7 @@ def read_seal(directory: Path) -> tuple[Meta, StoreFiles]:
 
 
 def load_tokenizer(files: StoreFiles, name: str = JOINT_TOKENIZER) -> Tokenizer:
-    """A tokenizer that is in a store, verified."""
+    """A tokenizer of a store, verified."""
     files.read(name)
     try:
         return Tokenizer.load(files.directory / name)
@@ -71,7 +72,7 @@ def load_tokenizer(files: StoreFiles, name: str = JOINT_TOKENIZER) -> Tokenizer:
 
 
 def refuse_unless_whole(files: StoreFiles) -> None:
-    """Read every byte."""
+    """Read every byte. Raises an error at the first damage, or if the store has no hashes."""
     if not files.verifiable:
         raise DamagedStore(unverifiable(files.directory))
     for error in files.findings():
@@ -88,8 +89,8 @@ def unverifiable(directory: Path) -> str:
 
 
 def link_store(files: StoreFiles, directory: Path, replace_existing: bool = False) -> None:
-    """The same files in `directory`, by hard links where the file system can, else copied. What is there
-    already stays, unless it is to be replaced. Shards that lie elsewhere stay there."""
+    """The same files in `directory`, as hard links if the file system supports them, else as copies. An
+    existing directory is kept unless it is to be replaced. Shards in other directories stay there."""
     if directory.is_dir() and not replace_existing:
         return
     names = [META, *([HASHES] if files.verifiable else []), *files.hashed]
@@ -135,7 +136,8 @@ def _sealed_files(directory: Path, plain: Meta) -> StoreFiles:
 
 
 def _unsealed_files(directory: Path, plain: Meta) -> StoreFiles:
-    """Of an earlier version: with sizes alone, or (labelled examples) with one SHA-256 of each file."""
+    """The files of a store of an earlier version, which has only sizes, or (labelled examples) one SHA-256
+    per file."""
     found = _sizes(directory, plain)
     if all(isinstance(value, int) for value in found.values()):
         return StoreFiles(
@@ -155,7 +157,7 @@ def _unsealed_files(directory: Path, plain: Meta) -> StoreFiles:
 
 
 def _sizes(directory: Path, plain: Meta) -> dict[str, Any]:
-    """The table of files; its names are those of files in the directory."""
+    """The table of files. Its names must be plain file names."""
     files = plain.get("files")
     if not isinstance(files, dict) or not files:
         raise _damaged(directory / META)
@@ -167,7 +169,7 @@ def _sizes(directory: Path, plain: Meta) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """A file of at most so many bytes."""
+    """The contents of a file of at most `most` bytes."""
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -182,7 +184,7 @@ def _read(path: Path, most: int) -> bytes:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except DamagedStore:
         raise
-    except UserError as error:  # it is not a file
+    except UserError as error:  # it is not a regular file
         raise DamagedStore(str(error)) from None
 
 

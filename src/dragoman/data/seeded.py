@@ -1,7 +1,7 @@
-"""Chance as a pure function of a key.
+"""Random numbers as a pure function of a key.
 
-Random numbers are raw words of the bit generator, and every shuffle is a stable argsort of them, so that
-nothing depends on the version of numpy.
+They are raw words of the bit generator, and every shuffle is a stable argsort of them, so that nothing
+depends on the version of numpy.
 """
 
 import math
@@ -22,14 +22,14 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def splitmix(x: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of x moves every bit of the result."""
+    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of x affects every bit of the result."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 def uniform_each(numbers: np.ndarray, *key: int) -> np.ndarray:
-    """For each number a draw from 0 up to 1: a pure function of it and the key."""
+    """A draw from [0, 1) for each number: a pure function of the number and the key."""
     state = np.zeros(1, dtype=np.uint64)
     for part in key:
         state = splitmix(state + np.array([part % (1 << 64)], dtype=np.uint64) + GOLDEN)
@@ -38,17 +38,17 @@ def uniform_each(numbers: np.ndarray, *key: int) -> np.ndarray:
 
 
 class Dice:
-    """Draws in the order in which they are asked for."""
+    """A random generator. The results depend on the order of the calls."""
 
     def __init__(self, *key: int) -> None:
         self._bits = random_bits(*key)
 
     def uniform(self, count: int) -> np.ndarray:
-        """From 0 up to 1."""
+        """Draws from [0, 1)."""
         return (self._bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
 
     def below(self, limit: int, count: int) -> np.ndarray:
-        """Whole numbers from 0 up to `limit`."""
+        """Integers from 0 to before `limit`."""
         return (self.uniform(count) * limit).astype(np.int64)
 
     def one_below(self, limit: int) -> int:

@@ -1,11 +1,11 @@
-"""Sources as people write them in a hurry: a part of the training pairs is read with such a source.
+"""Source noise: imitates hasty typing in the sources of a share of the training pairs.
 
     upper      THE DOG SLEEPS.            lower     the dog sleeps.
     accents    Ou est le garcon?          marks     "the dog" ─▶ „the dog“, no full stop at the end
     typos      Teh dog sleps.
 
-A model that has only seen edited text translates «THE DOG SLEEPS.» into something else entirely. Each
-function is pure: of the text and the dice, whose key is (seed, epoch, number of the pair).
+A model trained on edited text only may fail on «THE DOG SLEEPS.». Each function is pure: it depends on the
+text and the dice, whose key is (seed, epoch, pair index).
 """
 
 import re
@@ -36,7 +36,7 @@ def lower(text: str, _dice: Dice) -> str:
 
 
 def accents(text: str, _dice: Dice) -> str:
-    """Without the marks that Latin, Greek and Cyrillic letters have. In other scripts they are letters."""
+    """Remove diacritics from Latin, Greek and Cyrillic letters. In other scripts such marks are letters."""
     composed = (_bare(letter) if ord(letter) > 0x7F else letter for letter in text)
     return "".join(composed)
 
@@ -47,7 +47,7 @@ def _bare(letter: str) -> str:
 
 
 def typos(text: str, dice: Dice) -> str:
-    """A letter dropped, doubled, exchanged with the next or replaced, in words of four letters or more."""
+    """Drop, double, swap or replace a letter, in words of four letters or more."""
     words = list(_WORD.finditer(text))
     if not words:
         return text
@@ -68,7 +68,7 @@ def typos(text: str, dice: Dice) -> str:
 
 
 def marks(text: str, dice: Dice) -> str:
-    """Other quotation marks, apostrophes and dashes, and no full stop at the end."""
+    """Other quotation marks, apostrophes and dashes, or no full stop at the end."""
     opening, closing = _PAIRS_OF_QUOTES[dice.one_below(len(_PAIRS_OF_QUOTES))]
     single = _SINGLE_QUOTES[dice.one_below(len(_SINGLE_QUOTES))]
     dash = _DASHES[dice.one_below(len(_DASHES))]
@@ -92,11 +92,11 @@ WAYS: dict[str, SloppyWay] = {
     "marks": marks,
 }
 _ORDER = ("upper", "typos", "upper", "typos", "lower", "accents", "marks")
-"""Upper case and typing errors are the most frequent, and the hardest."""
+"""Order in which the ways are tried. Upper case and typos are the most frequent and the hardest."""
 
 
 def sloppy(text: str, dice: Dice) -> str:
-    """The text as somebody might have typed it. Where one way changes nothing the next one is tried."""
+    """The text as typed in a hurry. If one way changes nothing, the next is tried."""
     begin = dice.one_below(len(_ORDER))
     for turn in range(len(_ORDER)):
         changed = WAYS[_ORDER[(begin + turn) % len(_ORDER)]](text, dice)
@@ -106,7 +106,7 @@ def sloppy(text: str, dice: Dice) -> str:
 
 
 class SloppySources:
-    """Replaces the source of a share of the pairs, others in each epoch."""
+    """Replaces the source of a share of the pairs, chosen anew in each epoch."""
 
     def __init__(self, tokenizer: Tokenizer, share: float, seed: int, max_length: int | None) -> None:
         self._tokenizer, self._share, self._seed, self._max_length = tokenizer, share, seed, max_length

@@ -1,7 +1,7 @@
-"""A validation set out of the training data, without a sentence that stays in training.
+"""Split off a validation set that shares no source sentence with the training data.
 
-A pair's place in line is a hash of its normalised source and the seed. Pairs with the same normalised source
-stand at the same place and go together, so no source of the validation set is left in training.
+Pairs are ordered by a hash of their normalised source and the seed. Pairs with the same normalised source
+have the same rank and are taken together, so no source of the validation set is left in training.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from dragoman.data.text_hash import mix
 
 _CHUNK = 1 << 20
 _MOST_REPEATS = 4
-"""Pairs of a corpus that may share a sentence which is held out in several directions."""
+"""Largest number of pairs per corpus that may share a sentence held out in several directions."""
 _KEY = 0x5EED_0F_5B117
-"""Keeps the order of the split apart from other uses of the same hashes."""
+"""Keeps the order of the split independent of other uses of the same hashes."""
 
 
 def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: int) -> None:
-    """Set `codes` to HELD_OUT for about `valid_size` pairs, at most a tenth of those that are kept.
+    """Set `codes` to HELD_OUT for about `valid_size` pairs, at most a tenth of the kept pairs.
 
-    `src_hashes` are of normalised sources. A tiny corpus gives one pair, if it has two different sources.
+    `src_hashes` are of normalised sources. A tiny corpus gives up one pair if it has two different sources.
     """
     usable = count_kept(codes)
     wanted = min(valid_size, max(1, usable // 10))
@@ -34,8 +34,8 @@ def hold_out(src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: i
         chosen = _whole_groups(indices, ranks, wanted, most=max(1, wanted // 20))
         if len(chosen) == wanted or share >= 1.0:
             break
-        share *= 4  # repeated sources have left gaps: look further down the line
-    if len(chosen) < wanted // 2:  # nearly every source occurs often
+        share *= 4  # repeated sources have left gaps: look further down the order
+    if len(chosen) < wanted // 2:  # nearly every source is repeated
         chosen = _whole_groups(indices, ranks, wanted, most=wanted)
     if len(chosen) == 0:
         chosen = _whole_groups(indices, ranks, usable // 2, most=usable // 2, single=True)
@@ -50,10 +50,11 @@ def hold_out_directions(
     valid_size: int,
     seed: int,
 ) -> None:
-    """The same of several directions, about as many pairs of each: `corpora` are (begin, end, direction).
+    """`hold_out` for several directions, with about as many pairs of each. `corpora` are (begin, end,
+    direction).
 
-    A sentence that is held out is so in all directions, on both sides: else training would see the
-    translation of a validation sentence from the other side. Sentences that occur often are not chosen.
+    A held-out sentence is held out in all directions and on both sides: otherwise training would see the
+    translation of a validation sentence. Frequent sentences are not chosen.
     """
     directions = [direction for _, _, direction in corpora]
     each = max(1, valid_size // len(set(directions))) if valid_size else 0
@@ -79,7 +80,7 @@ def hold_out_directions(
 def _often(
     sentences: np.ndarray, src_hashes: np.ndarray, tgt_hashes: np.ndarray, codes: np.ndarray, most: int
 ) -> np.ndarray:
-    """Those of the sorted `sentences` that more than `most` kept pairs have."""
+    """The sorted `sentences` that occur in more than `most` kept pairs."""
     counts = np.zeros(len(sentences), dtype=np.int64)
     for start in range(0, len(codes), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -93,8 +94,8 @@ def _often(
 def hold_out_documents(
     documents: np.ndarray, src_hashes: np.ndarray, codes: np.ndarray, valid_size: int, seed: int
 ) -> None:
-    """The same of whole documents, so that no sentence is learnt beside one that is held out. Of a single
-    document it is the end. What the training has too is left out of both."""
+    """`hold_out` for whole documents, so that no training sentence stands next to a held-out one. A single
+    document gives up its end. Held-out pairs whose source is also in training are dropped."""
     sizes = np.bincount(documents[codes == KEPT].astype(np.int64), minlength=int(documents.max()) + 1)
     room = min(valid_size, max(1, count_kept(codes) // 10))
     wanted = np.zeros(len(sizes), dtype=bool)
@@ -112,7 +113,7 @@ def hold_out_documents(
 
 
 def hold_out_end(codes: np.ndarray, valid_size: int) -> None:
-    """The same of text: its last lines, since lines out of its middle would tear it."""
+    """Hold out the last lines, for monolingual text. Lines from the middle would interrupt the text."""
     wanted = min(valid_size, count_kept(codes) // 10)
     for end in range(len(codes), 0, -_CHUNK):
         start = max(0, end - _CHUNK)
@@ -129,7 +130,7 @@ def count_kept(codes: np.ndarray) -> int:
 def _front(
     src_hashes: np.ndarray, codes: np.ndarray, share: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs in the first `share` of the line, in its order: their numbers and their places."""
+    """The first `share` of the pairs in the order of the split: their indices and ranks."""
     limit = np.uint64(min(int(share * 2.0**64), (1 << 64) - 1))
     found_indices, found_ranks = [], []
     for start in range(0, len(codes), _CHUNK):
@@ -145,7 +146,7 @@ def _front(
 def _whole_groups(
     indices: np.ndarray, ranks: np.ndarray, wanted: int, most: int, *, single: bool = False
 ) -> np.ndarray:
-    """Groups of one place, taken in order while they fit: up to `most` pairs each, `wanted` in all."""
+    """Groups of equal rank, taken in order while they fit: up to `most` pairs each, `wanted` in all."""
     begins = np.flatnonzero(np.diff(ranks, prepend=~ranks[:1]) != 0)
     sizes = np.diff(begins, append=len(ranks))
     taken: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""A file of numbered pairs, for the sample that a tokenizer learns from."""
+"""A file of numbered pairs: the sample that a tokenizer is trained on."""
 
 import struct
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from types import TracebackType
 from dragoman.data.formats import Pair
 
 _HEADER = struct.Struct("<QQII")
-"""Number of the pair, its line, and the bytes of its sides."""
+"""Number and line of the pair, and the sizes of its sides in bytes."""
 
 
 class SpoolWriter:

@@ -1,13 +1,13 @@
 """Encoded pairs in memory-mapped files: any number of them, read as they are used.
 
-    train.src.lengths   train.tgt.lengths   train.lines      of all pairs: what batches are planned from
+    train.src.lengths   train.tgt.lengths   train.lines      of all pairs, for planning batches
     train.src.ids       train.src.offsets                    the ids, one after another, and where each begins
     train.tgt.ids       train.tgt.offsets
-    train.documents                                          of all pairs, where they are learnt in context
+    train.documents                                          of all pairs, if trained with context
 
-A large store is cut into shards, `train-00007.src.ids` and so on, which may lie in several directories; a
-shard is opened when a pair of it is asked for. Word alignments, where there are any, are a third side: two
-numbers a link. How a store is cut has no part in its contents: a pair has the same number in any of them.
+A large store is divided into shards, `train-00007.src.ids` and so on, which may be in several directories. A
+shard is opened on its first read. Word alignments, if any, are a third side with two numbers per link.
+Sharding does not change the contents: a pair has the same index in any layout.
 """
 
 from bisect import bisect_right
@@ -22,16 +22,16 @@ from dragoman.data.hashed import StoreFiles
 from dragoman.data.store_meta import LINKS, StoreMeta, check_meta, dtypes_of, shard_name
 
 _PAGE = 4096
-"""Neighbours that are verified together; a sampler draws as many of them together."""
+"""Number of neighbouring pairs that are verified together. A sampler draws blocks of the same size."""
 
 
 class _Side:
-    """One side of the pairs of a shard: their ids, and where those of each begin."""
+    """One side of the pairs of a shard: the ids and their offsets."""
 
     def __init__(
         self, files: StoreFiles, name: str, dtype: np.dtype, lengths: Callable[[], np.ndarray], most: int
     ) -> None:
-        # No methods of its own: files would stay open until somebody looks for cycles.
+        # No bound methods here: the reference cycle would keep files open until garbage collection.
         self._checked_ids = CheckedNumbers(files, f"{name}.ids", dtype, partial(_are_ids, most))
         fit = partial(_fit_lengths, lengths, len(self._checked_ids))
         self._checked_offsets = CheckedNumbers(files, f"{name}.offsets", np.int64, fit)
@@ -40,14 +40,15 @@ class _Side:
         self._verified = bytearray(-(-self._pairs // _PAGE))
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """Training asks for each pair of every batch: this is the one place where a microsecond counts."""
+        """The ids of a pair. Training calls this for each pair of every batch, so every microsecond
+        counts."""
         if not self._verified[index // _PAGE]:
             self._verify(index // _PAGE)
         offsets = self._offsets
         return self._ids[offsets[index] : offsets[index + 1]]
 
     def begin(self, index: int) -> int:
-        """How many ids of the shard stand before a pair."""
+        """The number of ids in the shard before a pair."""
         return self._checked_offsets[index]
 
     def check(self) -> None:
@@ -62,7 +63,8 @@ class _Side:
 
 
 class PairStore:
-    """Read-only pairs of raw ids (no specials). `pieces` is how many ids source and target may have."""
+    """Read-only pairs of raw ids (no special tokens). `pieces` are the vocabulary sizes of source and
+    target."""
 
     def __init__(
         self, files: StoreFiles, name: str, meta: StoreMeta, pieces: tuple[int, int] = (1 << 32, 1 << 32)
@@ -92,7 +94,7 @@ class PairStore:
 
     @property
     def opened(self) -> int:
-        """How many shards a pair has been read from."""
+        """Number of shards that have been read from."""
         return sum(shard is not None for shard in self._shards)
 
     @property
@@ -105,12 +107,12 @@ class PairStore:
 
     @property
     def lines(self) -> np.ndarray:
-        """In its corpus, of each pair."""
+        """The line number of each pair in its corpus."""
         return self._lines.whole()
 
     @property
     def documents(self) -> np.ndarray | None:
-        """The number of each pair's document, which no other document of its corpus has."""
+        """The document number of each pair. It is unique within the corpus."""
         return None if self._documents is None else self._documents.whole()
 
     def src(self, index: int) -> np.ndarray:
@@ -120,21 +122,21 @@ class PairStore:
         return self._side("tgt", index)
 
     def tgt_begin(self, index: int) -> int:
-        """How many target ids stand before a pair; for the number of pairs, how many there are."""
+        """The number of target ids before a pair. For the number of pairs: the total."""
         number = min(bisect_right(self._starts, index), len(self._shards)) - 1
         return self._tgt_starts[number] + self._shard(number)["tgt"].begin(index - self._starts[number])
 
     def links(self, index: int) -> np.ndarray:
-        """L 2: the numbers of source and target words that belong together; none where nothing was said."""
+        """L 2: the indices of linked source and target words. Empty without alignments."""
         return self._side(LINKS, index).reshape(-1, 2)
 
     def origin(self, index: int) -> str:
-        """Where the pair was read: `a.en:17`."""
+        """The origin of a pair: `a.en:17`."""
         corpus = bisect_right([corpus.end for corpus in self.corpora], index)
         return f"{self._names[corpus]}:{self._lines[index]}"
 
     def check(self) -> None:
-        """Verify all of it."""
+        """Verify the whole store."""
         for numbers in (*self._lengths.values(), self._lines, self._documents):
             if numbers is not None:
                 numbers.whole()
@@ -176,7 +178,7 @@ def _are_ids(most: int, ids: np.ndarray, begin: int, end: int) -> bool:
 def _fit_lengths(
     lengths: Callable[[], np.ndarray], ids: int, offsets: np.ndarray, begin: int, end: int
 ) -> bool:
-    """Whether offsets grow by the lengths, from 0 up to the number of ids."""
+    """Whether the offsets grow by the lengths, from 0 to the number of ids."""
     before = max(0, begin - 1)
     right_ends = (begin > 0 or offsets[0] == 0) and (end < len(offsets) or offsets[-1] == ids)
     return bool(right_ends and np.array_equal(np.diff(offsets[before:end]), lengths()[before : end - 1]))
@@ -187,5 +189,5 @@ def _are_lengths(lengths: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _are_link_lengths(lengths: np.ndarray, begin: int, end: int) -> bool:
-    """A link is two numbers."""
+    """Whether the lengths are even: a link is two numbers."""
     return _are_lengths(lengths, begin, end) and not (lengths[begin:end] % 2).any()

@@ -1,4 +1,4 @@
-"""What the files of a `PairStore` do not say themselves, and whether it fits them."""
+"""Metadata of a `PairStore`, and checks against the sizes of its files."""
 
 import math
 from dataclasses import dataclass, field
@@ -28,17 +28,17 @@ class StoreMeta:
     tgt_dtype: str
     corpora: tuple[CorpusRange, ...]
     names: tuple[str, ...]
-    """Of each corpus, its first file."""
+    """The first file of each corpus."""
     linked: bool = False
     """Whether there are word alignments."""
     shards: tuple[ShardMeta, ...] = ()
-    """None: the store is not cut, and its files have no numbers."""
+    """The shards. Empty if the store is not sharded; its file names then have no numbers."""
     documents: bool = field(default=False, metadata=LEFT_OUT)
-    """Whether it is known which document a pair is from."""
+    """Whether the document of each pair is known."""
 
 
 def dtypes_of(meta: StoreMeta) -> dict[str, np.dtype]:
-    """Of the ids of each side."""
+    """The data type of the ids of each side."""
     return side_dtypes(np.dtype(meta.src_dtype), np.dtype(meta.tgt_dtype), meta.linked)
 
 
@@ -51,7 +51,7 @@ def shard_name(store: str, number: int) -> str:
 
 
 def check_meta(files: StoreFiles, name: str, meta: StoreMeta) -> None:
-    """Refuse what contradicts itself or the sizes of the files, before memory is taken for any of it."""
+    """Refuse metadata that contradict themselves or the file sizes, before memory is allocated."""
     ends = [corpus.end for corpus in meta.corpora]
     ordered = (
         [corpus.start for corpus in meta.corpora] == [0, *ends][: len(ends)]

@@ -11,8 +11,8 @@ from dragoman.data.store_meta import LINKS, SIDES, ShardMeta, StoreMeta, shard_n
 
 
 class StoreWriter:
-    """Writes the files of a `PairStore`, corpus after corpus, a chunk at a time. With `shard_pairs`, shards
-    of so many pairs are written into `shard_directories` in turn."""
+    """Writes the files of a `PairStore` chunk by chunk, one corpus after another. With `shard_pairs`, shards
+    of that size are written to `shard_directories` in turn."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class StoreWriter:
         links: tuple[np.ndarray, np.ndarray],
         documents: np.ndarray | None = None,
     ) -> None:
-        """Add the pairs where `keep` holds; a side is (all ids, length of each sentence). Links, and numbers
-        of documents, are left out where the store has none."""
+        """Add the pairs for which `keep` holds. A side is (all ids, length of each sentence). Links and
+        document numbers are ignored if the store has none."""
         kept = {
             side: (ids[np.repeat(keep, lengths)].astype(self._dtypes[side]), lengths[keep])
             for side, (ids, lengths) in zip((*SIDES, LINKS), (src, tgt, links), strict=True)

@@ -1,8 +1,8 @@
-"""Pairs that look wrong: in another language, swapped, not translations of one another, with other numbers.
+"""Suspicious pairs: wrong language, swapped sides, mismatched content, differing numbers.
 
-A `Judge` looks at a sample of the corpus first, and asks only what the corpus can answer: rules about
-language where both languages are identified with certainty, the rule about words where it tells real pairs of
-the sample from pairs of the same sentences in another order.
+A `Judge` first examines a sample of the corpus and uses only the rules that work on it: rules about language
+if both languages are identified with certainty, the rule about words if it separates the real pairs of the
+sample from shuffled ones.
 """
 
 import re
@@ -31,18 +31,17 @@ EXPLANATIONS = {
     "near_duplicate": "but for case and punctuation, the same pair occurred before",
 }
 _LEAST = 500
-"""Pairs without which nothing can be learnt."""
+"""Smallest number of pairs that a judge can be trained on."""
 _FALSE_ALARMS = 0.008
-"""Of the good pairs, in the rule about words."""
+"""Largest share of good pairs that the rule about words may flag."""
 _FEWEST_FOUND = 0.6
-"""Of wrongly joined sentences, for the rule about words to be asked at all."""
+"""Smallest share of mismatched pairs that the rule about words must find to be used at all."""
 _NOT_OWN, _OTHER = 5.0, 60.0
-"""The confidence in percent below which a side is not in its own language, and above which it is in the
-other one."""
+"""Confidence in percent below which a side is not in its own language, and above which it is in the other."""
 _FEWEST_LETTERS = 12
-"""For a rule about language: shorter texts are names as often as not."""
+"""Smallest number of letters for a rule about language. Shorter texts are often names."""
 _FAR = 8.0
-"""Deviations (of the median) of the length ratio."""
+"""Largest deviation of the length ratio, in median deviations."""
 _NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+| \d{3}(?!\d))*")
 _ADDRESS = re.compile(
     r"(?:https?://|www\.)[^\s<>\"'()\]:;,]{3,200}|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{2,64}", re.ASCII
@@ -51,7 +50,7 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class _Lengths:
-    """How the logarithm of the ratio of lengths is distributed: median, and median deviation."""
+    """Distribution of the logarithm of the length ratio: median and median deviation."""
 
     median: float
     spread: float
@@ -72,11 +71,11 @@ def _log_ratios(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 class Judge:
-    """What is learnt from a sample of pairs. `languages` are the names of the two sides."""
+    """Rules learned from a sample of pairs. `languages` are the names of the two sides."""
 
     def __init__(self, sample: Sequence[Pair], languages: tuple[str, str]) -> None:
         self.kinds: tuple[str, ...] = ()
-        """The rules that this corpus can be asked about."""
+        """The rules that apply to this corpus."""
         if len(sample) < _LEAST:
             return
         self._lengths = _Lengths.of(sample)
@@ -94,7 +93,7 @@ class Judge:
         self.kinds = tuple(kind for kind in SUSPECTS if kind in kinds)
 
     def flags(self, pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
-        """For every kind but near duplicates, which of the pairs it applies to."""
+        """For every kind except near duplicates, which of the pairs it applies to."""
         found = {kind: np.zeros(len(pairs), dtype=bool) for kind in EXPLANATIONS if kind != "near_duplicate"}
         if not self.kinds or not pairs:
             return found
@@ -137,10 +136,10 @@ class Judge:
         return words - 0.3 * np.minimum(self._lengths.deviations(pairs), 10.0)
 
     def _limit(self, sample: Sequence[Pair]) -> float | None:
-        """The score below which pairs are wrong; None if it would find too few. Learns the lexicon.
+        """The score below which pairs are flagged, or None if too few would be found. Trains the lexicon.
 
-        The scores of the sample are a mixture: F = π·F_wrong + (1 − π)·F_good. F_wrong is that of the same
-        sentences joined at random. Around its middle good pairs have hardly any scores: F / F_wrong is π.
+        The scores of the sample are a mixture: F = π·F_wrong + (1 − π)·F_good. F_wrong comes from the same
+        sentences paired at random. Around its median good pairs have hardly any scores, so F / F_wrong is π.
         """
         if len(sample) < _LEAST:
             return None
@@ -148,7 +147,7 @@ class Judge:
         halves = np.array([half_of((pair.src, pair.tgt)) for pair in sample])
         chance = np.random.default_rng(0)
         other = np.arange(len(sample))
-        for half in (0, 1):  # sentences of one half stay among themselves, for the other half to judge
+        for half in (0, 1):  # sentences are paired within one half, so that the other half can judge them
             order = chance.permutation(np.flatnonzero(halves == half))
             other[order] = np.roll(order, 1)
         wrong = [
@@ -167,7 +166,7 @@ class Judge:
 
 
 def _sure_languages(sample: Sequence[Pair], languages: tuple[str, str]) -> tuple[str, str] | None:
-    """The codes of the two languages, if the sample reads as what it is said to be."""
+    """The codes of the two languages, if the sample reads as the languages that were named."""
     if not can_identify():
         return None
     first = sample[:1000]
@@ -181,7 +180,7 @@ def _sure_languages(sample: Sequence[Pair], languages: tuple[str, str]) -> tuple
 
 
 def _numbers(text: str) -> frozenset[str]:
-    """The numbers of two digits and more, without what groups their digits."""
+    """The numbers with at least two digits, without digit separators."""
     digits = (re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
     return frozenset(number for number in digits if len(number) >= 2)
 

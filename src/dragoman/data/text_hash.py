@@ -1,4 +1,4 @@
-"""When two sentences count as the same, and 64-bit hashes of them that every process agrees on."""
+"""Normalisation of sentences for comparison, and 64-bit hashes that are the same in every process."""
 
 import hashlib
 import re
@@ -12,18 +12,19 @@ from dragoman.data.seeded import GOLDEN, splitmix
 _ASCII_GAPS = "".join(chr(code) if chr(code).isalnum() else " " for code in range(128))
 _GAP = re.compile(r"[^\w ]+")
 _MAY_HOLD_MARKS = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
-"""In NFKC, text in Latin letters and ordinary punctuation lies outside these."""
+"""Code points outside these ranges cannot be combining marks in NFKC: Latin letters and common
+punctuation."""
 _LAST_MARK = 0x1F000
-"""Combining marks lie below this code point, but for the variation selectors, which are no letters."""
+"""Combining marks lie below this code point, except for variation selectors, which are not letters."""
 
 
 def normalise(text: str) -> str:
-    """NFKC and case-folded, with every run of punctuation, symbols and white space made one space.
+    """NFKC and case-folded, with every run of punctuation, symbols and white space replaced by one space.
 
-    A text of nothing but punctuation keeps it, so that «?» and «!» stay apart.
+    A text of punctuation only keeps it, so that «?» and «!» stay different.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    if folded.isascii():  # the same as below, faster
+    if folded.isascii():  # the same result as below, faster
         words = folded.translate(_ASCII_GAPS).split()
     else:
         gap = _gap_between_marks() if _MAY_HOLD_MARKS.search(folded) else _GAP
@@ -32,16 +33,17 @@ def normalise(text: str) -> str:
 
 
 def hash_text(text: str) -> int:
-    """64 bits of BLAKE2b; unlike `hash()` the same in every process."""
+    """64 bits of BLAKE2b. Unlike `hash()`, the same in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
 
 
 def hash_pair(src: str, tgt: str) -> int:
-    return hash_text(f"{src}\0{tgt}")  # NUL is in no text
+    return hash_text(f"{src}\0{tgt}")  # no text contains NUL
 
 
 def mix(hashes: np.ndarray, key: int) -> np.ndarray:
-    """Other 64-bit numbers from hashes and a key: a one-to-one map whose order looks random (splitmix64)."""
+    """Map hashes and a key to other 64-bit numbers, one to one, in an order that looks random
+    (splitmix64)."""
     with np.errstate(over="ignore"):
         return splitmix((hashes ^ np.uint64(key % (1 << 64))) + GOLDEN)
 

@@ -1,4 +1,4 @@
-"""Encoding in processes of its own: a large corpus is tokenised on all cores.
+"""Encoding in separate processes: a large corpus is tokenised on all cores.
 
     main ──texts of a chunk──> worker ──ids──> main          over the pipes of the worker
 
@@ -26,10 +26,10 @@ from dragoman.system import usable_cores
 from dragoman.text.tokenizer import Tokenizer
 
 EncodedSide = tuple[np.ndarray, np.ndarray]
-"""All ids one after another, and the length of each sentence."""
+"""All ids concatenated, and the length of each sentence."""
 
 WORTH_WORKERS = 100_000
-"""Pairs from which on starting processes pays."""
+"""Number of pairs above which starting processes pays off."""
 _MOST = 16
 _HEADER = struct.Struct("<q")
 
@@ -53,7 +53,7 @@ class Workers:
 
 @contextmanager
 def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
-    """Workers for a corpus of so many pairs; None where it is too small for them, or there is one core."""
+    """Workers for a corpus of `pairs` pairs. None if it is too small or the machine has one core."""
     count = min(_MOST, usable_cores())
     if pairs < WORTH_WORKERS or count < 2:
         yield None
@@ -95,7 +95,7 @@ def _send(pipe: IO[bytes], message: bytes) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; None where the other side has gone."""
+    """The next message, or None if the other side has closed the pipe."""
     header = pipe.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return None
@@ -111,14 +111,14 @@ def flat(rows: Sequence[Sequence[int]]) -> EncodedSide:
 
 
 def sides(paths: Sequence[Path | str]) -> dict[str, Tokenizer]:
-    """The tokenizers of source and target. One for both is loaded once, and so is its table of known words,
-    which grows to some 60 MB."""
+    """The tokenizers of source and target. A joint tokenizer is loaded once, because its table of known words
+    grows to some 60 MB."""
     src, tgt = Tokenizer.load(Path(paths[0])), Tokenizer.load(Path(paths[-1]))
     return {"s": src, "t": src if src.sha256 == tgt.sha256 else tgt}
 
 
 def _serve(paths: Sequence[str]) -> None:
-    """What a worker does until its input ends. Ctrl-C is the main process's business."""
+    """The main loop of a worker, until its input ends. Ctrl-C is left to the main process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tokenizers = sides(paths)
     while (message := _receive(sys.stdin.buffer)) is not None:

@@ -1,4 +1,4 @@
-"""Inference on images and series: labels with probabilities, or the steps to come."""
+"""Inference on images and series: labels with probabilities, captions, or forecasts."""
 
 import math
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ def labelled(scores: Float[Tensor, "R C"], task: TaskConfig) -> list[Prediction]
 
 
 class VectorPredictor:
-    """The network of a run that reads images or series."""
+    """Predicts labels or forecasts with the network of a run that reads images or series."""
 
     def __init__(self, model: TaskNetwork, task: TaskConfig, device: torch.device) -> None:
         self.model, self.task, self.device = model, task, device
 
     @torch.inference_mode()
     def predict(self, examples: Sequence[Example], batch_tokens: int = BATCH_TOKENS) -> list[Prediction]:
-        """Labels, in the order of the examples."""
+        """The label of each example, in order."""
         vectors = LabelledVectors(stacked(examples, self.task), examples, self.task)
         return [
             found
@@ -51,7 +51,8 @@ class VectorPredictor:
 
     @torch.inference_mode()
     def forecast(self, values: np.ndarray, origin: str) -> np.ndarray:
-        """H C Q: the steps that follow after N C, in the units of the data; one Q without quantiles."""
+        """Forecast the steps after a series (N C), in the units of the data. The result is H C Q, with one Q
+        if there are no quantiles."""
         series = self.task.vectors
         assert isinstance(series, SeriesInput), "forecasts are made from series"
         if len(values) < series.window:
@@ -69,7 +70,7 @@ class VectorPredictor:
 
 
 class Captioner:
-    """A model that says in words what images show, with its search."""
+    """Generates captions of images with the model of a run and its search."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class Captioner:
         self.model, self.task = model, task
 
     def predict(self, examples: Sequence[Example]) -> list[Prediction]:
-        """Captions, in the order of the examples; the confidence is the probability of the caption."""
+        """The caption of each example, in order. The confidence is the probability of the caption."""
         images = LabelledVectors(stacked(examples, self.task), examples, self.task)
         found = self.captions(images, np.arange(len(images)))
         return [Prediction(best.text, confidence=math.exp(best.log_prob)) for best in found]

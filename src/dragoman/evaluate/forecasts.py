@@ -1,7 +1,7 @@
-"""Errors of forecasts as the literature counts them, beside baselines: naive, seasonal naive and linear.
+"""Forecast errors as the literature reports them, with naive, seasonal naive and linear baselines.
 
-Errors are of the series less the mean of its training part, over its deviation, channel by channel; the mean
-is over all windows, steps and channels.
+Errors are computed on the series standardised by the mean and standard deviation of its training part, per
+channel. They are averaged over all windows, steps and channels.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from dragoman.data.vectors.examples import Windows
 from dragoman.models.task_heads import TaskNetwork
 
 Baseline = Callable[[np.ndarray], np.ndarray]
-"""From B L to B H, one channel each."""
+"""A function from B L to B H, for one channel."""
 _RIDGE = 1e-4
-"""Of the mean square of an input, so that the equations have one solution."""
+"""Ridge penalty relative to the mean square of the inputs, which makes the solution unique."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Errors:
 class ForecastReport:
     windows: int
     rows: tuple[Errors, ...]
-    """The model, then the baselines."""
+    """The errors of the model, then of the baselines."""
     coverage: dict[float, float]
-    """For each quantile the share of numbers that are below it."""
+    """For each quantile, the share of values below it."""
 
 
 class _Sums:
@@ -59,7 +59,8 @@ def report(
     baselines: dict[str, Baseline],
     batch_tokens: int,
 ) -> ForecastReport:
-    """`predict` gives R H C Q for the rows of the windows with these numbers."""
+    """Errors of the model and the baselines. `predict` returns R H C Q for the windows with the given
+    indices."""
     series = windows.series
     sums = {name: _Sums() for name in ("model", *baselines)}
     below, known = np.zeros(len(series.quantiles)), 0
@@ -79,14 +80,14 @@ def report(
 
 
 def by_channel(baseline: Baseline, past: np.ndarray) -> np.ndarray:
-    """B L C to B H C."""
+    """Apply a baseline to each channel: B L C to B H C."""
     rows, _, channels = past.shape
     said = baseline(past.transpose(0, 2, 1).reshape(rows * channels, -1))
     return said.reshape(rows, channels, -1).transpose(0, 2, 1)
 
 
 def baselines_for(task: TaskConfig, train: np.ndarray | None) -> dict[str, Baseline]:
-    """Those that can be had; the linear one is fitted to the training part."""
+    """The baselines that are available. The linear one is fitted to the training part."""
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
     found: dict[str, Baseline] = {"naive": lambda past: naive(past, series.horizon)}
@@ -99,22 +100,23 @@ def baselines_for(task: TaskConfig, train: np.ndarray | None) -> dict[str, Basel
 
 
 def naive(past: np.ndarray, horizon: int) -> np.ndarray:
-    """The last number that is known, again and again."""
+    """Repeat the last known value."""
     places = np.where(np.isnan(past), 0, np.arange(past.shape[1])).max(axis=1)
     last = np.nan_to_num(past[np.arange(len(past)), places])
     return np.repeat(last[:, None], horizon, axis=1)
 
 
 def seasonal_naive(past: np.ndarray, season: int, horizon: int) -> np.ndarray:
-    """The last season, again and again."""
+    """Repeat the last season."""
     last = past[:, -season:]
     filled = np.where(np.isnan(last), naive(past, season), last)
     return filled[:, np.arange(horizon) % season]
 
 
 def fit_linear(train: np.ndarray, window: int, horizon: int) -> np.ndarray:
-    """L H: least squares from each window less its mean to what follows less the same, for all channels
-    together, as DLinear and NLinear learn it by gradients (Zeng et al. 2023; Toner & Darlow 2024)."""
+    """The weights (L H) of a least-squares fit from each window to the steps after it, both minus the
+    window's mean, shared by all channels. DLinear and NLinear learn it by gradient descent (Zeng et al. 2023;
+    Toner & Darlow 2024)."""
     square, product = np.zeros((window, window)), np.zeros((window, horizon))
     whole = np.lib.stride_tricks.sliding_window_view(train, window + horizon, axis=0)  # N C L+H
     for start in range(0, len(whole), 512):
@@ -143,7 +145,7 @@ def _centred(past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def in_batches(
     model: TaskNetwork, windows: Windows, device: torch.device
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """What a model says of windows, by their numbers."""
+    """A function that returns the model's forecasts of windows by index."""
 
     @torch.inference_mode()
     def predict(numbers: np.ndarray) -> np.ndarray:
@@ -154,7 +156,7 @@ def in_batches(
 
 
 def table(found: ForecastReport) -> Sequence[str]:
-    """What is printed."""
+    """The lines of the printed table."""
     width = max(len(row.name) for row in found.rows)
     lines = [f"{'':{width}}  {'MSE':>7}  {'MAE':>7}"]
     lines += [f"{row.name:{width}}  {row.mse:7.4f}  {row.mae:7.4f}" for row in found.rows]

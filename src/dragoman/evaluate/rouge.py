@@ -1,5 +1,6 @@
-"""ROUGE by the package `rouge-score` (Lin 2004): how many words, pairs of words, or words in their order an
-output shares with its reference. It sees Latin letters and digits alone, and stems words as in English."""
+"""ROUGE from the package `rouge-score` (Lin 2004): the overlap of an output with its reference in words,
+pairs of words, and longest common subsequence. It only sees Latin letters and digits, and uses English
+stemming."""
 
 import importlib
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rouge": "ROUGE-L"}
 
 
 class Rouge(SumMetric):
-    """The mean F1 of the sentences."""
+    """The mean F1 over sentences."""
 
     def __init__(self, kind: str = "rouge") -> None:
         super().__init__()
@@ -34,5 +35,5 @@ class Rouge(SumMetric):
 def _version() -> str:
     try:
         return version("rouge-score")
-    except PackageNotFoundError:  # it lies beside us, and was not installed
+    except PackageNotFoundError:  # the package is next to ours and not installed
         return "unknown"

@@ -1,4 +1,5 @@
-"""Metrics made from sums over sentences, as sacreBLEU's are: it adds intervals, tests and signatures."""
+"""Metrics computed from sums over sentences, like those of sacreBLEU, with intervals, significance tests and
+signatures."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,7 +9,8 @@ from sacrebleu.metrics.base import Metric, Score, Signature
 
 
 class SumMetric(Metric):
-    """A metric: its name, what tells its variant, the numbers of a sentence, and the score of their sums."""
+    """A metric: its name, the signature of its variant, the statistics of a sentence, and the score of summed
+    statistics."""
 
     name: str
     variant: dict[str, str]
@@ -18,7 +20,7 @@ class SumMetric(Metric):
 
     @abstractmethod
     def score(self, sums: Sequence[float]) -> float:
-        """From 0 to 100."""
+        """The score from summed statistics, from 0 to 100."""
         ...
 
     def _aggregate_and_compute(self, stats: list[list[Any]]) -> Score:

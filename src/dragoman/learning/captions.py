@@ -1,4 +1,4 @@
-"""Learning to say in words what an image shows: an encoder of patches, and any decoder."""
+"""Image captioning: an encoder of patches with any decoder."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class Captions(VectorTask):
 
 
 class Captioned:
-    """Images as sources, their captions as targets."""
+    """Images as sources with their captions as targets."""
 
     def __init__(self, images: LabelledVectors, tokenizer: Tokenizer) -> None:
         self.images, self.tokenizer = images, tokenizer
@@ -77,7 +77,7 @@ class Captioned:
 
 
 class CaptionValidator(Validator):
-    """The loss of all captions, and the greedy captions of the first images."""
+    """Validates a captioner: the loss of all captions, and greedy captions of the first images."""
 
     def __init__(self, config: RunConfig, examples: Captioned, device: torch.device) -> None:
         self.examples, self.device, self.train = examples, device, config.train
@@ -88,7 +88,7 @@ class CaptionValidator(Validator):
 
     @torch.inference_mode()
     def run(self, model: Any, autocast: torch.autocast) -> Validation:
-        """Validate; the model stays in training mode."""
+        """Validate. The model is back in training mode afterwards."""
         model.eval()
         images, total, count = self.examples.images, 0.0, 0
         for numbers in images.in_order(self.train.batch_tokens):

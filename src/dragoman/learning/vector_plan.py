@@ -1,4 +1,5 @@
-"""The plan of learning from images and series: sizes and statistics found in them, and chosen settings."""
+"""Completes the configuration for images and series: sizes and statistics from the data, and chosen
+settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ _PATCHES = 64
 _WINDOW, _PATCH = 336, 16
 _EPOCHS = {"image": 40, "series": 40, "forecast": 10, "caption": 20}
 _AT_ONCE = {"image": 64, "series": 32, "forecast": 256, "caption": 64}
-"""Sequences of a batch."""
+"""Number of sequences per batch."""
 _MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series", "caption": "vit-tiny"}
 _DECODER = "transformer-tiny"
 
@@ -36,7 +37,7 @@ def completed_vectors(
     brings_model: bool,
     model: object,
 ) -> dict[str, Any]:
-    """As `completed_task`, for tasks that read vectors."""
+    """`completed_task` for tasks that read vectors."""
     if task.kind == "forecast":
         found, rows = _of_forecast(data, task)
     else:
@@ -109,7 +110,7 @@ def _image_of(examples: Sequence[VectorExample], image: ImageInput) -> ImageInpu
 
 
 def _patch_of(height: int, width: int) -> int:
-    """The squares that fit whose number is nearest to 64."""
+    """The patch size that divides the image into a number of squares nearest to 64."""
     fitting = [size for size in range(2, min(height, width) + 1) if not height % size and not width % size]
     if not fitting:
         raise UserError(
@@ -173,8 +174,8 @@ def _of_forecast(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], in
 
 
 def season_of(values: np.ndarray, most: int) -> int:
-    """The distance of steps, at most so far apart, that are most alike: the lowest of the local minima of the
-    mean squared difference. 1 where there is none."""
+    """The season length: the lag of at most `most` steps at which the mean squared difference has its lowest
+    local minimum. 1 if there is none."""
     most = min(most, len(values) // 2)
     differences = [np.inf, *(np.nanmean(np.square(values[d:] - values[:-d])) for d in range(1, most + 2))]
     low = [d for d in range(2, most + 1) if differences[d - 1] > differences[d] <= differences[d + 1]]
@@ -182,7 +183,7 @@ def season_of(values: np.ndarray, most: int) -> int:
 
 
 def _statistics(values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel over what is known."""
+    """Mean and standard deviation of each channel over its known values."""
     known = ~np.isnan(values)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, values, 0.0).sum(axis=0) / count

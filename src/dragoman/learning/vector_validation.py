@@ -1,4 +1,4 @@
-"""Validation of what is learnt about images and series."""
+"""Validation of tasks on images and series."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class VectorValidator(Validator):
 
     @torch.inference_mode()
     def run(self, model: Any, autocast: torch.autocast) -> Validation:
-        """Validate; the model stays in training mode."""
+        """Validate. The model is back in training mode afterwards."""
         model.eval()
         forecast = isinstance(self.examples, Windows)
         found = self._errors(model, autocast) if forecast else self._labels(model, autocast)

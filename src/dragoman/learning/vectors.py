@@ -1,4 +1,4 @@
-"""Learning what images and series are, and how a series goes on."""
+"""Learning to classify images and series, and to forecast series."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class VectorTask(LabelledTask):
         return config
 
     writes = False
-    """Whether it needs a model that writes."""
+    """Whether the task needs a model that generates text."""
 
     def check_lengths(self, task: TaskConfig, abilities: Abilities) -> None:
         vectors = task.vectors
@@ -109,7 +109,7 @@ class VectorTask(LabelledTask):
 
 
 def vector_examples(prepared: PreparedTask, task: TaskConfig, part: str) -> VectorExamples:
-    """The validation or the test part of a run, in order."""
+    """The validation or test part of a run, in order."""
     values = prepared.arrays[part]
     if task.kind != "forecast":
         return LabelledVectors(values, prepared.valid, task)
@@ -117,7 +117,7 @@ def vector_examples(prepared: PreparedTask, task: TaskConfig, part: str) -> Vect
 
 
 def windows_of(values: np.ndarray, task: TaskConfig) -> Windows:
-    """All windows of a series whose origin nobody asks for."""
+    """All windows of a series, without origins."""
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
     count = max(0, len(values) - series.window - series.horizon + 1)

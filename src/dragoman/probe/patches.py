@@ -1,5 +1,5 @@
-"""What a model looked at in an image: for a label the patches behind the class token, for a caption those
-that each of its pieces attends to."""
+"""Attention of a model over an image: for a label, the patches behind the class token; for a caption, the
+patches that each of its pieces attends to."""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class ImageLook:
     """The label, or the pieces of the caption."""
     probabilities: tuple[float, ...]
     maps: np.ndarray
-    """N Y X: for each of them how much each patch weighs; a map sums to 1."""
+    """N Y X: for each label or piece, the weight of each patch. A map sums to 1."""
 
 
 def look_at(
@@ -45,8 +45,8 @@ def look_at(
     layer: int | None = None,
     head: int | None = None,
 ) -> ImageLook:
-    """`layer` and `head` count from 1. Without a layer, the attention of a caption is the mean of all layers,
-    and that of a label goes through all of them (rollout, Abnar & Zuidema 2020)."""
+    """Attention over an image. `layer` and `head` count from 1. Without a layer, captions use the mean of all
+    layers, and labels the product through all layers (rollout, Abnar & Zuidema 2020)."""
     task = run.config.task
     if task is None or task.image is None:
         raise UserError(f"{run.directory}: only runs on images are explained by pictures of patches")
@@ -79,7 +79,7 @@ def look_at(
 
 
 def _chosen(attentions: Sequence[torch.Tensor], layer: int | None, head: int | None) -> np.ndarray:
-    """L Q M: the mean over heads or one of them, of all layers or of one."""
+    """L Q M: attention of one head or the mean over heads, of one layer or of all."""
     if not attentions:
         raise UserError("explain: this model has no attention to the patches of its image")
     if layer is not None and layer > len(attentions):
@@ -102,7 +102,7 @@ def _behind_class_token(seen: Recording, layer: int | None, head: int | None) ->
 
 
 def _read(path: str, task: TaskConfig) -> VectorExample:
-    """A picture, an array of one image, or one entry of an array: `a.images.npy[3]`."""
+    """Read a picture, an array of one image, or one entry of an array: `a.images.npy[3]`."""
     image = task.image or ImageInput()
     entry = _ENTRY.fullmatch(path)
     file = path if entry is None else entry[1]

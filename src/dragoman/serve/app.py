@@ -46,16 +46,16 @@ from dragoman.serve.service import Service
 class Options:
     keys: Keys | None = None
     glossaries: Path | None = None
-    """A file that keeps the glossaries of clients."""
+    """File that stores the glossaries of clients."""
     version: str = "0"
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """What runs beside the service until it ends (`nightly.py`)."""
+    """Background task that runs until the service ends (`nightly.py`)."""
     probe: bool = False
-    """Answer Weblate's trial request, «test» from English to German, where that pair is not served."""
+    """Whether to answer Weblate's test request («test» from English to German) if that pair is not served."""
 
 
 def build(service: Service | None, options: Options | None = None, models: Models | None = None) -> Gate:
-    """Of translators, other models, or both; then they have the same limits and counters."""
+    """The application for translators, other models, or both. Both share limits and counters."""
     options = options or Options()
     parts = [part for part in (service, models) if part is not None]
     closing: list[Callable[[], None]] = [part.close for part in parts]
@@ -98,7 +98,7 @@ def build(service: Service | None, options: Options | None = None, models: Model
 def _translating(
     service: Service, options: Options, closing: list[Callable[[], None]]
 ) -> tuple[APIRouter, ...]:
-    """In the order in which they are looked through: what is asked for most comes first."""
+    """The routers in matching order: the most frequent requests come first."""
     documents = Documents(service)
     jobs = Jobs(documents, service.limits)
     glossaries = Glossaries(service.limits, options.glossaries)
@@ -120,7 +120,8 @@ def _translating(
 
 
 def answer_errors(app: FastAPI) -> None:
-    """In the words of the dialect. What was wrong is told, not what was sent."""
+    """Errors are answered in the format of the dialect. Answers name the problem but never repeat the
+    request."""
 
     @app.exception_handler(Refusal)
     async def refusal(request: Request, error: Refusal) -> Response:
@@ -137,7 +138,7 @@ def answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fault(request: Request, _: Exception) -> Response:
-        return refused(request.scope, Refusal(500, FAULT))  # the gate writes it down
+        return refused(request.scope, Refusal(500, FAULT))  # the gate logs it
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -145,13 +146,13 @@ def answer_errors(app: FastAPI) -> None:
 
 
 def _field_of(place: tuple[int | str, ...]) -> str:
-    """The field that is wrong, with the number of an item, but without a name that a client has made up."""
+    """The name of the invalid field, with the index of an item, but without names that a client chose."""
     known = [part for number, part in enumerate(place[1:]) if number == 0 or isinstance(part, int)]
     return ".".join(map(str, known)) or "body"
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI tells of 422, which is never the answer here."""
+    """FastAPI documents a status 422, which this server never returns."""
     if app.openapi_schema is None:
         found = get_openapi(
             title=app.title,

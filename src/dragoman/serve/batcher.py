@@ -1,10 +1,10 @@
-"""One model that many ask at once: what comes within a few milliseconds is answered together.
+"""Batching of requests: texts that arrive within a few milliseconds are answered together.
 
-    ask ─▶ remembered? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
+    ask ─▶ cached? ─ no ─▶ queue ─ window ─▶ batch of one kind ─ thread ─▶ answers
 
-A sentence is translated alike in any batch, so nobody notices who else was asking. Clients come to their turn
-one after the other (`turns.py`), however much one of them asks for. Who leaves before their turn is taken out
-of the queue; who leaves later, out of the batch before its next step.
+The result of a sentence does not depend on the rest of its batch. Clients take turns (`turns.py`), however
+large their requests are. If a client disconnects, its sentences are removed from the queue, or from the batch
+before its next step.
 """
 
 import asyncio
@@ -36,34 +36,35 @@ How = TypeVar("How", bound=Hashable)
 Found = TypeVar("Found")
 _LONGEST_REMEMBERED = 1000
 _LEAST_SHARED = 8
-"""Sentences that one worker takes even if another could have some of them, or if they take long."""
+"""Number of sentences that one worker takes even if another is idle or the batch takes long."""
 _NEWEST = 0.2
-"""What the newest batch counts in the pace of a translator: seconds a sentence."""
+"""Weight of the newest batch in the moving average of seconds per sentence."""
 
 
 @dataclass(frozen=True)
 class Kindred:
-    """How a sentence is to be translated. Sentences of one batch have this in common."""
+    """How a sentence is to be translated. All sentences of a batch share these options."""
 
     n_best: int = 1
     glossary: Glossary | None = None
     align: bool = False
     prefix: str = ""
-    """What the translation begins with."""
+    """Prefix that the translation starts with."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The translations of a sentence, best first; scores and links where more than text was asked."""
+    """The translations of a sentence, best first, with scores and links if they were requested."""
 
     texts: tuple[str, ...]
     scores: tuple[float, ...] = ()
     alignment: tuple[tuple[int, int], ...] | None = None
     from_memory: bool = False
     confidence: tuple[float, ...] | None = None
-    """Of each word of the first, where alignment was asked."""
+    """Confidence of each word of the first translation, if alignment was requested."""
     sentence_confidence: float | None = None
-    """Of the first as a whole, likewise; None where the translator has no calibration."""
+    """Confidence of the whole first translation, if alignment was requested. None if the translator has no
+    calibration."""
 
 
 @dataclass
@@ -72,7 +73,7 @@ class _Waiting(Generic[How, Found]):
     how: How
     future: asyncio.Future[Found]
     similar: str | None = None
-    """The translation of a similar sentence, which the model reads beside this one."""
+    """The translation of a similar sentence, given to the model beside the source."""
 
     @property
     def wanted(self) -> bool:
@@ -84,8 +85,11 @@ def translator_threads(workers: int) -> ThreadPoolExecutor:
 
 
 class RequestBatches(ABC, Generic[How, Found]):
-    """Runs in one event loop; the model runs in `threads`, as many as it has `workers`, which it may share
-    with others. Texts of one batch are asked about in the same way, `How`."""
+    """Collects texts into batches for one model.
+
+    Runs in one event loop. The model runs in `threads`, one per worker, which may be shared with other
+    models. The texts of a batch have the same options, `How`.
+    """
 
     def __init__(
         self, limits: Limits, metrics: Metrics, workers: int = 1, threads: ThreadPoolExecutor | None = None
@@ -107,24 +111,24 @@ class RequestBatches(ABC, Generic[How, Found]):
 
     @abstractmethod
     def _worth_keeping(self, how: How) -> bool:
-        """Whether what was found is remembered."""
+        """Whether answers with these options are cached."""
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
 
     def expected_wait_s(self, client: str, count: int = 1) -> float:
-        """Until the last of so many sentences is begun, by what the last ones took."""
+        """Seconds until `count` more sentences are started, estimated from recent batches."""
         return self._queue.ahead(client, count) * self._pace / self._most_workers
 
     @property
     def full(self) -> bool:
-        """Somebody who asks for a sentence now would be refused."""
+        """Whether a request for one sentence would be refused now."""
         return not self._takes("", 1)
 
     def _takes(self, client: str, count: int) -> bool:
-        """Whether so many sentences more can wait. Where the queue is full, a client may still have its share
-        of it, and each of its requests a share of that."""
+        """Whether `count` more sentences may be queued. If the queue is full, a client may still use its
+        share of it, and each of its requests a share of that."""
         most = self._limits.queue
         if not self._queue:
             return True
@@ -140,8 +144,8 @@ class RequestBatches(ABC, Generic[How, Found]):
     async def ask(
         self, texts: Sequence[str], how: How, patient: bool = False, similar: Mapping[str, str] | None = None
     ) -> list[Found]:
-        """Refused at once if too many texts are waiting; `patient` (for a document) waits instead. `similar`
-        has the translations of similar sentences for some texts."""
+        """The answers to the texts. Refused at once if the queue is full; a `patient` request (a document)
+        waits instead. `similar` has the translations of similar sentences for some texts."""
         with self._in_use():
             return await self._ask(texts, how, patient, similar or {})
 
@@ -168,7 +172,7 @@ class RequestBatches(ABC, Generic[How, Found]):
             self._workers.add(loop.create_task(self._work()))
         try:
             found = await asyncio.gather(*(one.future for one in waiting))
-        except BaseException:  # cancelled or refused: the others are not wanted any more
+        except BaseException:  # cancelled or refused: the other texts are no longer needed
             self._queue.remove(ticket)
             for one in waiting:
                 one.future.cancel()
@@ -177,7 +181,8 @@ class RequestBatches(ABC, Generic[How, Found]):
         return [known[text] for text in texts]
 
     async def in_turn(self, function: Callable[[str, str | None], T], text: str, other: str | None) -> T:
-        """Between two batches, so that a translator with one worker does nothing else meanwhile."""
+        """Run a function between two batches, so that a translator with one worker does nothing else
+        meanwhile."""
         with self._in_use():
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, text, other)
 
@@ -192,7 +197,7 @@ class RequestBatches(ABC, Generic[How, Found]):
                 self.close()
 
     def retire(self) -> None:
-        """Close it when nobody waits for it any more; others do not ask it again."""
+        """Close this when the last request is done. New requests go elsewhere."""
         self._retired = True
         if not self._users:
             self.close()
@@ -201,7 +206,8 @@ class RequestBatches(ABC, Generic[How, Found]):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self) -> None:
-        """Until nothing waits. It is gone in the moment that it sees so: who asks next needs a new worker."""
+        """Process batches until the queue is empty. The worker removes itself at once, so a later request
+        starts a new one."""
         try:
             while self._queue:
                 if len(self._queue) < self._limits.batch and self._limits.window_s:
@@ -214,7 +220,7 @@ class RequestBatches(ABC, Generic[How, Found]):
             self._workers.discard(task)
 
     def _next_batch(self) -> list[_Waiting[How, Found]]:
-        """Those whose turn it is, as far as they are to be translated in the same way as the first."""
+        """The next sentences in turn, as long as their options equal those of the first."""
         most = min(self._limits.batch, max(_LEAST_SHARED, -(-len(self._queue) // self._most_workers)))
         if self._pace:
             most = min(most, max(_LEAST_SHARED, int(self._limits.batch_s / self._pace)))
@@ -253,7 +259,7 @@ class RequestBatches(ABC, Generic[How, Found]):
         try:
             found = await loop.run_in_executor(self._threads, self._run, texts, how, cancelled, similar)
         except UserError as error:
-            if len(batch) > 1:  # somebody's sentence was refused: that is no matter of the others
+            if len(batch) > 1:  # one sentence was refused, which must not affect the others
                 for one in batch:
                     if one.wanted:
                         await self._translate([one])
@@ -267,7 +273,7 @@ class RequestBatches(ABC, Generic[How, Found]):
         self._pace = (1 - _NEWEST) * self._pace + _NEWEST * took if self._pace else took
         answers = dict(zip(texts, found, strict=True))
         for one in batch:
-            if one.wanted:  # else the search may have been given up
+            if one.wanted:  # otherwise the search may have been cancelled
                 self._remember(one, answers[one.text])
                 one.future.set_result(answers[one.text])
 
@@ -287,7 +293,7 @@ class RequestBatches(ABC, Generic[How, Found]):
 
 
 class Batcher(RequestBatches[Kindred, Answer]):
-    """Batches for a translator."""
+    """Collects sentences into batches for a translator."""
 
     def __init__(
         self,
@@ -302,7 +308,7 @@ class Batcher(RequestBatches[Kindred, Answer]):
         self.translator, self._calibration = translator, calibration
 
     def _worth_keeping(self, how: Kindred) -> bool:
-        return how.glossary is None  # what is remembered would hold the whole glossary
+        return how.glossary is None  # a cached answer would keep the whole glossary in memory
 
     def _run(
         self,

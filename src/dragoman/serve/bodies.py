@@ -1,8 +1,8 @@
-"""Bodies of requests: how many may be on the way, and how much memory all of them may take.
+"""Request bodies: limits on how many are being received, and on the memory of all of them.
 
-Whoever sends slowly may do so until there are too many. Then the one that has been on the way for longest is
-refused, and never the newcomer: a crowd that sends a byte a second cannot keep anybody out who sends at once.
-Bodies of requests whose key was in the head, and right, are counted apart from the others.
+A slow client may take its time until too many bodies are open. Then the body that has been open longest is
+refused, never the newest one, so a crowd of slow clients cannot lock out a fast one. Bodies of requests with
+a valid key in the head are counted separately.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from dragoman.serve.refusal import Refusal, busy
 class Body:
     client: str
     trusted: bool
-    """Its key was in the head, and is a right one."""
+    """Whether the head had a valid key."""
     data: bytearray = field(default_factory=bytearray)
     coming: asyncio.Timeout | None = None
     refused: bool = False
@@ -38,7 +38,7 @@ class Bodies:
 
     @contextlib.contextmanager
     def one(self, client: str, trusted: bool) -> Iterator[Body]:
-        """A body that counts until its request is done."""
+        """A body that is counted until its request is done."""
         body = Body(client, trusted)
         try:
             yield body
@@ -48,7 +48,8 @@ class Bodies:
     async def read(
         self, body: Body, receive: Receive, headers: Mapping[str, str], most: int, until: float
     ) -> bool:
-        """Until all of it is there; false where the client has left. `until` is a time of the event loop."""
+        """Read the whole body. Returns false if the client has disconnected. `until` is a time of the event
+        loop."""
         told = headers.get("content-length", "0")
         if told.isascii() and told.isdigit() and int(told[:18]) > most:
             raise _too_large(most)
@@ -84,7 +85,7 @@ class Bodies:
             self._refuse(own[0])
 
     def _add(self, body: Body, part: bytes) -> None:
-        """Where there is no memory left, bodies without a checked key make room, the oldest first."""
+        """Append a part. If memory runs out, bodies without a verified key are refused, oldest first."""
         while self.bytes + len(part) > self._limits.memory_bytes:
             oldest = next((one for one in self._coming if not one.trusted), None)
             if oldest is None or oldest is body:
@@ -94,7 +95,7 @@ class Bodies:
         body.data += part
 
     def _refuse(self, body: Body) -> None:
-        """Its memory is free at once. Its task learns of it as if its time were over."""
+        """Refuse a body. Its memory is freed at once, and its task sees a timeout."""
         del self._coming[body]
         self._forget(body)
         body.refused = True

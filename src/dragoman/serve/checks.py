@@ -1,4 +1,4 @@
-"""What a client may ask about at all."""
+"""Checks on the texts of a request."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def check_texts(texts: Sequence[str], limits: Limits, metrics: Metrics) -> None:
-    """Refuse more than is allowed, and what is no text."""
+    """Refuse texts that exceed the limits or are not valid text."""
     if len(texts) > limits.texts:
         raise Refusal(413, f"Invalid request: {len(texts)} texts exceed the limit ({limits.texts})")
     for text in texts:

@@ -1,4 +1,4 @@
-"""Who is asking: one key is one client, and without keys one address is."""
+"""Identifies clients: by key, or by address if the server has no keys."""
 
 import contextlib
 import ipaddress
@@ -13,7 +13,7 @@ from dragoman.serve.refusal import busy
 
 SLOWDOWN = "Slowdown: too many requests at once"
 CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""The client that the running task works for."""
+"""The client of the current task."""
 
 
 def address_of(scope: Scope) -> str:
@@ -22,7 +22,8 @@ def address_of(scope: Scope) -> str:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """The address; of IPv6 its first half, since whoever has one address there has all of that half."""
+    """The address of a client. For IPv6 only the first half, because a client usually controls all of that
+    network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -33,7 +34,7 @@ def network_of(address: str) -> str:
 
 
 class Places:
-    """Requests in work: so many in all, and so many of one client."""
+    """Limits the number of requests in progress, in total and per client."""
 
     def __init__(self, most: int, most_per_client: int) -> None:
         self._most, self._most_per_client = most, min(most, most_per_client)
@@ -41,7 +42,7 @@ class Places:
         self.taken = 0
 
     def full(self, client: str) -> bool:
-        """One request more of this client would be too many."""
+        """Whether one more request of this client would exceed a limit."""
         return self.taken >= self._most or self._of[client] >= self._most_per_client
 
     @contextlib.contextmanager

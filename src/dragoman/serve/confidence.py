@@ -1,6 +1,6 @@
-"""How probable the model found each word of a translation: the probability of its least probable piece.
+"""Word confidence of a translation: the probability of the least probable piece of each word.
 
-It says how sure the model was while it wrote, not whether it is right.
+It measures how certain the model was, not whether the word is right.
 """
 
 import math
@@ -15,8 +15,8 @@ _MARK = "▁"
 
 
 def word_confidences(hypothesis: Hypothesis) -> tuple[float, ...] | None:
-    """One for each word (`text/word_boundaries.py`) of the text; None where the pieces do not make up the
-    text, as where tags were put back into it."""
+    """The confidence of each word (`text/word_boundaries.py`) of the text. None if the pieces do not spell
+    the text, for example because tags were put back."""
     places = _places(hypothesis.pieces, hypothesis.text)
     if places is None or len(hypothesis.token_scores) < len(places):
         return None
@@ -32,7 +32,7 @@ def word_confidences(hypothesis: Hypothesis) -> tuple[float, ...] | None:
 
 
 def _places(pieces: Sequence[str], text: str) -> list[Place] | None:
-    """Where each piece stands in the text. The bytes of one character stand in the same place."""
+    """The place of each piece in the text. All bytes of one character have the same place."""
     places: list[Place] = []
     at, held = 0, b""
     for piece in pieces:

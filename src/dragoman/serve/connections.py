@@ -1,4 +1,4 @@
-"""All open connections of a server: how many there may be, and which goes when there are too many."""
+"""The open connections of a server: their limit, and which one is closed when it is reached."""
 
 import asyncio
 import enum
@@ -12,30 +12,31 @@ SAID_EVERY_S = 10.0
 
 
 class ConnectionStage(enum.Enum):
-    """What a connection is at. Where there are too many, those of the first stages go first, and in each the
-    one that came to it first. Whoever is being worked for stays."""
+    """State of a connection. If there are too many connections, those in the first states are closed first,
+    and in each state the one that entered it first. A connection with a request in progress is never
+    closed."""
 
     ENDING = enum.auto()
-    """Its last answer is sent; what still comes is thrown away."""
+    """The last answer is sent. Further input is discarded."""
     IDLE = enum.auto()
     """Between two requests."""
     NEW = enum.auto()
-    """Nothing has come on it yet."""
+    """Nothing has been received yet."""
     HEAD = enum.auto()
-    """The head of a request is coming."""
+    """The head of a request is being received."""
     BODY = enum.auto()
     SENDING = enum.auto()
-    """The answer is there, and the client has not taken all of it."""
+    """The answer is ready, and the client has not received all of it."""
     WORK = enum.auto()
 
 
 class Member(Protocol):
     def drop(self) -> bool:
-        """Close it now, unless something has come on it that was not read yet; whether it was closed."""
+        """Close the connection now, unless it has unread input. Returns whether it was closed."""
         ...
 
     def drain(self) -> None:
-        """Close it as soon as nothing is under way on it."""
+        """Close the connection as soon as nothing is in progress on it."""
         ...
 
     def abort(self) -> None: ...
@@ -45,9 +46,9 @@ class Connections:
     def __init__(self, most: int, metrics: Metrics) -> None:
         self.most, self.draining = most, False
         self.opening = 0
-        """Connections that are accepted and not here yet."""
+        """Number of connections that are accepted but not yet registered."""
         self.buffer = bytearray(1 << 16)
-        """What is read from a socket is here until it is looked at, which is in the same moment."""
+        """Shared read buffer. Its contents are used at once, in the same callback."""
         self.none_left = asyncio.Event()
         self._when_room: Callable[[], None] | None = None
         self._at: dict[ConnectionStage, dict[Member, None]] = {stage: {} for stage in ConnectionStage}
@@ -64,7 +65,7 @@ class Connections:
 
     @property
     def busy(self) -> int:
-        """How many are being worked for."""
+        """Number of connections with a request in progress."""
         return len(self._at[ConnectionStage.WORK])
 
     def stage(self, member: Member) -> ConnectionStage | None:
@@ -82,7 +83,7 @@ class Connections:
             self._changed()
 
     def make_room(self) -> bool:
-        """Close one connection; false where all are being worked for."""
+        """Close one connection. Returns false if all have a request in progress."""
         for stage in ConnectionStage:
             if stage is ConnectionStage.WORK:
                 return False
@@ -95,7 +96,7 @@ class Connections:
         return False
 
     def when_room(self, call: Callable[[], None]) -> None:
-        """Once, as soon as one of them is not being worked for any more, or has gone."""
+        """Call `call` once, as soon as fewer connections than the limit have a request in progress."""
         self._when_room = call
 
     def _changed(self) -> None:

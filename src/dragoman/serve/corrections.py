@@ -2,8 +2,8 @@
 
     request ─▶ one change at a time ─▶ in a thread: check the limits, write the file ─▶ in use
 
-The last correction of a text counts. If the file cannot be written, the memory and the disk both stay as they
-were. There is a limit for their number, their bytes and their age.
+The latest correction of a text counts. If the file cannot be written, the memory and the disk both stay
+unchanged. Number, size and age of the corrections are limited.
 """
 
 import asyncio
@@ -25,20 +25,20 @@ from dragoman.serve.refusal import Refusal
 Key = tuple[str, str, str]
 """Both languages, and the source with single spaces."""
 _OVERHEAD = 256
-"""Bytes that a correction counts beside its texts."""
+"""Size in bytes that each correction counts in addition to its texts."""
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
 class _Change:
-    """Units to add or to replace, and keys to remove."""
+    """Units to add or replace, and keys to remove."""
 
     put: dict[Key, CorrectionUnit]
     removed: frozenset[Key] = frozenset()
 
 
 class Corrections:
-    """`now` tells the time, in UTC."""
+    """The corrections of a server. `now` returns the current time in UTC."""
 
     def __init__(
         self, limits: Limits, file: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -50,7 +50,7 @@ class Corrections:
         if file.exists():
             most = 2 * limits.corrections_bytes + (1 << 20)
             for unit in read_units(file, most):
-                self._units.pop(_key(unit), None)  # the last of them counts, and is the newest
+                self._units.pop(_key(unit), None)  # the last unit of a key counts; it is the newest
                 self._units[_key(unit)] = unit
             too_old = self._too_old()
             self._units = {key: unit for key, unit in self._units.items() if key not in too_old}
@@ -75,7 +75,7 @@ class Corrections:
         return self._memories.get(pair)
 
     async def put(self, pair: LanguageCodes, source: str, target: str) -> CorrectionUnit:
-        """From now on this is the translation of this text."""
+        """Store the translation of this text. It replaces an earlier one."""
         for text in (source, target):
             if not text.strip():
                 raise Refusal(400, "Invalid request: a correction needs a text and its translation")
@@ -99,7 +99,7 @@ class Corrections:
         return frozenset(key for key, unit in self._units.items() if unit.when < oldest)
 
     async def _change(self, change: _Change) -> None:
-        """It is done as a whole, also if the client that asked for it has left."""
+        """Apply a change completely, even if the client disconnects."""
         task = asyncio.get_running_loop().create_task(self._in_turn(change))
         task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         await asyncio.shield(task)

@@ -1,7 +1,7 @@
-"""Corrections as TMX 1.4, which every translator's tool reads: a unit has its two languages and its time.
+"""Corrections as TMX 1.4, which every translation tool reads. Each unit has its two languages and its time.
 
-A comment at the end has the SHA-256 of all before it. A file with a wrong one is refused; a file without one
-was written by another tool, and is read as it is.
+A comment at the end has the SHA-256 of everything before it. A file with a wrong hash is refused; a file
+without one was written by another tool and is read unverified.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class CorrectionUnit:
 
 
 def written(units: Iterable[CorrectionUnit]) -> Iterator[bytes]:
-    """The parts of a file, in their order."""
+    """The parts of a file, in order."""
     digest = hashlib.sha256()
     for part in _parts(units):
         data = part.encode("utf-8")
@@ -75,7 +75,7 @@ def read_units(file: Path, most_bytes: int) -> Iterator[CorrectionUnit]:
 
 
 class _Handler:
-    """Collects units. Of a unit with several targets the first counts."""
+    """Collects units. If a unit has several targets, the first is used."""
 
     def __init__(self, path: str, now: datetime) -> None:
         self._path, self._now = path, now

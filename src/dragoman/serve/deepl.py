@@ -17,7 +17,7 @@ from dragoman.serve.service import Service, Translated, Wish
 from dragoman.text.spans import find
 
 _UNLIMITED = 1_000_000_000_000
-"""What DeepL itself tells those who pay by use."""
+"""The value that DeepL itself reports for pay-as-you-go accounts."""
 _SPLITS: dict[str, SplitMode] = {"0": "none", "1": "sentences", "nonewlines": "no_lines"}
 
 
@@ -122,7 +122,7 @@ async def _translate(
 
 
 def pair_of(service: Service, source: str, target: str) -> LanguageCodes:
-    """As DeepL says it where a language is not there."""
+    """The language pair, or DeepL's own error message if it is not supported."""
     try:
         return service.pair(source, target)
     except Refusal as refusal:
@@ -138,7 +138,8 @@ def _told(text: str, source: str, translation: str, model: str | None) -> dict[s
 
 
 def _checked(fields: Fields) -> str | None:
-    """Refuse what would change the translation and cannot; the model that a client asked for, else None."""
+    """Refuse options that would change the translation but are not supported. Returns the requested model, or
+    None."""
     formality = fields.text("formality", "default")
     if formality not in ("default", "prefer_more", "prefer_less"):
         raise Refusal(400, "'formality' is not supported for given 'target_lang'.")
@@ -187,7 +188,7 @@ async def _by_markup(
 
 
 def _cut(text: str, names: set[str]) -> list[tuple[str, bool]]:
-    """The text at the tags of these names, which are pieces of their own."""
+    """The text divided at the tags with these names. Tags are separate pieces."""
     pieces: list[tuple[str, bool]] = []
     at = 0
     for span in find(text, ("tag",)):

@@ -1,4 +1,5 @@
-"""DeepL's dialect for documents: sent by `/v2/document`, asked about by their name and key, then fetched."""
+"""DeepL's dialect for documents: upload by `/v2/document`, then query the status and fetch the result by id
+and key."""
 
 import hmac
 from pathlib import PurePath
@@ -49,7 +50,7 @@ def router_of(service: Service, jobs: Jobs, glossaries: Glossaries) -> APIRouter
 
     @router.post("/v2/document/{name}/result")
     async def result(request: Request, name: str) -> Response:
-        """Can be fetched once."""
+        """The result can be fetched once."""
         job = await _job(jobs, request, name)
         if job.result is None:
             raise Refusal(503 if job.error is None else 404, job.error or "Document not ready")

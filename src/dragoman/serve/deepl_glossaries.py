@@ -1,4 +1,4 @@
-"""DeepL's dialect for glossaries: `/v2/glossaries` of one pair of languages, `/v3/glossaries` of several."""
+"""DeepL's dialect for glossaries: `/v2/glossaries` for one language pair, `/v3/glossaries` for several."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The terms of one pair of languages, as a client sends them: read, held to the limits, ready to be found."""
+"""The terms of one language pair from a request: parsed, checked against the limits, and ready for lookup."""
 
 import csv
 from collections.abc import Mapping
@@ -13,18 +13,19 @@ from dragoman.serve.refusal import Refusal
 from dragoman.text.glossary import Glossary, GlossaryEntry
 
 LONGEST_TERM = 256
-"""Characters of a term, and of its name. A short text may have a term two thousand times."""
+"""Largest number of characters of a term or of its translation. A short text may contain a term two thousand
+times."""
 _LONGEST_CODE = 32
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The terms of one pair of languages, ready to be found."""
+    """The terms of one language pair, ready for lookup."""
 
     entries: Mapping[str, str]
     glossary: Glossary
     size: int
-    """Bytes of its terms."""
+    """Size of the terms in bytes."""
 
     @property
     def tsv(self) -> str:
@@ -33,7 +34,7 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Given:
-    """The terms of a request, before anybody has read them."""
+    """The terms of a request, not parsed yet."""
 
     pair: LanguageCodes
     text: str
@@ -55,17 +56,17 @@ def dictionary_of(limits: Limits, entries: dict[str, str]) -> Dictionary:
 
 
 def glossary_of(entries: Mapping[str, str]) -> Glossary:
-    """Of terms that a client has sent. One without a name stays as it is."""
+    """A glossary from the terms of a client. A term without a translation is kept as it is."""
     if any(len(text) > LONGEST_TERM for entry in entries.items() for text in entry):
         raise Refusal(400, f"Bad request: a term or its name has more than {LONGEST_TERM} characters")
     try:
         return Glossary([GlossaryEntry(term, (name,) if name else ()) for term, name in entries.items()])
-    except UserError:  # what it says holds the term
+    except UserError:  # the error message would contain the term
         raise Refusal(400, "Bad request: a source term is empty or comes twice") from None
 
 
 def given_of(fields: Fields) -> Given:
-    """Of a request: `source_lang`, `target_lang`, `entries`, `entries_format`."""
+    """The terms of a request: `source_lang`, `target_lang`, `entries`, `entries_format`."""
     form = fields.text("entries_format", "tsv")
     if form not in ("tsv", "csv"):
         raise Refusal(400, "Value for 'entries_format' must be tsv or csv")

@@ -1,23 +1,24 @@
-"""Where two texts differ, word by word: what has to be changed in a similar sentence of the memory."""
+"""Word-level differences between two texts, to show what has to change in a similar sentence of the
+memory."""
 
 import re
 from typing import Literal, NamedTuple
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _LONGEST = 2000
-"""Characters that are compared word by word."""
+"""Largest number of characters that are compared word by word."""
 
 
 class Difference(NamedTuple):
-    """`removed`: only in the first text; `added`: only in the second."""
+    """`removed` is only in the first text, `added` only in the second."""
 
     kind: Literal["same", "removed", "added"]
     text: str
 
 
 def differences(first: str, second: str) -> list[Difference]:
-    """The parts of both texts in their order. Without the added parts they are the first text, without the
-    removed ones the second."""
+    """The parts of both texts in order. Without the added parts they form the first text, without the removed
+    parts the second."""
     from rapidfuzz.distance import Levenshtein  # the studio imports this room, and compares nothing
 
     if max(len(first), len(second)) > _LONGEST:

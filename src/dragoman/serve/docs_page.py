@@ -1,5 +1,5 @@
-"""The page at `/docs`: the requests of our own dialect and of the others, with examples. It has no script.
-Where nothing is translated, it stands at `/` too."""
+"""The page at `/docs`: requests of the native API and of the other dialects, with examples and without
+scripts. On a server without translators it is also at `/`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ def _section(dialect: str, asked: str, told: str, table: str, command: str) -> s
 
 
 def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    """Name, type, meaning, and whether it has to be there."""
+    """Name, type and meaning of each field, and whether it is required."""
     for one in operation.get("parameters", ()):
         yield one["name"], _type(one["schema"]), one.get("description", ""), one.get("required", False)
     for content in operation.get("requestBody", {}).get("content", {}).values():

@@ -1,4 +1,4 @@
-"""Documents and pieces of markup, translated in place (`data/documents`) in the batches of the service."""
+"""Documents and markup, translated in place (`data/documents`) through the batches of the service."""
 
 import asyncio
 import threading
@@ -34,8 +34,8 @@ class _Stopped(Exception):
 
 
 class _Work:
-    """A document in a thread. Once it is stopped, what it asked for is cancelled, and its thread ends at the
-    next line, tag or unit. It also ends where a document has too many of them."""
+    """A document in a thread. Stopping it cancels its request; the thread ends at the next line, tag or unit.
+    It also ends if the document has too many of them."""
 
     def __init__(self, name: str, most_parts: int) -> None:
         self._name, self._most, self._parts = name, most_parts, 0
@@ -69,7 +69,7 @@ class _Work:
 
 
 class Documents:
-    """Threads that wait for the service while it translates the units of documents, a batch at a time."""
+    """Threads that wait while the service translates the units of documents, one batch at a time."""
 
     def __init__(self, service: Service, threads: int = 8) -> None:
         self.service = service
@@ -85,8 +85,8 @@ class Documents:
         wish: Wish | None = None,
         progress: UnitProgress | None = None,
     ) -> tuple[bytes, TranslatedUnits]:
-        """The bytes of the document with its translations. Whoever stops waiting stops the work. `progress`
-        is told, in a thread, how many of its sentences are translated."""
+        """The translated document. Cancelling the call stops the work. `progress` is called in a thread with
+        the number of translated sentences."""
         loop, limits = asyncio.get_running_loop(), self.service.limits
         own = _Work(name, limits.document_parts)
         ask = self._blocking(pair, wish or Wish(), own, loop)
@@ -118,7 +118,7 @@ class Documents:
                 self._works.discard(own)
 
     async def html(self, text: str, pair: LanguageCodes, wish: Wish) -> Translated:
-        """A piece of HTML: blocks are translated one by one, tags and attributes stay."""
+        """Translate a piece of HTML: blocks one by one, with tags and attributes unchanged."""
         masked = mask(text, ignored=wish.ignored)
         data, _ = await self.translate(
             masked.text.encode("utf-8"), "text.html", pair, replace(wish, ignored=())
@@ -133,7 +133,8 @@ class Documents:
     def _blocking(
         self, pair: LanguageCodes, wish: Wish, own: _Work, loop: asyncio.AbstractEventLoop
     ) -> Callable[[list[str]], list[str]]:
-        """Documents come in sentences already, and wait where others would be sent away."""
+        """A blocking function for a thread. Documents are already split into sentences, and they wait where
+        other requests would be refused."""
         patient = replace(wish, split="none", patient=True, n_best=1, align=False)
 
         def translate(texts: list[str]) -> list[str]:
@@ -146,7 +147,7 @@ class Documents:
 
 
 def name_with_suffix(name: str, data: bytes) -> str:
-    """The name of an upload, with a suffix that its beginning tells where it has none that is known."""
+    """The name of an upload. If it has no suffix, one is derived from the content."""
     plain = PurePath(name.replace("\\", "/")).name or "file"
     if PurePath(plain).suffix:
         return plain
@@ -162,7 +163,7 @@ def name_with_suffix(name: str, data: bytes) -> str:
 
 
 async def language_of_document(service: Service, data: bytes, name: str, target: str | None) -> str:
-    """The source language of an upload that does not say it."""
+    """The source language of an upload that does not name it."""
     try:
         text = await asyncio.to_thread(head_of, data, name)
     except UserError as error:

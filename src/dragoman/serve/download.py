@@ -1,4 +1,4 @@
-"""Large answers: sent in pieces, so that nobody who does not read them holds more than one."""
+"""Large answers, sent in pieces, so that a client that does not read them holds only one piece in memory."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
@@ -10,8 +10,8 @@ PIECE = 64 << 10
 
 
 class InPieces(Response):
-    """The next piece goes out when the client has taken the last. `ended` is called after the last of them,
-    or when the client is gone."""
+    """Each piece is sent when the client has received the one before. `ended` is called after the last piece,
+    or when the client has disconnected."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class InPieces(Response):
 
 
 class Download(InPieces):
-    """A file to save, whatever characters its name has: a browser gets nothing of it but letters."""
+    """A file to save. Its name may contain any characters, and the browser never displays the content."""
 
     def __init__(
         self,

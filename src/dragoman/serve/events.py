@@ -1,4 +1,4 @@
-"""Server-sent events: an answer that comes part by part."""
+"""Server-sent events: an answer sent part by part."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import TypeVar
@@ -10,7 +10,8 @@ T = TypeVar("T")
 
 
 async def events(parts: AsyncIterator[T], event: Callable[[T], str], end: str | None = None) -> Response:
-    """What fails before the first part fails as any other request does. `end` is the last event."""
+    """A response of events. An error before the first part is answered like that of any request. `end` is the
+    last event."""
     first = await anext(parts)
     return _Events(_told(first, parts, event, end))
 
@@ -34,7 +35,7 @@ def _line(data: str) -> bytes:
 
 
 class _Events(Response):
-    """The next event goes out when the client has taken the last."""
+    """Each event is sent when the client has received the one before."""
 
     def __init__(self, content: AsyncGenerator[bytes, None]) -> None:
         super().__init__(None, media_type="text/event-stream")

@@ -1,4 +1,4 @@
-"""One request and its answer, as ASGI has them."""
+"""One request and its answer, as an ASGI exchange."""
 
 import asyncio
 import logging
@@ -21,20 +21,20 @@ Address = tuple[str, int] | None
 
 
 class Line(Protocol):
-    """What an exchange needs of its connection."""
+    """What an exchange needs from its connection."""
 
     @property
     def closing(self) -> bool:
-        """The connection ends with this answer."""
+        """Whether the connection closes after this answer."""
         ...
 
     def write(self, data: bytes) -> None: ...
     async def sent(self) -> None:
-        """Until the client has taken nearly all that was written, or left."""
+        """Wait until the client has received nearly everything that was written, or has disconnected."""
         ...
 
     def body_taken(self) -> None:
-        """There is room for more of the body."""
+        """Signal that there is room for more of the body."""
         ...
 
     def answered(self) -> None: ...
@@ -53,7 +53,7 @@ class Exchange:
 
     @property
     def body_full(self) -> bool:
-        """More of the body is here than the application has asked for."""
+        """Whether more of the body is buffered than the application has read."""
         return len(self._body) > _HIGH_WATER
 
     def feed(self, data: bytes | bytearray) -> None:
@@ -65,7 +65,7 @@ class Exchange:
         self._news.set()
 
     def leave(self) -> None:
-        """The client is gone."""
+        """Note that the client has disconnected."""
         self.left = True
         self._news.set()
 

@@ -1,8 +1,9 @@
-"""What a model looked at: `/api/v1/explain`, for translators that can say.
+"""The attention behind a translation: `/api/v1/explain`, for translators that provide it.
 
-The service has no torch. Whoever opens a run gives it a function that explains (`Served.explains`). It holds
-a sentence to `Limits.explained_pieces`, and the answer to `Limits.explained_weights` before it is made: both
-grow with the square of a sentence. An export has none, and says so.
+The service does not import torch. The code that opens a run passes in a function (`Served.explains`). A
+sentence is limited to `Limits.explained_pieces`, and the answer to `Limits.explained_weights` before it is
+computed, because both grow with the square of the length. An exported model has no attention to show, and the
+error says so.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ class Explanation(BaseModel):
 
 
 Explains = Callable[[str, str | None], Explanation]
-"""A sentence, and a translation of it or None for the model's own."""
+"""Called with a sentence and a translation, or None for the model's own."""
 
 
 class ExplainRequest(BaseModel):
@@ -60,7 +61,7 @@ class ExplainRequest(BaseModel):
 
 
 def _answer(explains: Explains, text: str, translation: str | None) -> bytes:
-    """Written in the thread of the translator: it may be some megabytes."""
+    """The answer as JSON, serialised in the translator's thread because it may be several megabytes."""
     return explains(text, translation).model_dump_json().encode("utf-8")
 
 

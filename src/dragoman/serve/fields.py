@@ -1,4 +1,4 @@
-"""The fields of a request, whether they come as JSON, as a form, or in the address."""
+"""The fields of a request, from JSON, a form, or the query string."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 
 
 class Fields:
-    """A form may have a field several times; then its value is a list."""
+    """The fields of a request. A form field that occurs several times has a list as its value."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -44,7 +44,7 @@ class Fields:
         return found
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list, or one text with commas."""
+        """Names from a list, or from one text separated by commas."""
         if self._values.get(name) is None:
             return ()
         found = [part.strip() for text in self.texts(name) for part in text.split(",")]
@@ -75,7 +75,8 @@ class Fields:
 
 
 async def read_fields(request: Request) -> Fields:
-    """Those of the body win over those of the address. A GET may have a body too: some clients send one."""
+    """The fields of a request. Those of the body take precedence over the query string. A GET may have a body
+    too: some clients send one."""
     values = _grouped(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
@@ -92,7 +93,7 @@ async def read_fields(request: Request) -> Fields:
 def read_object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-        json.dumps(found, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
+        json.dumps(found, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is not valid text
     except (ValueError, RecursionError):
         raise Refusal(400, "Invalid request: the body is not valid JSON") from None
     if not isinstance(found, dict):

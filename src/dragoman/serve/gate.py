@@ -1,4 +1,4 @@
-"""What every request passes: size, time, key, and who is asking. It sees bytes, never what they say in a log.
+"""Checks that every request passes: size, time limit, key and client. It logs no contents of requests.
 
 headers ─ wrong host? ─ wrong key? ─ too many? ─ body ─ too large, slow? ─ key? ─ place ─▶ application
                                                                              │ the client leaves, or it takes
@@ -29,9 +29,9 @@ from dragoman.serve.refusal import Refusal, busy, dialect_of, shape
 log = logging.getLogger("dragoman.serve")
 
 OPEN = ("/", "/docs", "/favicon.ico", "/health", "/api/v1/health", "/api/v1/ready")
-"""What needs no key: the pages, which hold nothing, and liveness and readiness."""
+"""Paths that need no key: the pages, which contain no data, and the liveness and readiness checks."""
 BEGUN = "dragoman.begun"
-"""Where a scope says when the first byte of its request came, by the clock of the event loop."""
+"""Key of the scope that holds the time of the request's first byte, on the clock of the event loop."""
 FAULT = "Internal error; see the log of the server"
 _DOCUMENTS = ("/api/v1/documents", "/translate_file", "/v2/document")
 _KEY_FIELDS = ("api_key", "auth_key", "key")
@@ -61,7 +61,7 @@ class Gate:
         self._guesses = Guesses(limits.connections // 4)
 
     def full(self, address: str) -> bool:
-        """One request more from this address would be too many, whatever it holds."""
+        """Whether one more request from this address would be refused, whatever its contents."""
         return self.places.full("" if self._keys else address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,8 +118,8 @@ class Gate:
                 await self._run(scope, body.data, receive, answer, seconds)
 
     async def _named(self, scope: Scope, headers: Mapping[str, str], address: str) -> str | None:
-        """Who asks, where the head tells it. A key in a header has to be right; one in the address may be
-        one that a field of the body makes good."""
+        """The client, if the head identifies it. A key in a header must be valid; an invalid one in the query
+        string may be corrected by a field of the body."""
         assert self._keys is not None
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() in ("deepl-auth-key", "bearer") and key.strip():
@@ -130,7 +130,7 @@ class Gate:
         return next((name for field in _KEY_FIELDS if (name := self._keys.name_of(query.get(field)))), None)
 
     async def _checked(self, key: Any, scope: Scope, address: str) -> str:
-        """The name of whoever has this key. A wrong one is refused, and late if there were many."""
+        """The name of the client with this key. A wrong key is refused, after a delay if there were many."""
         assert self._keys is not None
         if (name := self._keys.name_of(key)) is not None:
             return name
@@ -142,12 +142,13 @@ class Gate:
     async def _run(
         self, scope: Scope, body: bytearray, receive: Receive, answer: "_Answer", seconds: float
     ) -> None:
-        """Who leaves, or takes too long, is cancelled here; whoever cancels from outside is let through."""
+        """Run the application. A client that disconnects or a timeout cancels it here; a cancellation from
+        outside is passed on."""
         task = asyncio.current_task()
         assert task is not None
         left = asyncio.ensure_future(_until_left(receive))
         left.add_done_callback(lambda gone: None if gone.cancelled() or answer.ended else task.cancel())
-        if scope["method"] == "HEAD":  # what GET would answer, without its body
+        if scope["method"] == "HEAD":  # the answer to GET, without its body
             scope = {**scope, "method": "GET"}
         try:
             async with asyncio.timeout(seconds) as answer.limit:
@@ -163,14 +164,14 @@ class Gate:
 
 
 class _Answer:
-    """Sends a response with the headers that all have, and knows whether one has begun or ended."""
+    """Sends a response with the common headers, and records whether it has begun or ended."""
 
     def __init__(self, send: Send, headers: Mapping[str, str], empty: bool) -> None:
         self._send, self._headers, self._empty = send, headers, empty
         self.status: int | None = None
         self.ended = False
         self.limit: asyncio.Timeout | None = None
-        """The time for the work. Sending has another one, which the connection holds a client to."""
+        """Timeout of the work. Sending has its own timeout, which the connection enforces."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -203,7 +204,8 @@ def refused(scope: Scope, refusal: Refusal) -> JSONResponse:
 
 
 def _replay(body: bytearray) -> Receive:
-    """In parts, with a turn of the event loop for others between them: a form is read as it comes."""
+    """Replay a body in parts, yielding to the event loop in between, because forms are parsed as they
+    arrive."""
     parts = iter(range(0, max(1, len(body)), _PART))
 
     async def receive() -> Message:
@@ -212,7 +214,7 @@ def _replay(body: bytearray) -> Receive:
                 await asyncio.sleep(0)
             more = at + _PART < len(body)
             return {"type": "http.request", "body": bytes(body[at : at + _PART]), "more_body": more}
-        await asyncio.Event().wait()  # who leaves is noticed by the gate itself
+        await asyncio.Event().wait()  # the gate itself notices a disconnect
         raise AssertionError
 
     return receive
@@ -238,7 +240,8 @@ def _locked(dialect: str, given: bool) -> Refusal:
 
 
 def place_of(error: BaseException) -> str:
-    """File and line where it was raised. The text of an error may hold text of a request."""
+    """File and line where an error was raised. The message may contain text of a request, so it is not
+    logged."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -246,11 +249,11 @@ def place_of(error: BaseException) -> str:
 
 
 def _check_page(headers: Mapping[str, str], path: str) -> None:
-    """Without keys a browser may ask for our own page alone. One that follows a link to it may come from
-    anywhere."""
+    """Without keys, only the server's own page may send requests from a browser. Links to the page may be
+    followed from anywhere."""
     host = headers.get("host", "")
     if not _is_address(host):
-        # A page of a stranger's name that is made to point to this machine could ask in a browser's name.
+        # DNS rebinding: a page under another host name that resolves to this machine must not get answers.
         raise Refusal(421, "Without keys this server answers to its address or localhost, not to a name")
     elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path not in OPEN
     if elsewhere or _is_elsewhere(headers.get("origin"), host):
@@ -258,7 +261,8 @@ def _check_page(headers: Mapping[str, str], path: str) -> None:
 
 
 def _is_elsewhere(origin: str | None, host: str) -> bool:
-    """Whether a browser asks for a page of another server: it says so, and could send forms unasked."""
+    """Whether a browser request comes from a page of another server. Such a page could submit forms
+    unnoticed."""
     return origin is not None and origin.partition("://")[2].lower() != host.strip().lower()
 
 

@@ -1,9 +1,9 @@
-"""Glossaries that clients make and name, each of one or more pairs of languages; kept in a file if asked.
+"""Glossaries that clients create and name, each for one or more language pairs; optionally stored in a file.
 
-    request ─▶ one change at a time ─▶ in a thread: read the terms, check the limits, write the file ─▶ in use
+    request ─▶ one change at a time ─▶ in a thread: parse terms, check limits, write the file ─▶ in use
 
-What is in use is never changed. A change makes a new set of glossaries, which takes the place of the old one
-when the file is on the disk. If it cannot be written, the memory and the disk both stay as they were.
+Glossaries in use are never modified. A change makes a new set of glossaries, which replaces the old one once
+the file is on disk. If the file cannot be written, the memory and the disk both stay unchanged.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from dragoman.text.glossary import Glossary
 
 LONGEST_NAME = 1024
 _MOST_AT_ONCE = 16
-"""Glossaries that one request may name."""
+"""Largest number of glossaries that one request may name."""
 _OVERHEAD = 1024
-"""Bytes that a dictionary counts beside its terms."""
+"""Size in bytes that each dictionary counts in addition to its terms."""
 _SEAL = "sha256"
 _ESCAPED = 8
-"""How many times its bytes a text may take in the file."""
+"""Largest factor by which escaping can enlarge a text in the file."""
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Glossaries:
         return await self._change(edit)
 
     async def extend(self, id: str, name: str | None, given: Sequence[Given]) -> Named:
-        """Another name, and further terms. What is given wins over what is there."""
+        """Rename a glossary and add terms. New terms replace existing ones."""
 
         def edit(every: Every) -> Named:
             found = _found(every, id)
@@ -117,7 +117,7 @@ class Glossaries:
         await self._change(edit)
 
     async def wanted(self, fields: Fields, source: str, target: str) -> Glossary | None:
-        """The terms that a request asks for; of several glossaries the first that knows a term wins."""
+        """The terms that a request selects. If several glossaries have a term, the first one wins."""
         names = [*fields.names("glossary_id"), *fields.names("glossary_ids")]
         if not names:
             return None
@@ -138,7 +138,7 @@ class Glossaries:
         return (await asyncio.to_thread(dictionary_of, self._limits, merged)).glossary
 
     async def _change(self, edit: Callable[[Every], T]) -> T:
-        """It is done as a whole, also if the client that asked for it has left."""
+        """Apply a change completely, even if the client disconnects."""
         task = asyncio.get_running_loop().create_task(self._in_turn(edit))
         task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return await asyncio.shield(task)
@@ -157,7 +157,7 @@ class Glossaries:
         return result
 
     def _check(self, every: Every) -> None:
-        """Refuse more than there is room for, of all clients."""
+        """Check the limits on all glossaries together."""
         limits = self._limits
         dictionaries = [one for named in every.values() for one in named.dictionaries.values()]
         for what, found, most in (
@@ -230,7 +230,7 @@ def _save(file: Path, every: Every) -> None:
 
 
 def _written(every: Every) -> Iterator[str]:
-    """A JSON list, a dictionary a piece, without its end."""
+    """A JSON list without its end, one dictionary per part."""
     yield "["
     for number, one in enumerate(every.values()):
         head = {"glossary_id": one.id, "name": one.name, "creation_time": one.created}
@@ -243,12 +243,12 @@ def _written(every: Every) -> Iterator[str]:
 
 
 def _end(sha256: str, first: bool) -> bytes:
-    """The last entry is the hash of all before it."""
+    """The end of the file: the last entry is the hash of everything before it."""
     return f"{'' if first else ','}\n{json.dumps({_SEAL: sha256})}\n]\n".encode("ascii")
 
 
 def _unsealed(raw: bytes) -> list[Any]:
-    """The glossaries in a file. One that an earlier version wrote has no hash."""
+    """The glossaries in a file. Files of an earlier version have no hash."""
     content = json.loads(raw)
     if content and set(content[-1]) == {_SEAL}:
         end = _end(str(content.pop()[_SEAL]), first=not content)

@@ -1,5 +1,5 @@
-"""Similar sentences of the memory beside a translation, in the dialects of others: where a client asks for
-`matches`, which their own servers do not know."""
+"""Fuzzy matches from the translation memory in other dialects: the extension parameter `matches`, which the
+original servers do not have."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from dragoman.serve.service import Service
 async def hints(
     service: Service, fields: Fields, texts: Sequence[str], pairs: Sequence[LanguageCodes]
 ) -> list[list[dict[str, Any]]]:
-    """For each text, where they are asked for; else nothing."""
+    """The matches of each text if the request asks for them, else nothing."""
     if not fields.flag("matches"):
         return []
     found = [await service.similar(text, pair) for text, pair in zip(texts, pairs, strict=True)]
@@ -22,6 +22,6 @@ async def hints(
 
 
 def hint_of(match: FuzzyMatch, text: str) -> dict[str, Any]:
-    """`difference` leads from the source of the match to the text."""
+    """A match as JSON. `difference` lists the changes from the source of the match to the text."""
     changed = [{"kind": one.kind, "text": one.text} for one in differences(match.source, text)]
     return {"source": match.source, "target": match.target, "quality": match.quality, "difference": changed}

@@ -1,4 +1,4 @@
-"""What comes on a connection, taken apart by h11, and held to sizes that h11 does not know."""
+"""Input of a connection, parsed by h11, with additional size limits."""
 
 from typing import Any
 
@@ -8,13 +8,14 @@ from dragoman.serve.limits import Limits
 
 _PIECE = 1 << 14
 _SMALL_CHUNKS, _CHUNK = 256, 1 << 10
-"""So many chunks are allowed, and one more for each so many bytes: small ones cost much and say little."""
+"""Number of chunks that are always allowed, and bytes of content for each further chunk. Small chunks are
+expensive to parse."""
 _FRAMES, _FRAMES_SHARE = 1 << 16, 16
-"""Bytes of a chunked body that are not its content: so many, and a share of the content."""
+"""Bytes of a chunked body that may be framing: a constant, and a share of the content."""
 
 
 class Malformed(Exception):
-    """No HTTP, or more of it than is allowed."""
+    """Input that is not HTTP, or exceeds a limit."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -30,7 +31,7 @@ class Incoming:
 
     @property
     def begun(self) -> bool:
-        """Something of the next request is there."""
+        """Whether part of the next request has arrived."""
         return bool(self._head_bytes or self._unparsed)
 
     def add(self, data: bytes) -> None:
@@ -40,7 +41,8 @@ class Incoming:
         self._unparsed.clear()
 
     def next_event(self) -> Any:
-        """Of h11: a head, a part of a body, its end; NEED_DATA, or PAUSED until the request is answered."""
+        """The next h11 event: a head, part of a body, its end, NEED_DATA, or PAUSED until the request is
+        answered."""
         try:
             event = self.http.next_event()
             while event is h11.NEED_DATA and self._unparsed:
@@ -61,7 +63,8 @@ class Incoming:
         self._head_bytes = len(self.http.trailing_data[0])
 
     def _feed(self) -> None:
-        """Give h11 a piece; of a head no more than its size, so that one that comes at once is held to it."""
+        """Pass a piece of input to h11. While a head is read, no more than its size limit, so that the limit
+        also holds for a head that arrives at once."""
         size = min(_PIECE, self._limits.header_bytes)
         heading = self.http.their_state is h11.IDLE
         if heading:

@@ -1,7 +1,8 @@
-"""Documents in work: each has a random name, is kept for a while, and goes when there are too many.
+"""Document jobs: each has a random id and is kept for a limited time; old ones are dropped if there are too
+many.
 
-They are in memory alone. Their bytes are counted from the upload until the client has the result, or until
-they are too old.
+Jobs are held in memory only. Their bytes count from the upload until the client has the result or the job
+expires.
 """
 
 import asyncio
@@ -22,15 +23,15 @@ class DocumentJob:
     name: str = field(repr=False)
     characters: int
     size: int
-    """Bytes that are held for it."""
+    """Size in bytes of the data held for the job."""
     id: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     running: bool = False
     done: int = 0
-    """Sentences that are translated, of `total`."""
+    """Number of translated sentences, of `total`."""
     total: int = 0
     translated: int = 0
-    """Units of the document, once it is ready."""
+    """Number of translated units of the document, once it is ready."""
     left: int = 0
     fetched: bool = False
     result: bytes | None = field(default=None, repr=False)
@@ -40,7 +41,7 @@ class DocumentJob:
 
     @property
     def ready(self) -> bool:
-        """Nothing more is done for it."""
+        """Whether the job is finished."""
         return self.task is None or self.task.done()
 
     def progress(self, done: int, total: int) -> None:
@@ -59,7 +60,7 @@ class Jobs:
 
     @property
     def held(self) -> int:
-        """Bytes of all documents."""
+        """Size of all documents in bytes."""
         return sum(job.size for job in self._jobs.values())
 
     def __len__(self) -> int:
@@ -107,15 +108,15 @@ class Jobs:
             job.error = refusal.message
         except TimeoutError:
             job.error = f"The document took more than {self._limits.document_s:g} s"
-        except Exception:  # what went wrong may hold text of the document
+        except Exception:  # the error may contain text of the document
             job.error = "The document could not be translated"
         job.size = len(job.result or b"")
         self._make_room(self._limits.documents, self._limits.documents_bytes)
-        if self.held > self._limits.documents_bytes:  # all others are in work: this one does not fit
+        if self.held > self._limits.documents_bytes:  # all others are in progress: no room for this one
             job.result, job.size, job.error = None, 0, "There is no room for the translated document"
 
     def _make_room(self, documents: int, size: int) -> None:
-        """Drop what has been ready for longest until no more than so many documents and bytes are left."""
+        """Drop finished jobs, oldest first, until at most `documents` jobs and `size` bytes are left."""
         while len(self) > documents or self.held > size:
             ready = next((job for job in self._jobs.values() if job.ready), None)
             if ready is None:

@@ -1,4 +1,5 @@
-"""Keys of clients, from a file with one a line; blank lines, and lines that begin with #, are skipped."""
+"""API keys of clients, from a file with one key per line. Blank lines and lines that begin with # are
+skipped."""
 
 import asyncio
 import hashlib
@@ -16,7 +17,8 @@ _MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe())' makes on
 
 
 class Keys:
-    """Only hashes are held. Every one is compared, so the time tells nothing about the keys."""
+    """Stores only the hashes of keys. A lookup compares all of them, so its time reveals nothing about the
+    keys."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._hashes = [_hash(key) for key in keys]
@@ -44,7 +46,7 @@ class Keys:
         return cls(keys.values())
 
     def name_of(self, key: object) -> str | None:
-        """A name for whoever has this key, which does not tell the key; None if it is none of ours."""
+        """A name for the owner of this key that does not reveal it, or None if the key is unknown."""
         return "key " + _hash(str(key)).hex()[:16] if key in self else None
 
     def __contains__(self, key: object) -> bool:
@@ -55,7 +57,7 @@ class Keys:
 
 
 def exposed(path: Path) -> str | None:
-    """A warning, where other users of this machine can read or change the file."""
+    """A warning if other users of this machine can read or change the file."""
     mode = path.stat().st_mode
     if not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
         return None
@@ -63,14 +65,14 @@ def exposed(path: Path) -> str | None:
 
 
 class Guesses:
-    """Wrong keys are answered late, once an address has sent several. Right ones never wait.
+    """Delays the answer to wrong keys once an address has sent several. Valid keys are never delayed.
 
-    Nothing else waits meanwhile, and no place of a request is taken. At most `most` answers wait at once; one
-    more sends the oldest of them.
+    The delay blocks nothing else and takes no request slot. At most `most` answers wait at once; one more
+    releases the oldest.
     """
 
     FREE = 10
-    """Wrong keys of one address that are answered at once. They are forgotten after `FORGOTTEN_S`."""
+    """Number of wrong keys per address that are answered at once. They are forgotten after `FORGOTTEN_S`."""
     FORGOTTEN_S = 60.0
     DELAY_S = 2.0
     ADDRESSES = 4096
@@ -81,7 +83,7 @@ class Guesses:
         self._waiting: dict[asyncio.Event, None] = {}
 
     async def wrong(self, address: str) -> None:
-        """Called before a wrong key is refused; returns when it is time."""
+        """Called before a wrong key is refused. Returns after the delay."""
         now = asyncio.get_running_loop().time()
         count, since = self._wrong.pop(address, (0, now))
         if now - since > self.FORGOTTEN_S:

@@ -1,13 +1,13 @@
-"""Codes of languages: their names, their other spellings, and which served one a client means."""
+"""Language codes: names, alternative spellings, and which served language a client means."""
 
 from collections.abc import Iterable
 
 from dragoman.data.formats.language_codes import NAMES, TWO_LETTERS
 
 LanguageCodes = tuple[str, str]
-"""The source and the target language."""
+"""Source and target language."""
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS", "ZH-HANT")}
-"""What DeepL's clients insist on as targets; a model of the base language stands for each."""
+"""Target codes that DeepL's clients require. A model of the base language serves all its variants."""
 _VARIANT_NAMES = {
     "EN-GB": "English (British)",
     "EN-US": "English (American)",
@@ -20,7 +20,7 @@ _SAME = {"nb": "no", "no": "nb", "iw": "he", "in": "id"}
 
 
 def base(code: str) -> str:
-    """The language of a code without region or script, in two letters where there are any."""
+    """The language of a code without region or script, as a two-letter code if there is one."""
     first = code.replace("_", "-").partition("-")[0].lower()
     return TWO_LETTERS.get(first, first)
 
@@ -30,7 +30,7 @@ def name_of(code: str) -> str:
 
 
 def resolve(code: str, served: Iterable[str]) -> str | None:
-    """The served code that is meant: the same, whatever its case, else one of the same language."""
+    """The served code that is meant: an equal one, ignoring case, else one of the same language."""
     asked = code.replace("_", "-").lower()
     known = list(served)
     same = [each for each in known if each.replace("_", "-").lower() == asked]

@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect: `/translate`, `/detect`, `/languages`, `/translate_file` and their like."""
+"""LibreTranslate's dialect: `/translate`, `/detect`, `/languages`, `/translate_file` and related paths."""
 
 from pathlib import PurePath
 from typing import Any
@@ -105,7 +105,7 @@ def _add_files(router: APIRouter, service: Service, jobs: Jobs) -> None:
 
     @router.get("/download_file/{name}", name="download_file")
     async def download_file(name: str) -> Response:
-        """The name is long and random; who has it may have the file."""
+        """The name is long and random, so it serves as the access token."""
         job = jobs.find(PurePath(name).stem)
         if job.result is None:
             raise Refusal(404, "There is no such file")

@@ -1,11 +1,11 @@
-"""What no model may touch, or what is to be called by a name: out before the translator, back after it.
+"""Placeholders for untranslatable text and for terms: masked before translation, restored after it.
 
     source   Press <x>Enter</x> on the heart monitor.
-    masked   Press {k1} on the {k2}.                 placeholders, which every translator carries over
+    masked   Press {k1} on the {k2}.                 placeholders, which every translator keeps
     target   Drücken Sie {k1} am {k2}.
     unmasked Drücken Sie <x>Enter</x> am Herzmonitor.
 
-A translator that can insist on terms is asked to (`decode/rules/lexical.py`); this is for those that cannot.
+Translators that can constrain terms do so (`decode/rules/lexical.py`); this is for those that cannot.
 """
 
 import re
@@ -26,7 +26,7 @@ _NAMES = re.compile(r"\{(k+)")
 class TextWithMasks:
     text: str
     behind: dict[str, str]
-    """What stands behind each placeholder."""
+    """The text behind each placeholder."""
 
     def unmask(self, translation: str) -> str:
         if not self.behind:
@@ -35,7 +35,7 @@ class TextWithMasks:
 
 
 def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] = ()) -> TextWithMasks:
-    """Elements with the `ignored` names and terms of the glossary become placeholders."""
+    """Replace elements with the `ignored` names and terms of the glossary by placeholders."""
     places = list(_elements(text, ignored)) if ignored else []
     if glossary is not None:
         text = nfc(text) if not places else text
@@ -58,7 +58,7 @@ def mask(text: str, glossary: Glossary | None = None, ignored: Collection[str] =
 
 
 class _Taken:
-    """Parts of a text that are not free any more."""
+    """Occupied ranges of a text."""
 
     def __init__(self, places: list[tuple[int, int]]) -> None:
         ordered = sorted(places)
@@ -66,13 +66,14 @@ class _Taken:
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def any(self, start: int, end: int) -> bool:
-        """Whether one of them lies in this part or reaches into it."""
+        """Whether one of the ranges overlaps this one."""
         before = bisect_left(self._starts, end)
         return before > 0 and self._ends[before - 1] > start
 
 
 def _elements(text: str, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
-    """The outermost elements of these names, from tag to tag; one that is never closed is let be."""
+    """The outermost elements with these names, from opening to closing tag. Elements that are never closed
+    are skipped."""
     wanted = {name.lower() for name in names}
     tags = [(span, name) for span in find(text, ("tag",)) if (name := _name(span)) in wanted]
     last_closing = {name: number for number, (span, name) in enumerate(tags) if span.text.startswith("</")}

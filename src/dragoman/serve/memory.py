@@ -1,4 +1,4 @@
-"""Translation memories of files and runs, each for the languages that are translated."""
+"""Translation memories from files and runs, for the language pairs that are served."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -40,10 +40,11 @@ def open_memories(
     served: Iterable[TextPair],
     warn: Callable[[str], None] = _log.warning,
 ) -> dict[TextPair, TranslationMemory]:
-    """Files of pairs, and run directories, whose training data are meant; each for a pair that is served.
+    """Open files of pairs, and run directories, which stand for their training data. Each must belong to a
+    served language pair.
 
-    A broken row of a table is left out, and `warn` is told. Of any other file what comes before a bad line is
-    used; what comes after it is not, since sides could have shifted against each other there.
+    A broken row of a table is skipped and reported with `warn`. In any other file, only the pairs before a
+    bad line are used, since the sides may be misaligned after it.
     """
     pairs = list(served)
     gathered: dict[TextPair, list[TextPair]] = {}

@@ -1,4 +1,4 @@
-"""Counters in the text format of Prometheus. No label holds anything that a client wrote."""
+"""Counters in the text format of Prometheus. No label contains client input."""
 
 from bisect import bisect_left
 from collections import Counter

@@ -1,8 +1,8 @@
-"""Models that do not translate, behind the same gate: what predicts, goes on with a text, fills gaps, embeds.
+"""Models that do not translate, behind the same gate: prediction, generation, gap filling and embeddings.
 
-The service has no torch. Whoever opens a run gives it a function that answers (`Model.answers`). A text that
-has several parts (a pair, the words of a sentence) is one string for the queue, with NUL between them, which
-no text has.
+The service does not import torch. The code that opens a run passes in a function (`Model.answers`). A text of
+several parts (a pair, or the words of a sentence) is queued as one string with NUL between the parts, because
+no text contains NUL.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from dragoman.serve.refusal import Refusal
 
 Ability = Literal["predict", "generate", "fill", "embed"]
 PARTS = "\0"
-"""Between the parts of a text."""
+"""Separator between the parts of a text."""
 
 
 @dataclass(frozen=True)
 class Predict:
-    """Nothing more to say about it."""
+    """A prediction. It has no options."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Write:
     count: int = 1
     seed: int = 0
     open: bool = False
-    """The last word of the prompt may go on."""
+    """Whether the last word of the prompt may be continued."""
     stop: tuple[str, ...] = ()
-    """What a continuation ends before."""
+    """Strings at which a continuation ends. They are not part of it."""
     hear: Callable[[str], None] | None = None
-    """Is told the continuation part by part, in the thread of the model."""
+    """Called with each new part of the continuation, in the thread of the model."""
 
 
 Question = Predict | Fill | Embed | Write
@@ -91,14 +91,14 @@ class Model:
     name: str
     does: tuple[Ability, ...]
     answers: Callable[[Sequence[str], Question, Sequence[Cancelled]], list[Any]]
-    """Of each text: a `PredictedText`, fillings, continuations, or a vector."""
+    """The answers to texts: a `PredictedText`, fillings, continuations, or a vector for each."""
     count: Callable[[str], int]
-    """The pieces of a text."""
+    """The number of pieces of a text."""
     objective: str = ""
     task: str | None = None
     labels: tuple[str, ...] = ()
     parts: tuple[int, int | None] = (1, 1)
-    """Parts of a text that is predicted about: at least, and at most."""
+    """Smallest and largest number of parts of an input for prediction."""
 
 
 class ModelBatches(RequestBatches[Question, Any]):
@@ -116,7 +116,7 @@ class ModelBatches(RequestBatches[Question, Any]):
         return self.model.answers(texts, how, cancelled)
 
     def _worth_keeping(self, how: Question) -> bool:
-        return isinstance(how, Predict | Fill)  # vectors are large, and what is drawn is seldom asked again
+        return isinstance(how, Predict | Fill)  # vectors are large, and samples are seldom requested again
 
 
 class Models:
@@ -145,7 +145,7 @@ class Models:
             own.close()
 
     def find(self, ability: Ability, name: str | None = None) -> Model:
-        """The model of this name, or the only one that can do this."""
+        """The model with this name, or the only one with this ability."""
         able = [model for model in self.models if ability in model.does]
         named = able if name is None else [model for model in able if model.name == name]
         if len(named) == 1:
@@ -164,8 +164,8 @@ class Models:
         return await self.batches[model.name].ask(texts, how)
 
     async def stream(self, model: Model, prompt: str, how: Write) -> AsyncIterator[str | Continuation]:
-        """The parts of the only continuation, and the whole of it in the end. Whoever does not take them to
-        the end is not waited for: the search stops."""
+        """The parts of the only continuation, and finally the complete continuation. If the consumer stops
+        early, the search is cancelled."""
         loop, parts = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
         def hear(part: str) -> None:

@@ -1,11 +1,11 @@
-"""Once a day the server learns from the corrections: `dragoman adapt` in a process of its own, and the new
-run in place of the old one if it is better.
+"""Once a day the server trains on the corrections with `dragoman adapt`, in a separate process. If the new
+run is better, it replaces the old one.
 
     it is time ─▶ new corrections? ─▶ adapt, in another process ─ exit 0 ─▶ open the new run ─▶ exchange
-                      └ no: wait                                └ else: everything stays as it is
+                      └ no: wait                                └ else: nothing changes
 
 `adapt` compares both runs on held-out corrections and on the validation set of the old one; its exit status
-says whether the new one is better. Requests that are in work finish with the old model.
+says whether the new one is better. Requests in progress finish with the old model.
 """
 
 import asyncio
@@ -29,7 +29,8 @@ from dragoman.serve.service import Served, Service
 
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _LONGEST_SLEEP_S = 600.0
-"""Clocks are set, and machines sleep: the time is looked at again and again."""
+"""Longest sleep in seconds. The clock may be set or the machine may sleep, so the time is checked
+repeatedly."""
 _log = logging.getLogger("dragoman")
 
 
@@ -41,14 +42,14 @@ def parse_time(text: str) -> time:
 
 
 def next_time(at: time, now: datetime) -> datetime:
-    """The next moment after `now` that has this time of the day."""
+    """The next time after `now` with this time of day."""
     today = now.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
     return today if today > now else today + timedelta(days=1)
 
 
 class Adaptation:
-    """A process that can be ended. Its output is kept beside the new run: it quotes corrections, and the log
-    of a server has no texts."""
+    """The `adapt` process, which can be terminated. Its output goes to a file beside the new run, because it
+    quotes corrections and the server log must not contain texts."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,8 +73,8 @@ class Adaptation:
 
 @dataclass
 class Nightly:
-    """`now` tells the local time, `sleep` waits; `adapt` blocks and returns an exit status, `open_run` a run
-    as the service wants it."""
+    """Runs `adapt` once a day. `now` returns the local time and `sleep` waits; `adapt` blocks and returns an
+    exit status; `open_run` opens a run for the service."""
 
     service: Service
     corrections: Corrections
@@ -87,7 +88,7 @@ class Nightly:
         self._learnt: dict[LanguageCodes, datetime] = {}
 
     async def run(self) -> None:
-        """For ever; a night that fails is not the last one."""
+        """Run forever. An error in one night is logged, and the next night is tried again."""
         due = next_time(self.at, self.now())
         while True:
             while (left := (due - self.now()).total_seconds()) > 0:
@@ -100,7 +101,7 @@ class Nightly:
             due = next_time(self.at, self.now())
 
     async def learn(self, pair: LanguageCodes) -> bool:
-        """Whether a new run answers from now on."""
+        """Adapt the model of a language pair. Returns whether a new run has replaced the old one."""
         newest = max(
             (unit.when for unit in self.corrections if (unit.src_lang, unit.tgt_lang) == pair), default=None
         )
@@ -121,7 +122,7 @@ class Nightly:
 
 
 def _free(old: Path, now: datetime) -> Path:
-    """A name beside the run, with the date, that nothing has yet."""
+    """An unused path beside the run, with the date in its name."""
     stem = re.sub(r"-adapted-\d{8}(-\d+)?$", "", old.name)
     first = old.with_name(f"{stem}-adapted-{now:%Y%m%d}")
     others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
@@ -131,12 +132,12 @@ def _free(old: Path, now: datetime) -> Path:
 def nightly_of(
     service: Service, at: time, open_run: Callable[[Path], Served]
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What to run beside the service. Where it is cancelled, the process that is running is ended too."""
+    """The background task of the server. Cancelling it also ends the running process."""
     corrections = service.corrections
     if corrections is None:
         raise UserError("--adapt-at: there is nothing to learn from; give --corrections too")
     for one in service.served.values():
-        if not one.insists:  # runs take glossaries themselves
+        if not one.insists:  # runs handle glossaries themselves
             raise UserError(f"--adapt-at: {one.name} is an export, which cannot learn; serve the run itself")
 
     async def beside() -> None:

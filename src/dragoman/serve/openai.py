@@ -1,4 +1,4 @@
-"""OpenAI's dialect, as far as it is about text without turns: `/v1/completions`, `/v1/embeddings`."""
+"""OpenAI's dialect for plain text without chat: `/v1/completions` and `/v1/embeddings`."""
 
 import base64
 import secrets
@@ -18,11 +18,11 @@ from dragoman.serve.refusal import Refusal
 
 _WITHOUT_EFFECT = ("user", "stream_options", "store", "metadata")
 _NEUTRAL: tuple[Any, ...] = (None, 0, 1, False, "", [], {})
-"""What a field may be that is not known here: it changes nothing."""
+"""Values of unknown fields that have no effect."""
 
 
 class Open(BaseModel):
-    """A client may send more than is known here, as long as it changes nothing."""
+    """A request that may have unknown fields, as long as they have no effect."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -161,7 +161,7 @@ def _model(name: str, created: int) -> dict[str, Any]:
 
 
 def _vector(vector: list[float], encoding: str) -> list[float] | str:
-    """base64 of little-endian float32, as OpenAI's own client asks for."""
+    """A vector as base64 of little-endian float32, which OpenAI's own client requests, or as numbers."""
     if encoding == "float":
         return vector
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode("ascii")

@@ -1,4 +1,4 @@
-"""What is to be sent on a connection."""
+"""The output buffer of a connection."""
 
 import asyncio
 from collections import deque
@@ -7,8 +7,8 @@ _PIECE = 1 << 16
 
 
 class Outgoing:
-    """Given to the system a piece at a time, as the client takes them: no copy of a large answer is made for
-    somebody who does not read it."""
+    """Writes to the transport one piece at a time as the client receives them, so that a large answer is not
+    copied for a client that does not read it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -26,7 +26,7 @@ class Outgoing:
             self._write()
 
     def pause(self) -> None:
-        """The client takes no more for now."""
+        """The client cannot receive more for now."""
         self._writable.clear()
 
     def resume(self) -> None:
@@ -34,7 +34,7 @@ class Outgoing:
         self._write()
 
     def clear(self) -> None:
-        """The client is gone; whoever waits for it may go on."""
+        """The client has disconnected. Release the tasks that wait for it."""
         self._parts.clear()
         self._writable.set()
 

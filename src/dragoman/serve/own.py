@@ -1,4 +1,4 @@
-"""Our own dialect: `/api/v1`, described by `/openapi.json`."""
+"""The native API: `/api/v1`, described by `/openapi.json`."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -147,18 +147,18 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
 
     @router.get("/languages")
     async def languages() -> Info:
-        """Which languages are served, and how much may be asked for."""
+        """The served languages, and the limits of requests."""
         return _info(service)
 
     @router.post("/detect")
     async def detect(asked: DetectRequest) -> list[Detected]:
-        """Which of the served source languages a text is in, best first."""
+        """The likely languages of a text among the served source languages, best first."""
         service.check([asked.text])
         return [Detected(language=code, confidence=sure) for code, sure in service.detect(asked.text)]
 
     @router.post("/translate")
     async def translate(asked: TranslateRequest) -> TranslateResponse:
-        """Translate texts. Tags, placeholders and addresses come out as they went in."""
+        """Translate texts. Tags, placeholders and addresses are left unchanged."""
         service.check(asked.texts)
         limit = service.limits.alternatives
         if asked.alternatives > limit:
@@ -187,7 +187,7 @@ def router_of(service: Service, documents: Documents) -> APIRouter:
 
 
 def _by_pair(service: Service, asked: TranslateRequest) -> list[tuple[LanguageCodes, list[str]]]:
-    """Texts that follow each other and are in the same language go together; the order stays."""
+    """Group consecutive texts of the same language pair. The order is kept."""
     groups: list[tuple[LanguageCodes, list[str]]] = []
     for text in asked.texts:
         source = service.detect(text, asked.target)[0][0] if asked.source == "auto" else asked.source

@@ -1,4 +1,4 @@
-"""Other ways to say a sentence, or to go on after its first words, in our own dialect."""
+"""Alternative translations of a sentence, or continuations of a given prefix, in the native API."""
 
 from typing import Annotated
 
@@ -29,8 +29,8 @@ def router_of(service: Service) -> APIRouter:
 
     @router.post("/alternatives")
     async def alternatives(asked: AlternativesRequest) -> list[Alternative]:
-        """Translations of a sentence, best first; with a prefix, those that begin with it. Those that go on
-        with a word of their own come first."""
+        """Translations of a sentence, best first; with a prefix, those that begin with it. Translations with
+        distinct next words come first."""
         service.check([asked.text, asked.prefix])
         pair = service.pair(asked.source, asked.target)
         count = min(asked.count, service.limits.alternatives + 1)

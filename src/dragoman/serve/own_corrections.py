@@ -1,4 +1,4 @@
-"""Corrections in our own dialect: said, taken back, and fetched as TMX."""
+"""Corrections in the native API: add, delete, and download as TMX."""
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ class TakenBackRequest(Closed):
 
 class Kept(BaseModel):
     corrections: int
-    """How many there are now."""
+    """Current number of corrections."""
 
 
 def router_of(service: Service) -> APIRouter:
@@ -39,7 +39,7 @@ def router_of(service: Service) -> APIRouter:
 
     @router.post("")
     async def correct(asked: CorrectionRequest) -> Kept:
-        """Say how a text is to be translated. It is answered so from now on, in every dialect."""
+        """Store the translation of a text. Every dialect uses it from now on."""
         kept = corrections()
         service.check([asked.text, asked.translation])
         await kept.put(service.pair(asked.source, asked.target), asked.text, asked.translation)
@@ -47,7 +47,7 @@ def router_of(service: Service) -> APIRouter:
 
     @router.delete("")
     async def take_back(asked: TakenBackRequest) -> Kept:
-        """Forget the correction of a text."""
+        """Delete the correction of a text."""
         kept = corrections()
         service.check([asked.text])
         await kept.remove(service.pair(asked.source, asked.target), asked.text)

@@ -1,4 +1,4 @@
-"""Documents in our own dialect: translated while the client waits, or as a job that it asks about."""
+"""Documents in the native API: translated while the client waits, or as a job whose status it polls."""
 
 from typing import Annotated, Literal
 
@@ -49,7 +49,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
 
     @router.get("/{id}")
     async def progress(id: str) -> DocumentProgress:
-        """How far the translation of a document is."""
+        """The progress of a document."""
         job = jobs.find(id)
         return DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
 
@@ -64,7 +64,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
 
     @router.delete("/{id}")
     async def stop(id: str) -> DocumentProgress:
-        """Stop the translation of a document, and forget it."""
+        """Cancel the translation of a document and delete it."""
         job = jobs.find(id)
         told = DocumentProgress(status=_status(job), done=job.done, total=job.total, error=job.error)
         jobs.drop(job)

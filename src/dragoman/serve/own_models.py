@@ -1,4 +1,4 @@
-"""Our own dialect for models that do not translate: `/api/v1/predict`, `generate`, `fill`, `embed`."""
+"""The native API for models that do not translate: `/api/v1/predict`, `generate`, `fill`, `embed`."""
 
 import secrets
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def router_of(models: Models) -> APIRouter:
 
     @router.get("/models")
     async def served() -> ModelList:
-        """Models that do not translate, and how much may be asked of them."""
+        """Models that do not translate, and the limits of requests."""
         found = [
             ServedModel(
                 name=m.name, does=list(m.does), objective=m.objective, task=m.task, labels=[*m.labels]
@@ -124,7 +124,7 @@ def router_of(models: Models) -> APIRouter:
 
     @router.post("/predict", response_model_exclude_none=True)
     async def predict(asked: PredictRequest) -> Predictions:
-        """What a fine-tuned model says about texts."""
+        """Predict with a fine-tuned model."""
         model = models.find("predict", asked.model)
         models.check([part for text in asked.texts for part in ([text] if isinstance(text, str) else text)])
         if len(asked.texts) > models.limits.texts:
@@ -138,7 +138,7 @@ def router_of(models: Models) -> APIRouter:
         responses={200: {"content": {"text/event-stream": {}}}},
     )
     async def generate(asked: GenerateRequest) -> Continuations | Response:
-        """Go on with texts: each continuation is one line."""
+        """Continue texts. Each continuation is one line."""
         model, how = writing(models, asked.model, asked.prompts, how_of(asked), asked.count)
         if not asked.stream:
             found = await models.ask(model, asked.prompts, how)
@@ -155,14 +155,14 @@ def router_of(models: Models) -> APIRouter:
 
     @router.post("/fill")
     async def fill(asked: FillRequest) -> Fillings:
-        """What belongs in the gaps of texts."""
+        """Fill the gaps of texts."""
         model = models.find("fill", asked.model)
         models.check(asked.texts)
         return Fillings(model=model.name, fillings=await models.ask(model, asked.texts, Fill(asked.count)))
 
     @router.post("/embed")
     async def embed(asked: EmbedRequest) -> Vectors:
-        """A vector of each text."""
+        """Embed texts: one vector per text."""
         model = models.find("embed", asked.model)
         models.check(asked.texts)
         return Vectors(model=model.name, vectors=await models.ask(model, asked.texts, Embed(asked.pool)))
@@ -193,7 +193,7 @@ def drawn_seed() -> int:
 def writing(
     models: Models, name: str | None, prompts: Sequence[str], how: Write, count: int
 ) -> tuple[Model, Write]:
-    """The model that is asked, where no more is asked of it than is allowed."""
+    """The model to use. Raises an error if the request exceeds the limits."""
     model, limits = models.find("generate", name), models.limits
     models.check(prompts)
     if count > limits.alternatives:
@@ -207,7 +207,7 @@ def writing(
 
 
 def _parts(model: Model, text: str | list[str], number: int) -> list[str]:
-    """Of a text that is predicted about. A sentence to be tagged has its words."""
+    """The parts of an input for prediction. A sentence to be tagged is split into words."""
     least, most = model.parts
     if isinstance(text, str):
         text = text.split() if model.task == "tag" else [text]

@@ -1,4 +1,4 @@
-"""Whether the server is there, takes requests, and what it has done."""
+"""Liveness, readiness and metrics of the server."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -24,12 +24,12 @@ def router_of(parts: Sequence[HasQueue]) -> APIRouter:
 
     @router.get("/health")
     async def health() -> Status:
-        """The server is there."""
+        """Liveness: the server is running."""
         return Status(status="ok")
 
     @router.get("/ready")
     async def ready() -> Status:
-        """It takes requests; 503 while the queue is full."""
+        """Readiness: the server accepts requests; 503 while the queue is full."""
         if any(part.full for part in parts):
             raise Refusal(503, "the queue is full", {"Retry-After": "1"})
         return Status(status="ok")

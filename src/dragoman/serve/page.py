@@ -1,4 +1,4 @@
-"""The page at `/`: one file, no request to anywhere else, and only the script in it may run."""
+"""The page at `/`: one file without external requests. Only its own script may run."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from dragoman.drawing import assets
 
 SCRIPTS = ("ask", "languages", "translate", "sentence", "documents", "main")
-"""Files of `assets/`, in the order in which they become one script."""
+"""Files of `assets/`, in the order in which they are joined into one script."""
 
 
 def router_of() -> APIRouter:
@@ -34,7 +34,7 @@ def asset(name: str) -> str:
 
 
 def assembled(name: str, scripts: tuple[str, ...] = ()) -> str:
-    """A page with its style and its scripts inside."""
+    """A page with its style and scripts inlined."""
     style = assets()["design.css"] + asset(f"{name}.css")
     script = "".join(asset(f"{one}.js") for one in scripts)
     page = asset(f"{name}.html").replace("<style></style>", f"<style>{style}</style>")
@@ -55,6 +55,6 @@ def policy_of(page: str) -> str:
 
 
 def _hash(page: str, element: str) -> str:
-    """As a browser takes it: of what stands between the tags."""
+    """The CSP hash of an element's contents, as browsers compute it."""
     inside = page.split(f"<{element}>")[1].split(f"</{element}>")[0]
     return "sha256-" + base64.b64encode(hashlib.sha256(inside.encode("utf-8")).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Texts as the sentences that are translated."""
+"""Split texts into the sentences that are translated."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -8,7 +8,7 @@ from dragoman.text.sentences import split_sentences
 from dragoman.text.spans import find
 
 SplitMode = Literal["sentences", "no_lines", "none"]
-"""`no_lines`: the end of a line is white space like any other."""
+"""`no_lines`: line breaks are treated as ordinary white space."""
 
 
 def pieces_of(text: str, split: SplitMode, language: str) -> list[str]:

@@ -1,10 +1,9 @@
-"""HTTP/1.1 on one connection: h11 reads and writes it, and this decides how much of it, until when, and who
-closes.
+"""HTTP/1.1 on one connection: h11 parses and writes it; this module enforces sizes and timeouts, and closes.
 
     idle ─ first byte ─▶ head ─▶ body ─▶ work ─▶ sending ─▶ idle …      or ─▶ ending, and closed
 
-Every stage but work has a time limit (work has one in the gate), a head has a size, and what comes is looked
-at in small steps: whatever a client sends, the event loop is soon free for the others.
+Every stage but work has a timeout (work has one in the gate), the head has a size limit, and input is handled
+in small steps, so that no client can block the event loop for long.
 """
 
 import asyncio
@@ -27,16 +26,17 @@ from dragoman.serve.shed import Shedder, raw_answer
 from dragoman.system import has_input
 
 EVENTS_A_TURN = 64
-"""Pieces of HTTP (a head, a chunk, an end) that are handled before others have their turn."""
+"""Number of HTTP events (a head, a chunk, an end) that are handled before other connections get their
+turn."""
 _DISCARDED = 1 << 16
-"""A body that nobody wants is read to its end if no more than this is left, and the connection stays."""
+"""An unwanted body is read to its end, and the connection kept, if at most this many bytes are left."""
 _ENDING_S = 2.0
 _UNANSWERED = (h11.IDLE, h11.SEND_RESPONSE)
 _QUIET = (ConnectionStage.NEW, ConnectionStage.IDLE)
 
 
 class ProtocolWiring:
-    """What all connections of a server share."""
+    """State shared by all connections of a server."""
 
     def __init__(self, gate: Gate, limits: Limits, connections: Connections) -> None:
         self.gate, self.limits, self.connections = gate, limits, connections
@@ -59,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         self._half_closed = False
         self.exchange: Exchange | None = None
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
             self._parse()
 
     def eof_received(self) -> bool:
-        """Who closes its side before there is an answer wants none: the connection ends."""
+        """A client that closes its side before there is an answer does not want one: the connection ends."""
         self._half_closed = True
         return self._all.stage(self) is ConnectionStage.SENDING
 
@@ -117,16 +117,16 @@ class Connection(asyncio.BufferedProtocol):
         if self.exchange is not None and not self.exchange.ended:
             self.exchange.leave()
 
-    # What comes.
+    # Input.
 
     def _begin(self) -> None:
-        """The first byte of a request is there."""
+        """The first byte of a request has arrived."""
         self._begun = self._loop.time()
         self._all.move(self, ConnectionStage.HEAD)
         self._arm(self._limits.receive_s, self.abort)
 
     def _parse(self) -> None:
-        """A few pieces of what has come. The rest of them has to wait for the next turn of the loop."""
+        """Handle a limited number of events. The rest waits for the next turn of the event loop."""
         self._step = None
         for _ in range(EVENTS_A_TURN):
             if self._all.stage(self) in (None, ConnectionStage.ENDING, ConnectionStage.SENDING):
@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, event: Any) -> None:
         if isinstance(event, h11.Request):
-            self._disarm()  # from here on the gate looks at the clock
+            self._disarm()  # from here on the gate enforces the timeouts
             self._all.move(self, ConnectionStage.BODY)
             scope = scope_of(event, self._client, self._server, self._begun)
             self.exchange = Exchange(self, self._http, scope)
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         assert self.exchange is not None
         ended = isinstance(event, h11.EndOfMessage)
-        if self.exchange.ended:  # nobody wants the body
+        if self.exchange.ended:  # the body is not needed
             if ended:
                 self._next_request()
         elif ended:
@@ -171,8 +171,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.pause_reading()
 
     def _refuse(self, error: Malformed) -> None:
-        """There is one answer: if the application has begun, it is its own, else it is this one, and the
-        application is told that nobody listens."""
+        """Answer malformed input once. If the application has started its answer, that one stands; otherwise
+        this one is sent, and the application is told that the client has disconnected."""
         self._wiring.malformed.note()
         self._wiring.gate.metrics.count("dragoman_malformed_requests_total")
         if self.exchange is not None and not self.exchange.ended:
@@ -181,11 +181,12 @@ class Connection(asyncio.BufferedProtocol):
             self.write(raw_answer(error.status, {"error": error.message}, {"Connection": "close"}))
         self._end()
 
-    # What the exchange calls.
+    # Called by the exchange.
 
     @property
     def closing(self) -> bool:
-        """Told to the client with its answer. A large body that nobody wants is not waited for."""
+        """Whether the connection closes after this answer, which the answer says. A large unwanted body is
+        not waited for."""
         if self._all.draining:
             return True
         if self._http.their_state is not h11.SEND_BODY or self.exchange is None:
@@ -210,12 +211,12 @@ class Connection(asyncio.BufferedProtocol):
             self._all.move(self, ConnectionStage.SENDING)
             self._transport.pause_reading()
 
-    # What ends a request, or the connection.
+    # End of a request, or of the connection.
 
     def _after_answer(self) -> None:
         if self._http.our_state is h11.MUST_CLOSE or self._all.draining or self._half_closed:
             self._end()
-        elif self._http.their_state is h11.SEND_BODY:  # nobody wants the rest
+        elif self._http.their_state is h11.SEND_BODY:  # the rest is not needed
             self._all.move(self, ConnectionStage.BODY)
             self._arm(self._limits.receive_s, self.abort)
             self._go_on()
@@ -233,12 +234,12 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _go_on(self) -> None:
-        """With what has come meanwhile."""
+        """Continue with the input that has arrived in the meantime."""
         if self._step is None:
             self._step = self._loop.call_soon(self._parse)
 
     def _rest(self) -> None:
-        """Until the next request, for as long as an idle connection stays."""
+        """Wait for the next request, until the idle timeout."""
         self._all.move(self, ConnectionStage.IDLE)
         self._arm(self._limits.idle_s, self._idle_too_long)
 
@@ -247,9 +248,9 @@ class Connection(asyncio.BufferedProtocol):
             self._rest()
 
     def drop(self) -> bool:
-        """A request may have come that this loop has not read yet. To close now would lose it: the system
-        answers what comes on a closed connection with a reset. And the client has to learn of the end at
-        once: asyncio closes in its next turn, and a request that comes until then is lost as well."""
+        """Close an idle connection. If unread input is waiting, it may be a request, which closing would
+        lose, because the system answers it with a reset. The write side is shut down at once: asyncio closes
+        only in its next turn, and a request that arrives before that would be lost too."""
         if self._all.stage(self) not in _QUIET:
             self.abort()
         elif _unread(self._transport):
@@ -269,8 +270,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _end(self) -> None:
-        """Close when all is sent. If a client is still sending, its side stays open for a moment: whoever
-        finds the connection closed while it sends may never read the answer."""
+        """Close when everything is sent. If the client is still sending, its side stays open for a moment,
+        because a client whose connection is closed while it sends may never read the answer."""
         sending = (
             self._all.stage(self) in (ConnectionStage.HEAD, ConnectionStage.BODY)
             or self._http.their_state is h11.SEND_BODY
@@ -284,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
             else:
                 self._transport.close()
-        except OSError:  # the client has gone
+        except OSError:  # the client has disconnected
             self._transport.abort()
 
     def _arm(self, seconds: float, then: Callable[[], object]) -> None:
@@ -302,6 +303,6 @@ def _address(name: Any) -> tuple[str, int] | None:
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether something has come on this connection that nobody has read, be it its end."""
+    """Whether the connection has unread input, including its end."""
     number = transport.get_extra_info("socket").fileno()
     return number >= 0 and has_input(number)

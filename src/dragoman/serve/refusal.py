@@ -1,4 +1,4 @@
-"""What a client is told that did not get what it asked for, in the words of its dialect."""
+"""Error answers to clients, in the format of each dialect."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -8,7 +8,7 @@ Dialect = Literal["own", "libretranslate", "deepl", "apertium", "tmserver", "ope
 
 
 class Refusal(Exception):
-    """Ends a request with this status. The message may not hold text that was to be translated."""
+    """Ends a request with this status. The message must not contain text of the request."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class Refusal(Exception):
 
 
 def busy(message: str, status: int = 429, seconds: int = 1) -> Refusal:
-    """Too much at once; the client is told when to come again."""
+    """The server is overloaded. The client is told when to retry."""
     return Refusal(status, message, {"Retry-After": str(seconds)})
 
 
@@ -39,7 +39,8 @@ def dialect_of(method: str, path: str) -> Dialect:
 
 
 def shape(dialect: Dialect, status: int, message: str) -> dict[str, Any]:
-    """The body of an error. Clients crash on any other: `deepl` on a list, `libretranslatepy` on none."""
+    """The body of an error. Clients crash on other shapes: `deepl` on a list, `libretranslatepy` on a missing
+    body."""
     if dialect == "deepl":
         return {"message": message}
     if dialect == "openai":

@@ -1,4 +1,4 @@
-"""Serve until told to stop."""
+"""Runs the server until it is stopped."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,9 @@ from dragoman.system import stop_signals
 
 _MOST_FILES = 1 << 16
 _WINDOWS_SOCKETS = 500
-"""`select` takes 512 of them there, and some are not connections."""
+"""Limit of `select` on Windows, 512, minus some that are not connections."""
 _OTHER_FILES = 64
-"""Files that are not connections: documents, glossaries, and connections that are being closed."""
+"""Number of files that are not connections: documents, glossaries, and connections being closed."""
 
 
 def serve(
@@ -34,7 +34,8 @@ def serve(
     ready: Callable[[str], None],
     models: Models | None = None,
 ) -> None:
-    """Blocks. SIGTERM and Ctrl-C close the port and finish what is in work; a second one does not wait."""
+    """Serve until stopped. SIGTERM and Ctrl-C close the port and finish the requests in progress; a second
+    signal does not wait."""
     if options.keys is None and not is_loopback(host):
         raise UserError(f"--host {host}: others could reach it; give --key-file, or leave --host out")
     gate = build(service, options, models)
@@ -42,7 +43,7 @@ def serve(
 
 
 def until_stopped(gate: Gate, limits: Limits, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Blocks, and answers with what stands behind the gate."""
+    """Serve the application behind the gate until stopped."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     with contextlib.closing(listen(host, port)) as listening:
         name = address_to_open(host)
@@ -66,7 +67,8 @@ async def _run(server: Server, listening: socket.socket) -> int:
 
 
 def connections_possible() -> int:
-    """By the files that this process may have open; the limit is raised as far as the system lets us."""
+    """The number of connections that the open-file limit of this process allows. The limit is raised as far
+    as the system permits."""
     if sys.platform == "win32":
         return _WINDOWS_SOCKETS
     import resource
@@ -80,7 +82,7 @@ def connections_possible() -> int:
 
 
 def address_to_open(host: str) -> str:
-    """As it stands in a URL. Where all addresses of the machine are listened on, one that can be opened."""
+    """A host as written in a URL. A wildcard address is replaced by a loopback address."""
     named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{named}]" if ":" in named else named
 
@@ -95,11 +97,12 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that says it is TCP: only then does asyncio send at once, instead of 40 ms later (Nagle)."""
+    """A listening socket, explicitly TCP. Only then does asyncio disable Nagle's algorithm, which delays
+    answers by 40 ms."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if sys.platform != "win32":  # where it would let two servers share a port
+        if sys.platform != "win32":  # on Windows it would let two servers share a port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(512)

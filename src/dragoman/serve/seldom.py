@@ -1,4 +1,4 @@
-"""Log lines for what may happen thousands of times a second."""
+"""Rate-limited log lines for events that may happen thousands of times a second."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ log = logging.getLogger("dragoman.serve")
 
 
 class Seldom:
-    """Counts, and writes one line about all of an interval at its end."""
+    """Counts events, and logs one line per interval with their number."""
 
     def __init__(self, message: str, every_s: float, level: int = logging.WARNING) -> None:
         self._message, self._every_s, self._level = message, every_s, level

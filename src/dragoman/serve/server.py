@@ -1,4 +1,4 @@
-"""Accepts connections, within limits, until it is told to stop; then answers what is under way, and ends."""
+"""Accepts connections, within limits, until it is stopped; then finishes the requests in progress."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,13 @@ log = logging.getLogger("dragoman.serve")
 
 _ACCEPTED_A_TURN = 16
 _AGAIN_S = 0.1
-"""How long no connection is accepted after the system had no file descriptor for one."""
+"""Seconds without accepting connections after the system ran out of file descriptors."""
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Server:
-    """`run` serves until `stop` is called, from any thread; if it is called again, nobody is waited for."""
+    """A server. `run` serves until `stop` is called, from any thread. A second call does not wait for open
+    requests."""
 
     def __init__(self, gate: Gate, limits: Limits, most_connections: int | None = None) -> None:
         self._gate, self._limits = gate, limits
@@ -33,7 +34,7 @@ class Server:
         self.serving = False
 
     async def run(self, listening: socket.socket) -> int:
-        """The number of requests that got no answer because they took too long at the end."""
+        """Serve until stopped. Returns the number of requests that were cut off at the end."""
         self._loop = asyncio.get_running_loop()
         self._stopping, self._hurry = asyncio.Event(), asyncio.Event()
         self.connections = Connections(self._most, self._gate.metrics)
@@ -65,7 +66,7 @@ class Server:
             asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        """A few at a time. Whoever is not accepted yet waits in the queue of the system."""
+        """Accept a few connections. The others wait in the queue of the system."""
         loop, connections = asyncio.get_running_loop(), self.connections
         for _ in range(_ACCEPTED_A_TURN):
             if connections.busy >= connections.most:
@@ -97,7 +98,7 @@ class Server:
         task.add_done_callback(self._opening.discard)
 
     async def _drain(self) -> int:
-        """Whoever is connected already, though not accepted, is let in. Then the port is closed."""
+        """Finish. Connections in the queue of the system are still accepted, then the port is closed."""
         self.connections.draining = True
         asyncio.get_running_loop().remove_reader(self._listening)
         with contextlib.suppress(OSError):
@@ -123,13 +124,13 @@ class Server:
 async def _opened(loop: asyncio.AbstractEventLoop, wiring: ProtocolWiring, connection: socket.socket) -> None:
     try:
         await loop.connect_accepted_socket(lambda: Connection(wiring), connection)
-    except OSError:  # it has gone already
+    except OSError:  # it is already closed
         wiring.connections.opening -= 1
         connection.close()
 
 
 class _Lifespan:
-    """Starts and ends the application, which runs in a task of its own."""
+    """Starts and ends the application's lifespan, which runs in its own task."""
 
     def __init__(self, app: Gate) -> None:
         self._app = app
@@ -152,6 +153,6 @@ class _Lifespan:
         await asyncio.wait({told, self._task}, return_when=asyncio.FIRST_COMPLETED)
         if not told.done():
             told.cancel()
-            await self._task  # its exception, if it has one
+            await self._task  # raises its exception, if there is one
         elif told.result()["type"].endswith("failed"):
             raise RuntimeError(f"{what} failed: {told.result().get('message', '')}")

@@ -1,4 +1,4 @@
-"""Texts in, translations out, between any two languages that are served: split, routed, joined again."""
+"""Translates texts between all served languages: splits them, routes them, and joins the results."""
 
 import asyncio
 import threading
@@ -31,44 +31,44 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Served:
-    """A translator of a pair of languages; `insists` where it takes glossaries itself."""
+    """A translator of a language pair. `insists`: it applies glossaries itself."""
 
     languages: LanguageCodes
     translator: Translates
     insists: bool = False
     name: str = ""
     workers: int = 1
-    """Batches that it can translate at once, in threads."""
+    """Number of batches that it can translate at once, in threads."""
     explains: Callable[[str, str | None], Any] | None = None
-    """What `explain.py` asks, where the translator can be looked into."""
+    """The function behind `explain.py`, if the translator can show its attention."""
     calibration: Calibration | None = None
-    """Of the confidences of sentences, where the run or the export has one."""
+    """Calibration of the sentence confidence, if the run or the export has one."""
     zero_shot: bool = False
     """Whether the model was trained without pairs of these languages."""
     reads_memory: bool = False
-    """Whether it reads the translation of a similar sentence beside the source."""
+    """Whether the model also reads the translation of a similar sentence."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How a client wants its texts translated."""
+    """Options of a translation request."""
 
     n_best: int = 1
     align: bool = False
     glossary: Glossary | None = None
     ignored: tuple[str, ...] = ()
-    """Elements of XML or HTML that stay as they are."""
+    """Names of XML or HTML elements that are left unchanged."""
     split: SplitMode = "sentences"
     patient: bool = False
     prefix: str = ""
-    """What the translation of each sentence begins with."""
+    """Prefix of the translation of each sentence."""
     memory: bool = True
-    """What is in the translation memory, word for word, is answered from it."""
+    """Whether exact matches in the translation memory are used instead of the model."""
 
 
 @dataclass(frozen=True)
 class Translated:
-    """A translation; where sentences have several, the second of all are the second of the text."""
+    """A translation of a text. Its n-th alternative is made of the n-th alternatives of its sentences."""
 
     text: str
     alternatives: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Translated:
 
     @property
     def from_memory(self) -> bool:
-        """No model was asked."""
+        """Whether no model was used."""
         return bool(self.sentences) and all(answer.from_memory for _, answer in self.sentences)
 
 
@@ -100,7 +100,7 @@ class Service:
             self.served[one.languages] = one
         if not self.served:
             raise UserError("expected at least one run to serve, found none")
-        # The directions of one run share its model, and so the threads that run it.
+        # The directions of one run share its model, and therefore its threads.
         names = {pair: one.name or str(pair) for pair, one in self.served.items()}
         threads = {names[pair]: translator_threads(one.workers) for pair, one in self.served.items()}
         self.batchers = {pair: self._batcher(one, threads[names[pair]]) for pair, one in self.served.items()}
@@ -146,12 +146,12 @@ class Service:
 
     @property
     def full(self) -> bool:
-        """Whether some translator takes no more sentences for now."""
+        """Whether some translator accepts no more sentences for now."""
         return any(batcher.full for batcher in self.batchers.values())
 
     def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
-        """Among the languages that are translated at all, or into this one. A text in another language has
-        a low confidence, even if there is one source language only."""
+        """The likely languages of a text, among all source languages or those that translate into `target`. A
+        text in another language gets a low confidence, even if there is only one source language."""
         tgt = None if target is None else resolve(target, self.targets)
         sources = [src for src, own in self.routes if own == tgt] or self.sources
         meant = {base(src): src for src in reversed(sources)}
@@ -160,7 +160,8 @@ class Service:
         return [(meant[code], sure) for code, sure in identify(text, list(meant)[::-1])]
 
     def pair(self, source: str, target: str) -> LanguageCodes:
-        """The served pair that a client means, or a refusal in LibreTranslate's words."""
+        """The served language pair that a client means. Raises an error in LibreTranslate's wording if there
+        is none."""
         src, tgt = resolve(source, self.sources), resolve(target, self.targets)
         for code, found in ((source, src), (target, tgt)):
             if found is None and resolve(code, [*self.sources, *self.targets]) is None:
@@ -171,20 +172,20 @@ class Service:
         return src, tgt
 
     def is_zero_shot(self, pair: LanguageCodes) -> bool:
-        """Whether the model that translates this pair was trained without pairs of these languages."""
+        """Whether the model of this pair was trained without pairs of these languages."""
         return pair in self.served and self.served[pair].zero_shot
 
     def check(self, texts: Sequence[str]) -> None:
         check_texts(texts, self.limits, self.metrics)
 
     def known(self, pair: LanguageCodes) -> list[TranslationMemory]:
-        """The memories of a pair of languages. Corrections come first."""
+        """The translation memories of a language pair. Corrections come first."""
         learnt = self.corrections.memory(pair) if self.corrections is not None else None
         return [one for one in (learnt, self.memories.get(pair)) if one is not None]
 
     def exact(self, text: str, pair: LanguageCodes, wish: Wish) -> str | None:
-        """What the memory has for just this text. Where it has a term of the glossary that the client asks
-        for, the model is asked."""
+        """The exact match of a text in the translation memory. None if the text has a term of the requested
+        glossary, so that the model applies it."""
         if not wish.memory:
             return None
         found = (memory.exact(text) for memory in self.known(pair))
@@ -194,14 +195,14 @@ class Service:
         return target
 
     def context(self, pair: LanguageCodes) -> int:
-        """How many sentences before it a sentence of a document is translated with."""
+        """The number of preceding sentences that a sentence of a document is translated with."""
         own = getattr(self.served[self.routes[pair][0]].translator, "context", None)
         return 0 if own is None else own.source
 
     async def similar(
         self, text: str, pair: LanguageCodes, least: float = 70, most: int = 5
     ) -> list[FuzzyMatch]:
-        """Of all memories of this pair, best first."""
+        """The similar sentences in all memories of this pair, best first."""
         memories = self.known(pair)
         rows = [await asyncio.to_thread(one.matches, text, least, most) for one in memories]
         found = dict.fromkeys(match for row in rows for match in row)
@@ -210,7 +211,7 @@ class Service:
     async def translate(
         self, texts: Sequence[str], pair: LanguageCodes, wish: Wish | None = None
     ) -> list[Translated]:
-        """From the memory, where it has a text word for word, else by the model."""
+        """Translate texts: exact matches from the memory, the others by the model."""
         wish = wish or Wish()
         known = [self._from_memory(text, pair, wish) for text in texts]
         others = [text for text, found in zip(texts, known, strict=True) if found is None]
@@ -243,7 +244,8 @@ class Service:
     async def _leg(
         self, texts: Sequence[str], pair: LanguageCodes, kindred: Kindred, wish: Wish
     ) -> list[Translated]:
-        """Sentence by sentence. Where tags that nested do so no more, the text is translated as a whole."""
+        """Translate sentence by sentence. If that breaks the nesting of tags, the text is translated as a
+        whole."""
         pieces = await _each(lambda text: pieces_of(text, wish.split, base(pair[0])), texts)
         found = await self._join(pieces, pair, kindred, wish)
         tagged = [n for n, text in enumerate(texts) if len(pieces[n]) > 1 and "<" in text]
@@ -274,15 +276,15 @@ class Service:
         return await _each(lambda row: _joined(row, known, kindred.n_best), pieces)
 
     async def _beside(self, texts: Sequence[str], pair: LanguageCodes, wish: Wish) -> dict[str, str]:
-        """What the memory has for sentences like these, where the model reads it."""
+        """The best similar translation in the memory for each sentence, if the model reads it."""
         if not (wish.memory and self.served[pair].reads_memory):
             return {}
         rows = {text: await self.similar(text, pair, LEAST_SIMILAR, 1) for text in texts}
         return {text: row[0].target for text, row in rows.items() if row and row[0].quality < 100}
 
     def exchange(self, new: Served) -> None:
-        """Another translator for a pair that is served: what is in work finishes with the old one, whose
-        threads end then. The old one's run has no other directions."""
+        """Replace the translator of a served pair. Work in progress finishes with the old one, whose threads
+        then end. The run of the old one must not have other directions."""
         old = self.batchers[new.languages]
         self.served[new.languages] = new
         self.batchers[new.languages] = self._batcher(new, translator_threads(new.workers))
@@ -303,7 +305,8 @@ def _unmasked(found: Translated, own: TextWithMasks) -> Translated:
 
 
 def _unmasked_answer(answer: Answer, own: TextWithMasks) -> Answer:
-    """Words are counted in what the model wrote: where that has changed, nothing is told about them."""
+    """The answer with placeholders replaced. Word indices refer to the model's output, so alignment and
+    confidence are dropped if the text changes."""
     texts = tuple(map(own.unmask, answer.texts))
     return answer if texts == answer.texts else replace(answer, texts=texts, alignment=None, confidence=None)
 
@@ -311,14 +314,15 @@ def _unmasked_answer(answer: Answer, own: TextWithMasks) -> Answer:
 async def _masked(
     texts: Sequence[str], glossary: Glossary | None, ignored: tuple[str, ...]
 ) -> list[TextWithMasks]:
-    """In a thread where terms are looked for: of a glossary that a client has made that can take long."""
+    """Mask texts. With a glossary this runs in a thread, because it may take long."""
     if glossary is None:
         return await _each(lambda text: mask(text, None, ignored), texts)
     return await asyncio.to_thread(lambda: [mask(text, glossary, ignored) for text in texts])
 
 
 async def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """Of each item. Between them others have their turn: a request may have much text."""
+    """Apply a function to each item, yielding to the event loop in between, because a request may have much
+    text."""
     found: list[U] = []
     for item in items:
         if found:

@@ -1,8 +1,7 @@
-"""Cheap refusals for a server at its limit, which is asked most of all.
+"""Cheap refusals for a server at its limit.
 
-A request that came as a whole is answered before anything takes it apart: no parser, no task, no application,
-and one line in the log for all of a second. Whatever is out of the ordinary goes the usual way, and the gate
-refuses it.
+A request that arrived completely is refused without a parser, a task or the application, and with one log
+line per second for all of them. Any unusual request takes the normal path, and the gate refuses it.
 """
 
 import json
@@ -23,7 +22,7 @@ _UNUSUAL = (b"transfer-encoding", b"expect", b"upgrade")
 
 
 def whole_request(data: bytes, most: int) -> tuple[str, str] | None:
-    """Method and path, where these bytes are one ordinary request from beginning to end."""
+    """Method and path, if these bytes are exactly one ordinary request."""
     start = _START.match(data)
     head, end, body = data.partition(b"\r\n\r\n")
     if start is None or not end or len(head) > most:
@@ -40,7 +39,7 @@ def whole_request(data: bytes, most: int) -> tuple[str, str] | None:
 
 
 class Shedder:
-    """Ready answers for a gate that is full."""
+    """Prepared refusals for a gate that is full."""
 
     def __init__(self, gate: Gate, most: int) -> None:
         self._gate, self._most = gate, most
@@ -48,7 +47,7 @@ class Shedder:
         self._refused = Seldom("%d requests refused at once with 503", SAID_EVERY_S, logging.INFO)
 
     def answer(self, data: bytes, address: str) -> bytes | None:
-        """What to send to whoever sent this; None where the gate itself has to see it."""
+        """The answer to this input, or None if the gate has to handle it."""
         if (
             not self._gate.full(address)
             or (asked := whole_request(data, self._most)) is None

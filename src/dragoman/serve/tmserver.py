@@ -1,4 +1,4 @@
-"""The dialect of the Translate Toolkit's tmserver, below `/tm`: similar sentences of the memory."""
+"""The dialect of the Translate Toolkit's tmserver, under `/tm`: fuzzy matches from the translation memory."""
 
 from typing import Any
 

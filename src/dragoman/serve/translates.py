@@ -1,4 +1,4 @@
-"""What the service needs of a translator (`decode/translator/base.py`)."""
+"""The interface that the service needs from a translator (`decode/translator/base.py`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol

@@ -1,5 +1,5 @@
-"""A queue in which everybody comes to their turn: one client after the other, and of each one request after
-the other. Whoever brings a book waits for its last page; whoever brings a sentence beside it does not.
+"""A fair queue: clients take turns, and so do the requests of each client. A client that sends a book does
+not delay one that sends a sentence.
 
     client a: request 1 ▮▮▮▮▮▮  request 2 ▮        client b: request 3 ▮▮
     taken:    a1 b3 a2 b3 a1 a1 a1 a1 a1
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Ticket(Generic[T]):
-    """A request that waits, with what is left of it."""
+    """A queued request with its remaining items."""
 
     client: str
     left: deque[T]
@@ -37,28 +37,30 @@ class Turns(Generic[T]):
         return ticket
 
     def remove(self, ticket: Ticket[T]) -> None:
-        """What is left of a request that nobody wants any more."""
+        """Drop the remaining items of a cancelled request."""
         self._count -= len(ticket.left)
         ticket.left.clear()
         self._close(ticket)
 
     def clients(self, client: str) -> int:
-        """How many wait, this one counted too."""
+        """Number of clients with queued requests, this one included."""
         return len(self._clients.keys() | {client})
 
     def requests(self, client: str) -> int:
-        """How many of this client wait."""
+        """Number of queued requests of this client."""
         return len(self._clients.get(client, ()))
 
     def ahead(self, client: str, count: int) -> int:
-        """How many would be taken before the last of so many new ones of this client, those not counted."""
+        """Number of items that would be taken before the last of `count` new items of this client, not
+        counting those."""
         own = sum(min(len(ticket.left), count) for ticket in self._clients.get(client, ()))
         turns = own + count
         others = (tickets for name, tickets in self._clients.items() if name != client)
         return own + sum(min(sum(len(one.left) for one in tickets), turns) for tickets in others)
 
     def take(self, fits: Callable[[T], bool]) -> list[T]:
-        """In turn, those that fit; whoever has one that does not is passed over, and stays where it is."""
+        """Take the next items in turn, as long as they fit. A request whose next item does not fit is skipped
+        and keeps its place."""
         taken: list[T] = []
         passed: set[Ticket[T]] = set()
         found = True
@@ -78,7 +80,7 @@ class Turns(Generic[T]):
         return taken
 
     def _after_turn(self, ticket: Ticket[T]) -> None:
-        """It and its client go to the end."""
+        """Move the request and its client to the end of the queue."""
         if ticket.left:
             self._clients[ticket.client].move_to_end(ticket)
             self._clients.move_to_end(ticket.client)

@@ -1,10 +1,10 @@
-"""What stands beside a source, for a model that was trained to read it: terms, and a similar translation.
+"""Additions to a source, for a model that was trained to read them: terms, and a similar translation.
 
-    The <term> cover <as> Deckel </term> is open.       a term (Dinu et al. 2019), in any form of it
+    The <term> cover <as> Deckel </term> is open.       a term (Dinu et al. 2019), to be inflected
     The cover is open. <memory> Die Klappe ist offen.   the target of a similar source (Bulte & Tezcan 2019)
 
-The marks are control pieces, which no text can become. They stand between the pieces that the source has
-anyway, so an engine sees nothing but a longer source.
+The marks are control pieces, which no text can produce. They are inserted between the pieces of the source,
+so an engine only sees a longer source.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ PlacedTerm = tuple[int, int, str]
 
 
 def knows(tokenizer: Tokenizer, pieces: Sequence[str]) -> bool:
-    """Whether the vocabulary has these control pieces: that of a run that was trained with them."""
+    """Whether the vocabulary has these control pieces, as in a run trained with them."""
     try:
         return bool(tokenizer.control_ids(pieces))
     except UserError:
@@ -33,7 +33,8 @@ def knows(tokenizer: Tokenizer, pieces: Sequence[str]) -> bool:
 
 
 def with_terms(tokenizer: Tokenizer, ids: Sequence[int], terms: Iterable[PlacedTerm]) -> list[int]:
-    """The ids of a source with its terms, from left to right, by their places in the text of the ids."""
+    """The ids of a source with its terms marked. Terms are given from left to right, with their places in the
+    decoded text."""
     begins, means, ends = tokenizer.control_ids(TERM_PIECES)
     places = offsets(tokenizer, ids)
     result: list[int] = []
@@ -48,7 +49,7 @@ def with_terms(tokenizer: Tokenizer, ids: Sequence[int], terms: Iterable[PlacedT
 
 
 def with_similar(tokenizer: Tokenizer, ids: Sequence[int], target: str) -> list[int]:
-    """The ids of a source, with the target of a similar one behind it."""
+    """The ids of a source followed by the target of a similar source."""
     return [*ids, *tokenizer.control_ids(MEMORY_PIECES), *_spelt(tokenizer, target)]
 
 
@@ -57,8 +58,8 @@ def _spelt(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 class BesideTokenizer(Tokenizer):
-    """Another tokenizer, which writes beside each text the terms of a glossary that it has, and its target in
-    `similar`. What would make the source longer than `longest` is left out."""
+    """A tokenizer that adds to each text its terms from a glossary and its target in `similar`. Additions
+    that would make the source longer than `longest` are left out."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class BesideTokenizer(Tokenizer):
         return ids
 
     def _terms(self, glossary: Glossary, text: str) -> list[PlacedTerm]:
-        """None in what stays unchanged anyway, such as addresses and markup."""
+        """The terms of a text, except in spans that stay unchanged, such as addresses and markup."""
         spans = find(text)
         return [
             (match.start, match.end, match.targets[0])

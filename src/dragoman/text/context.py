@@ -1,9 +1,9 @@
-"""A sentence with the sentences before it, as one text.
+"""A sentence with the preceding sentences, as one text.
 
     A cat sleeps.⋄It is black.      ids   ▁A ▁cat ▁sleeps . <sep> ▁It ▁is ▁black .
 
-The sign between them, here ⋄, is U+FDD0. Unicode keeps that for use inside programs, so no text to translate
-has it. A tokenizer that has the piece `<sep>` encodes the sign as that piece, and no other text becomes it.
+The sign between them, here ⋄, is U+FDD0. Unicode reserves it for internal use, so no text to translate has
+it. A tokenizer with the piece `<sep>` encodes the sign as that piece, and no other text produces it.
 """
 
 from collections import deque
@@ -15,18 +15,19 @@ from dragoman.errors import UserError
 SIGN = "\ufdd0"
 SEPARATOR = "<sep>"
 MOST = 100
-"""Sentences before another one."""
+"""Largest number of preceding sentences."""
 
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """How many sentences before it a sentence is translated with."""
+    """The number of preceding sentences that a sentence is translated with."""
 
     source: int = 1
     target: int = 0
-    """Of them, how many are translated again before the sentence itself: 0 reads them alone."""
+    """Number of preceding sentences whose translations precede the target. 0: they are only read in the
+    source."""
     max_tokens: int = 256
-    """Of a side. Where it would be longer, the first sentences are left out."""
+    """Largest number of tokens per side. The earliest sentences are dropped to fit."""
 
     def __post_init__(self) -> None:
         if self.source < 1:
@@ -46,14 +47,14 @@ class ContextConfig:
 
 
 class Boundaries:
-    """Numbers documents: a blank line ends one, and so does another id."""
+    """Numbers documents. A blank line or a change of id ends a document."""
 
     def __init__(self, first: int = 0) -> None:
         self._number, self._id = first, ""
         self._begun = False
 
     def number(self, blank: bool, id: str = "") -> int:
-        """Of the document that the next line belongs to."""
+        """The number of the document that the next line belongs to."""
         if self._begun and (blank or id != self._id):
             self._number, self._begun = self._number + 1, False
         if not blank:
@@ -62,24 +63,24 @@ class Boundaries:
 
 
 def in_context(before: Sequence[str], text: str) -> str:
-    """One text of a sentence and those before it."""
+    """Join a sentence and the preceding ones into one text."""
     return SIGN.join((*before, text))
 
 
 def sentence_of(text: str) -> str:
-    """The sentence itself."""
+    """The sentence of a text, without its context."""
     return text.rpartition(SIGN)[2]
 
 
 def with_sentence(text: str, sentence: str) -> str:
-    """The same context before another sentence."""
+    """The text with the same context but another sentence."""
     before, sign, _ = text.rpartition(SIGN)
     return f"{before}{sign}{sentence}"
 
 
 def windows(sentences: Iterable[tuple[int, str]], count: int) -> Iterator[str]:
-    """Each sentence with up to `count` before it in its document, whose number comes with it. Blank ones have
-    no context and are none."""
+    """Each sentence with up to `count` preceding sentences of its document, whose number is given with it.
+    Blank sentences have no context and are never context."""
     before: deque[str] = deque(maxlen=count)
     last = None
     for number, text in sentences:
@@ -94,7 +95,8 @@ def windows(sentences: Iterable[tuple[int, str]], count: int) -> Iterator[str]:
 
 
 def in_documents(lines: Iterable[str], count: int) -> Iterator[str]:
-    """The same for lines, where a blank one ends a document. With a `count` of 0 the lines as they are."""
+    """The same for lines, where a blank line ends a document. With a `count` of 0 the lines are returned
+    unchanged."""
     if not count:
         return iter(lines)
     boundaries = Boundaries()
@@ -102,8 +104,8 @@ def in_documents(lines: Iterable[str], count: int) -> Iterator[str]:
 
 
 def fitted(ids: Sequence[int], separator: int, opening: int, most: int) -> list[int]:
-    """Without as many of the first sentences as it takes for `most` tokens; the sentence itself and the
-    `opening` pieces stay."""
+    """Drop the earliest sentences until at most `most` tokens remain. The sentence itself and the `opening`
+    pieces are kept."""
     head, rest = list(ids[:opening]), list(ids[opening:])
     while len(head) + len(rest) > most and separator in rest:
         rest = rest[rest.index(separator) + 1 :]
@@ -111,6 +113,6 @@ def fitted(ids: Sequence[int], separator: int, opening: int, most: int) -> list[
 
 
 def last_sentences(ids: Sequence[int], separator: int, count: int) -> list[int]:
-    """The last `count` sentences of a text, in ids, with the separators between them."""
+    """The last `count` sentences of a text as ids, with the separators between them."""
     places = [place for place, piece in enumerate(ids) if piece == separator]
     return list(ids[places[-count] + 1 :] if len(places) >= count else ids)

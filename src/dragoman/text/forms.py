@@ -1,10 +1,10 @@
-"""Whether two words could be forms of one word, by their letters alone.
+"""Guesses whether two words are forms of one word, from their letters alone.
 
-    Tabelle  Tabellen      yes: most of the longer one is their common beginning
-    Mann     Männern       yes: accents do not count
+    Tabelle  Tabellen      yes: the common beginning covers most of the longer word
+    Mann     Männern       yes: accents are ignored
     Tabelle  Tafel         no
 
-It is a guess: it misses forms such as «goes» and «went», and takes some words that only look alike.
+It misses forms such as «goes» and «went», and accepts some unrelated words that look alike.
 """
 
 import unicodedata
@@ -12,25 +12,25 @@ import unicodedata
 from dragoman.text.word_boundaries import is_word_character
 
 _COMMON = 0.55
-"""Least share of the longer word that both begin with."""
+"""Smallest share of the longer word that both words begin with."""
 _LEAST = 3
 
 
 def common_beginning(one: str, other: str) -> int:
-    """Letters that both words begin with."""
+    """Number of letters that both words begin with."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 def are_forms(one: str, other: str) -> bool:
-    """Without case and accents: equal, or with a long common beginning."""
+    """Whether two words, without case and accents, are equal or have a long common beginning."""
     one, other = _folded(one), _folded(other)
     shared = common_beginning(one, other)
     return one == other or (shared >= _LEAST and shared >= _COMMON * max(len(one), len(other)))
 
 
 def form_in(text: str, phrase: str) -> str | None:
-    """The first words of a text that are forms of the words of a phrase; None where there are none."""
+    """The first words of a text that are forms of the words of a phrase, or None."""
     wanted, places = words_of(phrase), words_of(text)
     for first in range(len(places) - len(wanted) + 1):
         found = places[first : first + len(wanted)]

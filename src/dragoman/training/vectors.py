@@ -1,9 +1,9 @@
-"""Word vectors of a text file (GloVe, word2vec) as the first values of a model's embeddings.
+"""Word vectors of a text file (GloVe, word2vec) as initial values of a model's embeddings.
 
-    word 0.418 0.24968 -0.41242 …      one word a line; a first line of two numbers (word2vec's) is left out
+    word 0.418 0.24968 -0.41242 …      one word per line; a first line of two numbers (word2vec) is skipped
 
-Pieces that are whole words get the vector of their word, or of the word in small letters; all others keep the
-values that they were made with.
+Pieces that are whole words get the vector of their word, or of its lower-case form. All others keep their
+random initial values.
 """
 
 from pathlib import Path
@@ -21,7 +21,8 @@ _MARK = "▁"
 
 
 def begin_with_vectors(model: nn.Module, tokenizer: Tokenizer, path: Path) -> str:
-    """What was found, in words."""
+    """Initialise the embeddings of a model with the vectors in a file. Returns a message with the number of
+    words found."""
     tables = [part for part in model.modules() if isinstance(part, TokenEmbedding)]
     tables = [table for table in tables if len(table.weight) == tokenizer.size]
     if not tables:
@@ -58,7 +59,7 @@ def _forms(word: str) -> tuple[str, str]:
 
 
 def read_vectors(path: Path, wanted: set[str], width: int) -> dict[str, np.ndarray]:
-    """Those of the wanted words, the first of each."""
+    """The vectors of the wanted words. The first entry of each word is used."""
     found: dict[str, np.ndarray] = {}
     for number, line in enumerate(read_lines(path), start=1):
         word, *cells = line.rstrip().split(" ")

@@ -1,4 +1,4 @@
-"""Word alignments of training data: learnt from the text alone, written to and read from files."""
+"""Word alignments of training data: computed from the text alone, written to and read from files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -9,27 +9,27 @@ from dragoman.text.normalize import nfc
 from dragoman.text.word_boundaries import units
 
 MOST_CELLS = 1 << 20
-"""Source words × target words of a pair; what is longer is no sentence, and gets no links."""
+"""Largest number of source words × target words in a pair that is aligned. A longer pair gets no links."""
 STEM = 5
-"""Letters of a word that count. Rare forms learn from frequent ones."""
+"""Number of letters of a word that are compared. Rare forms share statistics with frequent ones."""
 ITERATIONS = 5
-"""Of each of the two models."""
+"""Number of EM iterations of each of the two models."""
 
 StepProgress = Callable[[int], None]
-"""Told the number of each step when it is done."""
+"""Called with the number of each completed step."""
 
 
 class Words:
-    """The words of one side. What is counted are their parts, with punctuation on its own, without case and
-    cut after five letters: «Haus.» and «haus» are the same word with and without a full stop, and most forms
-    of a word are one."""
+    """The vocabulary of one side. Words are split into parts: punctuation is separate, case is folded, and
+    parts are cut after five letters. «Haus.» and «haus» therefore share a part, and so do most forms of one
+    word."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[int, ...]] = {}
         self._ids: dict[str, int] = {}
 
     def read(self, text: str) -> tuple[list[int], list[int]]:
-        """The ids of the parts, and for each the number of its word."""
+        """The ids of the parts, and the index of the word that each part belongs to."""
         rows = [self._parts.get(word) or self._split(word) for word in text.split()]
         return list(chain.from_iterable(rows)), [number for number, row in enumerate(rows) for _ in row]
 
@@ -47,7 +47,7 @@ class CorpusAligner:
         src_words, tgt_words = Words(), Words()
         self._places: list[tuple[list[int], list[int]]] = []
         self.too_long: list[int] = []
-        """Numbers of the pairs that are too long to be aligned."""
+        """Indices of the pairs that are too long to be aligned."""
         rows: list[tuple[list[int], list[int]]] = []
         for number, (src, tgt) in enumerate(pairs):
             (src_ids, src_places), (tgt_ids, tgt_places) = src_words.read(src), tgt_words.read(tgt)
@@ -62,8 +62,8 @@ class CorpusAligner:
         self.backward = Direction([block.turned() for block in blocks], table.turned())
 
     def learn(self, iterations: int = ITERATIONS, progress: StepProgress | None = None) -> None:
-        """So many steps with a liking for the diagonal, each direction by itself; then as many with jumps
-        from word to word, in which the directions have to agree."""
+        """Run EM: `iterations` steps with the diagonal prior, each direction on its own, then as many with
+        the jump model, in which the two directions have to agree."""
         for step in range(2 * iterations):
             if step < iterations:
                 self.forward.learn()

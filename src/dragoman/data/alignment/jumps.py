@@ -12,26 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 
 WIDEST = 60
-"""Jumps that are wider count as this one."""
+"""Widest jump that is counted separately. Wider jumps are counted as this one."""
 _FLAT = 0.1
-"""The share of jumps that go anywhere: rare widths are possible too."""
+"""Share of the jump probability that is spread evenly over all places, so that rare widths stay possible."""
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Jumps:
-    """How often each width was seen, from −WIDEST to WIDEST."""
+    """Counts of each jump width, from −WIDEST to WIDEST."""
 
     counts: np.ndarray
 
     @classmethod
     def first(cls) -> "Jumps":
-        """Mostly to the next word, seldom far."""
+        """Initial counts: most jumps go to the next word, few go far."""
         widths = np.arange(-WIDEST, WIDEST + 1)
         return cls(np.exp(-np.abs(widths - 1) / 2.0))
 
     def matrix(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """n n: the probability of each place after each place; and n: of the first place."""
+        """The probability of each place after each place (n n), and of each first place (n)."""
         places = np.arange(-1, n)
         width = np.clip(places[None, 1:] - places[:, None], -WIDEST, WIDEST)
         chances = self.counts[width + WIDEST]
@@ -41,7 +41,7 @@ class Jumps:
 
 
 def add_jumps(counts: np.ndarray, seen: np.ndarray, first: np.ndarray) -> None:
-    """Count the jumps between places, n n, and those to the first place, n, by their width."""
+    """Add the expected jumps between places (n n) and to the first place (n) to `counts`, by width."""
     n = len(first)
     places = np.arange(-1, n)
     width = np.clip(places[None, 1:] - places[:, None], -WIDEST, WIDEST)
@@ -61,14 +61,14 @@ class Expectations:
 
 
 def forward_backward(emission: np.ndarray, none: np.ndarray, jumps: Jumps, null: float) -> Expectations:
-    """`emission` is θ of every generated and given word, B m n; `none` that of words from none, B m."""
+    """`emission` is θ of every generated and given word (B m n); `none` is θ of words from none (B m)."""
     batch, m, n = emission.shape
     chances, first = jumps.matrix(n)
     chances, first = (1 - null) * chances, (1 - null) * first
     from_none = null * none
     real, empty = np.empty((m, batch, n)), np.empty((m, batch, n))
     scale = np.empty((m, batch, 1))
-    before = np.full((batch, n), 1.0 / n)  # of words from none at the beginning
+    before = np.full((batch, n), 1.0 / n)  # of words from none at the beginning of the sentence
     for j in range(m):
         arrived = np.broadcast_to(first, (batch, n)) if j == 0 else before @ chances
         real[j] = arrived * emission[:, j]

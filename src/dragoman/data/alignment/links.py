@@ -1,6 +1,6 @@
-"""Word alignments as files: a line a pair, `0-0 1-2`, source and target words counted from 0.
+"""Word alignments as files: one line per pair, `0-0 1-2`, with source and target words counted from 0.
 
-They are known as Pharaoh format, after the decoder that first wrote them.
+The format is called Pharaoh, after the decoder that first wrote it.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ _LINK = re.compile(r"([0-9]{1,9})([-pP])([0-9]{1,9})")
 
 
 def pharaoh(links: Sequence[tuple[int, int]]) -> str:
-    """`0-0 1-2`: source and target words, counted from 0."""
+    """Links in Pharaoh format: `0-0 1-2`, with source and target words counted from 0."""
     return " ".join(f"{source}-{target}" for source, target in links)
 
 
@@ -33,7 +33,8 @@ def parse_links(line: str, where: str, first: int = 0, marks: str = "-") -> Iter
 
 
 def with_links(pairs: Iterator[Pair], source: SourceConfig) -> Iterator[Pair]:
-    """The pairs of a corpus with what its alignment file says of them; without one, as they are."""
+    """The pairs of a corpus with the links from its alignment file. Without such a file they are
+    unchanged."""
     return pairs if source.alignment is None else _joined(pairs, source.alignment, source.files[0])
 
 

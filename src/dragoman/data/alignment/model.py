@@ -29,32 +29,32 @@ FIRST_TENSION = 4.0
 _TENSIONS = (0.1, 30.0)
 _NEWTON_STEPS = 8
 _CELLS = 1 << 20
-"""Of a block: what is computed at once."""
+"""Largest number of cells (B × m × n) of a block. A block is computed at once."""
 
 IdRow = Sequence[int]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some pairs that have n given and m generated words each."""
+    """Pairs with n given and m generated words each."""
 
     numbers: np.ndarray
-    """B: which pairs they are."""
+    """B: the index of each pair."""
     generated: np.ndarray
-    """B m: ids of words."""
+    """B m: ids of the generated words."""
     given: np.ndarray
-    """B n."""
+    """B n: ids of the given words."""
     entries: np.ndarray
-    """B m n: where the two words stand in the table."""
+    """B m n: the index of each word pair in the table."""
 
     def turned(self) -> "Block":
-        """The same pairs, with the sides exchanged."""
+        """The same pairs with the two sides exchanged."""
         return Block(self.numbers, self.given, self.generated, self.entries.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True)
 class Table:
-    """The pairs of words that occur together."""
+    """The word pairs that occur together in some sentence pair."""
 
     given: np.ndarray
     generated: np.ndarray
@@ -94,7 +94,8 @@ def make_blocks(pairs: Sequence[tuple[IdRow, IdRow]]) -> tuple[list[Block], Tabl
 
 
 def _distinct(rows: list[np.ndarray]) -> np.ndarray:
-    """All numbers of the rows, sorted, once each. (`np.unique` hashes, which is slow where most differ.)"""
+    """All numbers of the rows, sorted, without duplicates. (`np.unique` hashes, which is slow when most
+    numbers differ.)"""
     numbers = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *rows]))
     return numbers[np.append(numbers[:-1] != numbers[1:], True)] if len(numbers) else numbers
 
@@ -105,18 +106,18 @@ class Direction:
     def __init__(self, blocks: Sequence[Block], table: Table) -> None:
         self.blocks, self.table = blocks, table
         self.translation = np.ones(len(table.given))
-        """θ of every entry; the first posteriors see no difference."""
+        """θ of every entry. All entries start equal."""
         self.from_none = np.ones(int(table.generated.max(initial=-1)) + 1)
         self.tension = FIRST_TENSION
         self.jumps: Jumps | None = None
-        """Once there are any, they take the place of the diagonal."""
+        """The jump model. Once set, it replaces the diagonal prior."""
 
     def follow_jumps(self) -> None:
-        """From here on, where a word comes from depends on where the word before it came from."""
+        """Switch to the jump model: the origin of a word then depends on the origin of the previous word."""
         self.jumps = Jumps.first()
 
     def learn(self) -> None:
-        """One step of EM with the diagonal."""
+        """One EM step with the diagonal prior."""
         counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
         linked: dict[tuple[int, int], np.ndarray] = {}
         distance = 0.0
@@ -132,18 +133,18 @@ class Direction:
         self.tension = best_tension(self.tension, distance, linked)
 
     def translate_as(self, counts: np.ndarray, none_counts: np.ndarray) -> None:
-        """θ from how often words were found to come from one another."""
+        """Update θ from the expected counts of the links."""
         totals = np.bincount(self.table.given, weights=counts + CONCENTRATION)
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
 
     def passes(self, block: Block, jumps: Jumps) -> Expectations:
-        """Where each word comes from, by the hidden Markov model."""
+        """Expected links of a block under the hidden Markov model."""
         emission, none = self.translation[block.entries], self.from_none[block.generated]
         return forward_backward(emission, none, jumps, NULL_PROBABILITY)
 
     def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """B m n: how probably each generated word comes from each given one; and B m: from none."""
+        """The probability that each generated word comes from each given word (B m n), or from none (B m)."""
         if self.jumps is not None:
             passes = self.passes(block, self.jumps)
             return passes.posterior, passes.none
@@ -155,7 +156,8 @@ class Direction:
         return joint / whole[:, :, None], none / whole
 
     def best(self) -> Iterator[tuple[int, np.ndarray]]:
-        """For each pair its number, and for each generated word the given one it comes from, or −1."""
+        """The index of each pair and, for each generated word, the given word it comes from, or −1 for
+        none."""
         for block in self.blocks:
             posterior, none = self.posteriors(block)
             chosen = np.where(posterior.max(axis=2) > none, posterior.argmax(axis=2), -1)
@@ -163,9 +165,9 @@ class Direction:
 
 
 def learn_together(forward: Direction, backward: Direction) -> None:
-    """One step of EM with jumps, in which both directions have to agree (Liang, Taskar and Klein 2006): a
-    link counts as the product of what each of them believes of it. Links that one direction invents to
-    explain a rare word die out, and precision rises."""
+    """One EM step with jumps in which both directions have to agree (Liang, Taskar and Klein 2006): the count
+    of a link is the product of its two posteriors. Links that only one direction invents to explain a rare
+    word disappear, so precision rises."""
     assert forward.jumps is not None and backward.jumps is not None
     counts = np.zeros_like(forward.translation)
     sides = [
@@ -198,8 +200,8 @@ def diagonal(m: int, n: int, tension: float) -> np.ndarray:
 
 
 def best_tension(tension: float, distance: float, linked: dict[tuple[int, int], np.ndarray]) -> float:
-    """The λ under which words that are linked (`linked`: how many at each place, by m and n) have as much
-    `distance` in all as they were found to have."""
+    """The λ for which the expected total distance equals `distance`, the total over the links found. `linked`
+    has the number of links at each place, by m and n."""
     for _ in range(_NEWTON_STEPS):
         expected = spread = 0.0
         for (m, n), counts in linked.items():
@@ -207,14 +209,14 @@ def best_tension(tension: float, distance: float, linked: dict[tuple[int, int], 
             mean = (near * far).sum(axis=1)
             expected += float(counts @ mean)
             spread += float(counts @ ((near * far**2).sum(axis=1) - mean**2))
-        if spread <= 0:  # single words: no distance to speak of
+        if spread <= 0:  # single words: the distance does not vary
             break
         tension = min(max(tension + (expected - distance) / spread, _TENSIONS[0]), _TENSIONS[1])
     return tension
 
 
 def _expected(counts: np.ndarray, totals: np.ndarray | float) -> np.ndarray:
-    """exp of the mean of log θ under its posterior; `totals` have the prior's α in them."""
+    """exp of the expected log θ under its posterior. `totals` already contain the prior's α."""
     return np.exp(digamma(counts + CONCENTRATION) - digamma(np.asarray(totals)))
 
 

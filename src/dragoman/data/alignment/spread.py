@@ -1,6 +1,6 @@
-"""Links of words into links of pieces, a batch at a time.
+"""Convert links between words into links between pieces, one batch at a time.
 
-Words are what white space separates in the text; pieces are what a tokenizer makes of it, perhaps anew in
+Words are separated by white space in the text; pieces come from the tokenizer, and may be sampled again in
 every epoch. A link of two words joins every piece of one with every piece of the other.
 """
 
@@ -26,7 +26,7 @@ class LinkSpread:
         self._src, self._tgt = PieceWords(src_tokenizer), PieceWords(tgt_tokenizer)
 
     def __call__(self, numbers: np.ndarray, ids: Sequence[IdPair]) -> PieceLinks:
-        """`ids` are the pieces that the pairs with these numbers have now."""
+        """`ids` are the current pieces of the pairs with these numbers."""
         found = [self._store.links(number) for number in numbers.tolist()]
         links = np.concatenate(found).astype(np.int64) if found else np.zeros((0, 2), dtype=np.int64)
         rows = np.repeat(np.arange(len(found)), [len(each) for each in found])
@@ -52,19 +52,20 @@ class LinkSpread:
 
 @dataclass(frozen=True)
 class WordPlaces:
-    """Of the words of several sentences, one after another, their first pieces and how many they have."""
+    """The words of several sentences, one sentence after another: the first piece and the number of pieces of
+    each word."""
 
     base: np.ndarray
-    """Where the words of each sentence begin."""
+    """Index of the first word of each sentence."""
     first: np.ndarray
     count: np.ndarray
 
 
 class PieceWords:
-    """Which pieces the words of sentences have.
+    """Finds the pieces of each word.
 
-    Most pieces say by themselves whether white space stands before or after them. Sentences with others, such
-    as the bytes of a rare character, are decoded.
+    Most pieces show whether white space stands before or after them. Sentences with other pieces, such as the
+    bytes of a rare character, are decoded.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

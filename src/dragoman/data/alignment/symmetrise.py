@@ -1,8 +1,9 @@
-"""Two alignments, one of either side given the other, into one: grow-diag-final-and (Koehn et al. 2003).
+"""Join the alignments of both directions into one: grow-diag-final-and (Koehn et al. 2003).
 
-What both directions say is right most of the time, what one says is often missing from it. So begin with the
-links that both have; grow by neighbours, also diagonal ones, that one of them has and that reach a word which
-has no link yet; in the end add what links two words that both have none.
+Links found in both directions are mostly right; links found in one direction are often missing from the
+other. The algorithm starts with the links found in both. It then adds neighbouring links, diagonal ones
+included, that one direction has and that reach a word without a link. Finally it adds links between two words
+that both have no link.
 """
 
 from collections.abc import Iterable
@@ -32,7 +33,7 @@ def grow_diag_final_and(forward: Iterable[Link], backward: Iterable[Link]) -> li
                 if link in union and link not in links and (link[0] not in sources or link[1] not in targets):
                     add(link)
                     grown.append(link)
-        waiting = grown  # words only ever gain links, so what did not grow before never will
+        waiting = grown  # words only gain links, so a link rejected before stays rejected
     for link in (*forward, *backward):
         if link[0] not in sources and link[1] not in targets:
             add(link)

@@ -1,5 +1,6 @@
-"""Dialogues: one a line, its turns parted by `__eou__`, or a JSON object with the list `turns`, each a text
-or an object with `text` and perhaps `speaker`. Every turn but the first is a reply to those before it:
+"""Dialogues, one per line: turns separated by `__eou__`, or a JSON object with the list `turns`. A turn is a
+text, or an object with `text` and optionally `speaker`. Every turn but the first is a reply to the preceding
+ones:
 
     Hi . __eou__ Hello , how are you ? __eou__ Fine .
 
@@ -26,12 +27,12 @@ def is_dialogue(line: str) -> bool:
         return END in line
     try:
         return isinstance(parse(line, "").get(_FIELD), list)
-    except UserError:  # the reader of JSON lines says what is wrong with it
+    except UserError:  # the reader of JSON lines reports the error
         return False
 
 
 def context(turns: Sequence[str], most: int) -> str:
-    """What a reply is a reply to: the last turns, as a model reads them."""
+    """The source of a reply: the last turns, in the form that a model reads."""
     return _BETWEEN.join(turns[-most:])
 
 

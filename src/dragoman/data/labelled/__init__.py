@@ -1,1 +1,1 @@
-"""Texts with labels, which tasks are learnt from: readers, the sequences that a network reads, batches."""
+"""Labelled texts for training tasks: readers, input sequences and batches."""

@@ -1,4 +1,4 @@
-"""What a network is fine-tuned to say about text, images or series: the `task` part of a run's
+"""The task that a network is fine-tuned for, on text, images or series: the `task` part of a run's
 configuration."""
 
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ Pooling = Literal["auto", "pooler", "first", "last", "mean", "max", "concat"]
 Layers = Literal["last", "embeddings", "mix"]
 Column = str | int | None
 LABELLED: tuple[TaskKind, ...] = ("classify", "pair", "tag", "image", "series")
-"""Kinds whose answers are labels by name."""
+"""Kinds whose answers are named labels."""
 VECTORS: tuple[TaskKind, ...] = ("image", "series", "forecast", "caption")
-"""Kinds that read vectors, not text."""
+"""Kinds whose input is vectors, not text."""
 SCORED: tuple[TaskKind, ...] = ("similarity", "regress")
 """Kinds whose answers are numbers."""
 
@@ -36,30 +36,32 @@ SCORED: tuple[TaskKind, ...] = ("similarity", "regress")
 class TaskConfig:
     kind: TaskKind
     labels: tuple[str, ...] = ()
-    """Of all kinds that have some, in the order of their numbers. Found in the training data where none are
-    given."""
+    """The labels of the task, in the order of their numbers. Taken from the training data if empty."""
     scores: tuple[float, ...] = ()
-    """similarity, regress: the lowest and the highest. Found in the same way."""
+    """similarity, regress: the lowest and the highest score. Taken from the training data if empty."""
     pooling: Pooling = "auto"
-    """How the vectors of a text become one; auto: as the network is used to."""
+    """How the vectors of a text become one. auto: the network's own default."""
     layers: Layers = "last"
-    """Which layers of the network the head reads; mix: all, each by a share that is learnt (ELMo)."""
+    """Which layers the head reads. mix: all of them, with learned weights (ELMo)."""
     recurrent: int = 0
-    """Width of an LSTM from both sides between the network and the head; 0: none."""
+    """Width of a bidirectional LSTM between the network and the head. 0: no LSTM."""
     dropout: float = 0.1
-    """Before the last layer, and before the LSTM."""
+    """Dropout before the last layer and before the LSTM."""
     max_length: int = 128
-    """Pieces of a sequence, marks counted. Longer texts are cut; words and contexts go into several."""
+    """Largest number of pieces in a sequence, marks included. Longer texts are cut; words and contexts are
+    divided into several sequences."""
     overlap: int | None = None
-    """span: pieces that two neighbouring parts of a long context share. None: a quarter of max_length."""
+    """span: number of pieces shared by two neighbouring parts of a long context. None: a quarter of
+    max_length."""
     both_orders: bool | None = None
-    """pair, similarity: read both orders and add them up. None: for similarity, if the network is causal."""
+    """pair, similarity: whether both orders of the texts are read and added up. None: yes for similarity with
+    a causal network, else no."""
     no_answer: bool = False
-    """span: a question may have none."""
+    """span: whether a question may have no answer."""
     text: Column = None
-    """Column or field of the text, of the first of two, of the question; a number counts columns from 1."""
+    """Column or field of the text, the first text or the question. A number counts columns from 1."""
     second: Column = None
-    """Of the second text, or of the context."""
+    """Column or field of the second text or the context."""
     label: Column = None
     image: ImageInput | None = field(default=None, metadata=LEFT_OUT)
     series: SeriesInput | None = field(default=None, metadata=LEFT_OUT)
@@ -100,14 +102,14 @@ class TaskConfig:
 
     @property
     def vectors(self) -> ImageInput | SeriesInput:
-        """Of a kind that reads vectors."""
+        """The input configuration of a task that reads vectors."""
         if self.kind in ("series", "forecast"):
             return self.series or SeriesInput()
         return self.image or ImageInput()
 
     @property
     def bio(self) -> bool:
-        """Whether the tags are those of entities: O, B-… and I-…."""
+        """Whether the tags mark entities: O, B-… and I-…."""
         return self.kind == "tag" and all(
             label == "O" or label.startswith(("B-", "I-")) for label in self.labels
         )

@@ -1,5 +1,6 @@
-"""Words with their tags, one a line, sentences apart by empty lines: CoNLL. Columns are divided by tabs or
-spaces; the word is the first and the tag the last, unless `task.text` and `task.label` say otherwise."""
+"""CoNLL: one word per line with its tag, and an empty line between sentences. Columns are separated by tabs
+or spaces. The word is the first column and the tag the last, unless `task.text` and `task.label` say
+otherwise."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A text with what is to be said about it, as all readers give it."""
+"""An example and its target, as every reader returns it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ import numpy as np
 @dataclass(frozen=True)
 class AnswerSpan:
     start: int
-    """In characters of the context."""
+    """Offset in the context, in characters."""
     text: str
 
     @property
@@ -17,24 +17,24 @@ class AnswerSpan:
 
 
 Target = str | float | int | tuple[str, ...] | tuple[AnswerSpan, ...]
-"""classify, pair: a label; similarity, regress: a score; choice: a number from 0; tag: a label for every
-word; span: the answers that count as right."""
+"""classify, pair: a label. similarity, regress: a score. choice: the index of the right choice. tag: a label
+for every word. span: the answers that count as right."""
 
 
 @dataclass(frozen=True)
 class Example:
     texts: tuple[str, ...]
-    """classify, regress: one text; pair, similarity: two; tag: the words; span: question and context; choice:
-    what comes first, and all that may follow."""
+    """classify, regress: one text. pair, similarity: two texts. tag: the words. span: the question and the
+    context. choice: the beginning and all choices."""
     target: Target | None
-    """None where it is not known."""
+    """None if unknown."""
     origin: str
-    """File and line."""
+    """File and line of the example."""
 
 
 @dataclass(frozen=True)
 class VectorExample(Example):
-    """An image or a series; its text is its name."""
+    """An image or a series. Its text is its name."""
 
     values: np.ndarray
-    """Pixels by height, width and channel; or numbers by step and channel, NaN where none is known."""
+    """Pixels by height, width and channel, or numbers by step and channel, with NaN for missing values."""

@@ -1,4 +1,4 @@
-"""Labelled examples as training draws them."""
+"""Labelled examples in the form that training draws batches from."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class Labelled:
-    """`data/examples.py` says what an `Examples` is. Nothing in it is random."""
+    """The `Examples` of a labelled task; see `data/examples.py`. Batches are not random."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Labelled:
         return collate([self.items[number] for number in numbers.tolist()], self.task)
 
     def _of_items(self, corpora: Sequence[CorpusRange]) -> list[CorpusRange]:
-        """An example may be several items."""
+        """The item ranges of the corpora. One example may become several items."""
         owners = np.array([item.example for item in self.items], dtype=np.int64)
         return [
             CorpusRange(

@@ -1,14 +1,14 @@
-"""What a network reads of an example: one sequence or several, all of the same form.
+"""The input sequences of an example: one or several, all of the same form.
 
     classify      <s> text </s>
-    pair          <s> first </s> second </s>        both_orders: and again with the texts exchanged
+    pair          <s> first </s> second </s>        both_orders: also with the texts exchanged
     similarity    as pair
-    choice        <s> beginning </s> choice </s>    one sequence a choice
+    choice        <s> beginning </s> choice </s>    one sequence per choice
     span          <s> question </s> context </s>    a long context in several parts
     tag           <s> w o r d s </s>                many words in several sequences
 
-For BERT (Devlin et al. 2019, figure 4) they are [CLS] and [SEP], and the second text has the segment 1. For
-GPT (Radford et al. 2018, figure 1) they are start, delimiter and, as the last piece, extract.
+For BERT (Devlin et al. 2019, figure 4) the marks are [CLS] and [SEP], and the second text is segment 1. For
+GPT (Radford et al. 2018, figure 1) they are start, delimiter and, at the end, extract.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from dragoman.data.labelled.words import Piece, encode_words, locate_pieces
 from dragoman.text.tokenizer import Tokenizer
 
 NOWHERE = 0
-"""The place of an answer that is not in this part of a context."""
+"""The position of an answer that is not in this part of the context."""
 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """One sequence."""
+    """One input sequence."""
 
     ids: np.ndarray
     segments: np.ndarray
@@ -35,23 +35,23 @@ class TokenRow:
 
 @dataclass(frozen=True)
 class Item:
-    """What is drawn and read together: an example, or a part of one."""
+    """The unit that is drawn and read: an example, or a part of one."""
 
     example: int
     rows: tuple[TokenRow, ...]
     target: np.ndarray
-    """classify, pair, choice: one number; similarity: a share from 0 to 1; tag: the number of each word's
-    label; span: the places of the first and the last piece. Empty where it is not known."""
+    """classify, pair, choice: one number. similarity: a score scaled to 0–1. tag: the label number of each
+    word. span: the positions of the first and the last piece. Empty if unknown."""
     places: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """tag: of the first piece of each word; span: of the context's pieces."""
+    """tag: the position of the first piece of each word. span: the positions of the context's pieces."""
     words: tuple[int, ...] = ()
-    """tag: numbers of the words."""
+    """tag: the indices of the words."""
     context: tuple[Piece, ...] = ()
     """span: the pieces of the context."""
 
     @property
     def length(self) -> int:
-        """Positions that it takes, padding counted."""
+        """Number of positions in a batch, padding included."""
         return len(self.rows) * max(len(row.ids) for row in self.rows)
 
 
@@ -60,7 +60,7 @@ class Layout:
         self.task, self.tokenizer = task, tokenizer
         self.number_of = {label: number for number, label in enumerate(task.labels)}
         self.cut = 0
-        """Examples that were too long."""
+        """Number of examples that were too long."""
 
     def items(self, examples: Sequence[Example]) -> list[Item]:
         kind = self.task.kind
@@ -85,7 +85,7 @@ class Layout:
         return tuple(self._row(row) for row in rows)
 
     def _row(self, texts: Sequence[Sequence[int]]) -> TokenRow:
-        """The longer text gives way until all of them fit."""
+        """Shorten the longest text until all of them fit."""
         lengths = [len(text) for text in texts]
         while sum(lengths) + 1 + len(texts) > self.task.max_length:
             lengths[int(np.argmax(lengths))] -= 1
@@ -106,7 +106,7 @@ class Layout:
         return np.array([self.number_of[str(target)]] if known else [], dtype=np.int64)
 
     def _tagged(self, number: int, example: Example) -> Iterator[Item]:
-        """As many whole words a sequence as there is room for."""
+        """Divide an example into sequences of as many whole words as fit."""
         room = self.task.max_length - 2
         tags = example.target if isinstance(example.target, tuple) else ()
         encoded = [ids[:room] for ids in encode_words(self.tokenizer, example.texts)]
@@ -128,7 +128,7 @@ class Layout:
             first = last
 
     def _asked(self, number: int, example: Example) -> Iterator[Item]:
-        """The parts of a context overlap, so that an answer is whole in one of them."""
+        """Divide a context into overlapping parts, so that an answer is usually whole in one of them."""
         task = self.task
         question = self.tokenizer.encode(example.texts[0])[: task.max_length // 3]
         pieces = locate_pieces(self.tokenizer, example.texts[1])
@@ -154,7 +154,7 @@ class Layout:
 
 
 def _places(part: Sequence[Piece], answers: Sequence[object], ahead: int) -> tuple[int, int]:
-    """Of the pieces that the first answer is in, if the part has all of it."""
+    """The positions of the first and last piece of the first answer, if all of it is in this part."""
     answer = next((answer for answer in answers if isinstance(answer, AnswerSpan)), None)
     if answer is None or not part:
         return NOWHERE, NOWHERE

@@ -1,9 +1,9 @@
-"""Labelled examples as a run keeps them: read and checked once, split, with the tokenizer they are read by.
+"""The labelled examples of a run: read and checked once, split, and stored with their tokenizer.
 
-meta.json  hashes     fingerprint, which examples are of which corpus, and the seal of all files
+meta.json  hashes     fingerprint, the examples of each corpus, and the seal of all files
 tokenizer.json
-train.jsonl  valid.jsonl      {"texts", "target", "origin"}, one example a line
-train.values  valid.values  test.values       of images and series: their numbers, in the same order
+train.jsonl  valid.jsonl                   {"texts", "target", "origin"}, one example per line
+train.values  valid.values  test.values    the values of images and series, in the same order
 """
 
 import hashlib
@@ -45,27 +45,27 @@ from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 FORMAT_VERSION = 2
 _EARLIER = 1
-"""Without a seal."""
+"""The earlier format version, without a seal."""
 _CONTENTS_VERSION = 1
 _NAMES = ("train", "valid")
 _CHUNK = 1000
-"""Examples that are written at once."""
+"""Number of examples that are written at once."""
 
 
 @dataclass(frozen=True)
 class LabelledMeta:
-    """What `meta.json` says, beside what belongs to its seal."""
+    """The contents of `meta.json`, except for the seal."""
 
     labelled: int
-    """The version of this format."""
+    """Version of this format."""
     fingerprint: str
     corpora: tuple[CorpusRange, ...]
     arrays: dict[str, Any] = field(default_factory=dict)
-    """Type and shape of the numbers of each part, where examples have some."""
+    """Data type and shape of the values of each part, for examples that have values."""
 
 
 class PreparedTask:
-    """Open labelled examples; for all who train it is what a `Prepared` is."""
+    """Opened labelled examples, with the same interface for training as `Prepared`."""
 
     def __init__(self, files: StoreFiles, meta: LabelledMeta) -> None:
         self.directory, self.fingerprint, self._files = files.directory, meta.fingerprint, files
@@ -82,7 +82,7 @@ class PreparedTask:
 
     @property
     def valid_targets(self) -> int:
-        """What a validation sums its loss over."""
+        """Number of targets that the validation loss is summed over."""
         return sum(len(e.target) if isinstance(e.target, tuple) else 1 for e in self.valid)
 
     @classmethod
@@ -93,7 +93,7 @@ class PreparedTask:
 
     @classmethod
     def open_whole(cls, directory: Path) -> "PreparedTask":
-        """The same with every byte verified, which one of an earlier version cannot be."""
+        """Open with every byte verified. An earlier format without a seal is refused."""
         found = cls.of(*read_seal(directory))
         refuse_unless_whole(found._files)
         return found
@@ -111,10 +111,11 @@ class PreparedTask:
         return cls(files, meta)
 
     def check(self) -> None:
-        """All of it was read when it was opened."""
+        """Nothing to do: all files were read when this was opened."""
 
     def link_into(self, directory: Path) -> "PreparedTask":
-        """The same examples at `directory`, by hard links where the file system can, else copied."""
+        """The same examples at `directory`, as hard links if the file system supports them, else as
+        copies."""
         link_store(self._files, directory)
         return PreparedTask.open(directory)
 
@@ -129,8 +130,8 @@ def prepare_task(
     progress: StageProgress,
     given: Sequence[Tokenizer] = (),
 ) -> PreparedTask:
-    """As `data.corpus.prepare`, for labelled examples. The tokenizer that is `given` is used; without one, it
-    is learnt from the training texts."""
+    """`data.corpus.prepare` for labelled examples. A `given` tokenizer is used as it is; otherwise one is
+    trained on the training texts."""
     remove_leftovers([cache])
     files = [file for source in (*data.train, *data.valid) for file in source.files]
     more = _files_of_vectors(files, task)
@@ -207,7 +208,7 @@ def _write(
 
 
 def _files_of_vectors(files: Sequence[str], task: TaskConfig) -> list[str]:
-    """What the files of examples tell of: images, and labels of arrays."""
+    """The files that the example files refer to: images, and the labels of arrays."""
     if task.kind in ("image", "caption"):
         return [more for file in files for more in files_of_images(file, task)]
     if task.kind == "series":
@@ -230,7 +231,8 @@ def _read_checked(source: SourceConfig, task: TaskConfig) -> list[Example]:
 def _hold_out(
     corpora: Sequence[list[Example]], valid_size: int, seed: int
 ) -> tuple[list[list[Example]], list[Example]]:
-    """Up to a tenth, chosen by a hash of the texts, so that texts that come twice stay together."""
+    """Hold out at most a tenth for validation, chosen by a hash of the texts, so that duplicates stay
+    together."""
 
     def rank(example: Example) -> str:
         return hashlib.sha256(json.dumps([seed, *example.texts]).encode()).hexdigest()

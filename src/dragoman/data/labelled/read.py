@@ -1,4 +1,4 @@
-"""Labelled examples of any file: which format it is in, and that its labels are those of the task."""
+"""Reads labelled examples from any file: detects the format and checks the labels against the task."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ FORMATS = ("tsv", "csv", "jsonl", "conll", "squad", "lines")
 _SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _VECTOR_READERS = {"image": read_images, "caption": read_images, "series": read_labelled_series}
 _MANY = 1000
-"""Labels; more of them are texts."""
+"""Number of labels above which the column is taken for texts."""
 
 
 def read_examples(source: SourceConfig, task: TaskConfig, labelled: bool = True) -> Iterator[Example]:
-    """The examples of one corpus; of some that are not `labelled` the targets may be missing."""
+    """The examples of one corpus. With `labelled=False` targets may be missing."""
     for path in source.files:
         if task.kind in _VECTOR_READERS:
             yield from _VECTOR_READERS[task.kind](path, task, labelled)
@@ -46,8 +46,8 @@ def read_examples(source: SourceConfig, task: TaskConfig, labelled: bool = True)
 
 
 def detect(path: str, task: TaskConfig) -> str:
-    """By suffix, then by what the first line looks like. A file of plain lines is one class, named by the end
-    of its name."""
+    """The format of a file, from its suffix or else its first line. A file of plain lines holds one class,
+    named by its suffix."""
     suffix = _suffix(path)
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
@@ -87,7 +87,7 @@ def _read_class(path: str, task: TaskConfig, labelled: bool) -> Iterator[Example
 
 
 def check_targets(examples: Iterable[Example], task: TaskConfig) -> Iterator[Example]:
-    """The same, as long as what they say is something that the task can say."""
+    """The same examples. Raises an error at the first target that the task does not allow."""
     known, two = set(task.labels), len(task.scores) == 2
     for example in examples:
         target = example.target
@@ -118,7 +118,7 @@ def check_targets(examples: Iterable[Example], task: TaskConfig) -> Iterator[Exa
 
 
 def labels_of(examples: Sequence[Example], task: TaskConfig) -> tuple[str, ...]:
-    """The labels that occur: numbers by size, others by name, and the O of entities first."""
+    """The labels that occur: numbers in numeric order, other labels by name, and the O of entities first."""
     found: set[str] = set()
     for example in examples:
         target = example.target

@@ -1,7 +1,7 @@
-"""Labelled examples of tables (TSV, CSV) and of JSON lines: which column is what, and what it says.
+"""Labelled examples from tables (TSV, CSV) and JSON lines: which column has which role, and its value.
 
-A column is the one that `task.text`, `task.second` and `task.label` name, else one of a name that is usual.
-Without a header the columns stand in this order: text, second text, label.
+A column is found by `task.text`, `task.second` and `task.label`, or else by a common name. Without a header
+the order of the columns is text, second text, label.
 """
 
 import math
@@ -54,7 +54,7 @@ def read_json_lines(path: str, task: TaskConfig, labelled: bool) -> Iterator[Exa
 def read_records(
     records: Iterable[tuple[int, Record]], path: str, task: TaskConfig, labelled: bool
 ) -> Iterator[Example]:
-    """Which fields are which is settled by the first record, then demanded of all."""
+    """The first record decides which field has which role; all other records must have the same fields."""
     fields: dict[str, str] | None = None
     for number, record in records:
         where = f"{path}:{number}"
@@ -83,7 +83,8 @@ def _records(
 
 
 def _is_header(cells: Sequence[str], task: TaskConfig, labelled: bool) -> bool:
-    """Where a column is named, the first line has to be one; numbers do without."""
+    """Whether the first line is a header. It must be one if the configuration names a column, and is none if
+    the configuration gives column numbers."""
     given = [column for column in (task.text, task.second, task.label) if column is not None]
     if given:
         return any(isinstance(column, str) for column in given)
@@ -92,7 +93,7 @@ def _is_header(cells: Sequence[str], task: TaskConfig, labelled: bool) -> bool:
 
 
 def _numbers(cells: Sequence[str], task: TaskConfig, labelled: bool, where: str) -> list[str]:
-    """Names for the columns of a table without a header: their numbers."""
+    """Column names for a table without a header: the column numbers."""
     numbers = [str(number) for number in range(1, len(cells) + 1)]
     if any(column is not None for column in (task.text, task.second, task.label)):
         return numbers
@@ -107,7 +108,7 @@ def _numbers(cells: Sequence[str], task: TaskConfig, labelled: bool, where: str)
 
 
 def _fields(names: Sequence[str], task: TaskConfig, labelled: bool, where: str) -> dict[str, str]:
-    """The field of every role. Only a label may be missing, and only where it is asked for."""
+    """The field of every role. Only the label may be missing, and only if it is not required."""
     given: dict[str, Column] = {"text": task.text, "second": task.second, "label": task.label}
     found: dict[str, str] = {}
     by_number = list(names) == [str(number) for number in range(1, len(names) + 1)]
@@ -162,7 +163,8 @@ def _text(value: object, field: str, where: str) -> str:
 
 
 def _choices(record: Record, where: str) -> list[str]:
-    """A list `choices` (endings, options), or columns `choice1`, `ending0` and so on."""
+    """The choices: a list under `choices`, `endings` or `options`, or columns such as `choice1` and
+    `ending0`."""
     for name in (f"{stem}s" for stem in _ENDINGS):
         if isinstance(record.get(name), list):
             found = [_text(value, name, where) for value in record[name]]
@@ -212,7 +214,7 @@ def _score(said: str, field: str, where: str) -> float:
 
 
 def _choice(said: str, field: str, where: str) -> int:
-    """A number from 0, or a letter from A."""
+    """The index of a choice, from a number counted from 0 or a letter from A."""
     if said.isascii() and said.isdigit():
         return int(said)
     if len(said) == 1 and "A" <= said.upper() <= "Z":

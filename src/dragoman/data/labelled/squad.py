@@ -1,4 +1,4 @@
-"""Questions about paragraphs, as SQuAD has them: {"data": [{"paragraphs": [{"context", "qas"}]}]}."""
+"""Questions about paragraphs in SQuAD format: {"data": [{"paragraphs": [{"context", "qas"}]}]}."""
 
 import json
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Words as pieces, and where every piece stands in the text.
+"""Words as pieces, with the characters that every piece covers.
 
-A word is encoded by itself, so that its first piece is known. Inside a word a piece stands where its spelling
-says; where spelling and text do not agree (a model may lower-case, or compose characters), every piece stands
-for the whole word.
+Each word is encoded separately, so that its first piece is known. Inside a word, the spelling of a piece
+gives its place. If the spelling and the text differ (a model may lower-case or compose characters), every
+piece covers the whole word.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ class Piece:
     id: int
     start: int
     end: int
-    """Characters of the text, the end not among them."""
+    """End offset in characters, exclusive."""
 
 
 def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[list[int]]:
-    """The pieces of every word, without those that a published model puts before a text."""
+    """The pieces of every word, without the opening pieces that a published model puts before a text."""
     opening = len(tokenizer.opening)
     return [ids[opening:] for ids in tokenizer.encode_batch(list(words))]
 
 
 def split_words(text: str) -> list[tuple[int, str]]:
-    """What stands between white space, and where it begins."""
+    """The words separated by white space, with their start offsets."""
     found, place = [], 0
     for word in text.split():
         place = text.index(word, place)
@@ -36,7 +36,7 @@ def split_words(text: str) -> list[tuple[int, str]]:
 
 
 def locate_pieces(tokenizer: Tokenizer, text: str) -> list[Piece]:
-    """The pieces of a text with the characters that each of them writes."""
+    """The pieces of a text with the characters that each one covers."""
     words = split_words(text)
     encoded = encode_words(tokenizer, [word for _, word in words])
     return [
@@ -56,7 +56,8 @@ def _in_word(tokenizer: Tokenizer, ids: Sequence[int], start: int, word: str) ->
     found, done = [], -before
     for piece, content in zip(ids, spelt, strict=True):
         first, last = max(0, done), min(max(0, done + len(content)), len(boundaries) - 1)
-        # A piece may be a part of a character: it begins where the character does, and ends behind it.
+        # A piece may be part of a character. It then starts where the character starts and ends where it
+        # ends.
         begin, end = boundaries[first][0], boundaries[last][1]
         found.append(Piece(piece, start + begin, start + max(begin, end)))
         done += len(content)
@@ -64,8 +65,8 @@ def _in_word(tokenizer: Tokenizer, ids: Sequence[int], start: int, word: str) ->
 
 
 def _byte_boundaries(word: str) -> list[tuple[int, int]]:
-    """For each place between bytes: the character that it is in or before, and the number of characters that
-    are begun before it."""
+    """For each byte offset: the index of the character that it is in or before, and the number of characters
+    that have begun before it."""
     found = []
     for number, char in enumerate(word):
         width = len(char.encode("utf-8"))

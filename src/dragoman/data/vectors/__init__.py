@@ -1,1 +1,1 @@
-"""Images and series as sequences of vectors: readers, patches, batches."""
+"""Images and series as sequences of vectors: readers, patches and batches."""

@@ -1,4 +1,4 @@
-"""NumPy files, plain or gzip: `a.images.npy` with its labels in `a.labels.npy`."""
+"""NumPy files, plain or compressed with gzip: `a.images.npy` has its labels in `a.labels.npy`."""
 
 import io
 import re
@@ -32,7 +32,7 @@ def read_array(path: str, dimensions: tuple[int, ...]) -> np.ndarray:
 
 
 def labels_file(path: str) -> str | None:
-    """The file of labels beside one of images or series; None where there is none."""
+    """The file of labels next to a file of images or series, or None if it does not exist."""
     stem = _STEM.sub("", path)
     return next(
         (f"{stem}.labels{end}" for end in (".npy", ".npy.gz") if Path(f"{stem}.labels{end}").is_file()), None
@@ -40,7 +40,7 @@ def labels_file(path: str) -> str | None:
 
 
 def read_labels(path: str, count: int) -> list[str]:
-    """The labels of an array with so many entries."""
+    """The labels of an array with `count` entries."""
     file = labels_file(path)
     if file is None:
         raise UserError(

@@ -9,21 +9,21 @@ from dragoman.errors import UserError
 
 @dataclass(frozen=True)
 class ImageInput:
-    """Squares of pixels, row by row. Sizes and statistics are found in the training images."""
+    """Images as square patches, row by row. Sizes and statistics are taken from the training images."""
 
     height: int = 0
     width: int = 0
     channels: int = 0
-    """1: grey, 3: colours."""
+    """1: grey. 3: colour."""
     patch: int = 0
-    """Pixels of a side of a square. 0: so that there are about 64 of them."""
+    """Side of a square patch in pixels. 0: chosen for about 64 patches per image."""
     mean: tuple[float, ...] = ()
-    """Of each channel of the training images, with 0 for black and 1 for white."""
+    """Mean of each channel of the training images, on a scale of 0 for black to 1 for white."""
     std: tuple[float, ...] = ()
     shift: int = 0
-    """Augmentation: move each training image by up to so many pixels, anew in every epoch."""
+    """Augmentation: each training image is moved by up to this number of pixels, anew in every epoch."""
     flip: bool = False
-    """Augmentation: mirror half of the training images."""
+    """Augmentation: half of the training images are mirrored."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "height", "width", "channels", "patch", "shift")
@@ -36,39 +36,43 @@ class ImageInput:
 
     @property
     def places(self) -> int:
-        """Vectors of an image."""
+        """Number of vectors per image."""
         return (self.height // self.patch) * (self.width // self.patch)
 
     @property
     def vector(self) -> int:
-        """Numbers of a vector."""
+        """Number of values per vector."""
         return self.channels * self.patch**2
 
 
 @dataclass(frozen=True)
 class SeriesInput:
-    """Patches of neighbouring steps. Names and statistics are found in the training series."""
+    """Series as patches of neighbouring steps. Names and statistics are taken from the training series."""
 
     window: int = 0
-    """Steps that are read: 336 for forecasts, the longest series for labels."""
+    """Number of input steps. 0: 336 for forecasts, the length of the longest series for labels."""
     patch: int = 0
-    """Steps of a vector: 16 for forecasts, a 32nd of the window for labels."""
+    """Number of steps per vector. 0: 16 for forecasts, 1/32 of the window for labels."""
     stride: int = 0
-    """Steps from one vector to the next. 0: half of a patch for forecasts, a patch for labels."""
+    """Steps from the start of one vector to the next. 0: half a patch for forecasts, a whole patch for
+    labels."""
     horizon: int = 96
-    """forecast: steps to say."""
+    """forecast: number of steps to predict."""
     columns: tuple[str, ...] = ()
-    """forecast: the channels. Empty: all columns that hold numbers."""
+    """forecast: names of the channels. Empty: all columns that hold numbers."""
     channels: Literal["independent", "together"] = "independent"
-    """forecast: each channel alone with the same weights (Nie et al. 2023), or all in one vector."""
+    """forecast: whether each channel is a sequence of its own, with shared weights (Nie et al. 2023), or all
+    channels form one vector."""
     split: tuple[float, ...] = (0.7, 0.1, 0.2)
-    """forecast: shares of the steps to train, validate and test on, in this order; or their numbers."""
+    """forecast: shares of the steps for training, validation and test, in this order, or their numbers."""
     by_window: bool = True
-    """forecast: each window less its own mean, over its own deviation; undone at the end."""
+    """forecast: whether each window is normalised by its own mean and standard deviation. The output is
+    scaled back."""
     quantiles: tuple[float, ...] = ()
-    """forecast: learn these quantiles instead of the mean; 0.5 has to be among them."""
+    """forecast: quantiles to predict instead of the mean. They must include 0.5."""
     season: int = 0
-    """forecast: steps of a season, for the seasonal baseline. 0: found in the training part."""
+    """forecast: length of a season in steps, for the seasonal baseline. 0: estimated from the training
+    part."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
 
@@ -105,10 +109,10 @@ class SeriesInput:
 
     @property
     def row_channels(self) -> int:
-        """Channels of a sequence."""
+        """Number of channels in a sequence."""
         return len(self.mean) if self.channels == "together" or not self.columns else 1
 
     @property
     def median(self) -> int:
-        """The place of the forecast among the quantiles."""
+        """Index of the forecast (the median) among the quantiles."""
         return self.quantiles.index(0.5) if self.quantiles else 0

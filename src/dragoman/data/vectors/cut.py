@@ -1,4 +1,4 @@
-"""Images and series as sequences of vectors."""
+"""Convert images and series into sequences of vectors."""
 
 import numpy as np
 
@@ -7,11 +7,12 @@ from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.errors import UserError
 
 _LEAST = 1e-5
-"""Deviation of a window that does not move."""
+"""Smallest standard deviation of a window. It replaces that of a constant window."""
 
 
 def image_patches(images: np.ndarray, size: int) -> np.ndarray:
-    """B H W C as B T I: squares of `size` × `size`, row by row; in each, one channel after the other."""
+    """Cut images (B H W C) into patches (B T I): squares of `size` × `size`, row by row, with the channels of
+    a square one after the other."""
     count, height, width, channels = images.shape
     if height % size or width % size:
         raise UserError(f"patches: {height} × {width} pixels cannot be cut into squares of {size}")
@@ -20,7 +21,7 @@ def image_patches(images: np.ndarray, size: int) -> np.ndarray:
 
 
 def scaled_pixels(images: np.ndarray, image: ImageInput) -> np.ndarray:
-    """With mean 0 and deviation 1 over the training images."""
+    """Images scaled to mean 0 and standard deviation 1 over the training images."""
     mean, std = (np.array(each, dtype=np.float32) for each in (image.mean, image.std))
     return (images.astype(np.float32) / 255 - mean) / std
 
@@ -28,8 +29,8 @@ def scaled_pixels(images: np.ndarray, image: ImageInput) -> np.ndarray:
 def augmented(
     images: np.ndarray, image: ImageInput, numbers: np.ndarray, seed: int, epoch: int
 ) -> np.ndarray:
-    """Moved and mirrored, each image by a draw that is a function of its number, the seed and the epoch. What
-    moves in is the mean colour, which is 0."""
+    """Images moved and mirrored. The random draw of each image is a function of its number, the seed and the
+    epoch. Pixels that move in have the mean colour, which is 0."""
     if not image.shift and not image.flip:
         return images
     draws = [uniform_each(numbers, seed, epoch, turn) for turn in range(3)]
@@ -49,7 +50,8 @@ def augmented(
 
 
 def window_scale(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each of B L C over its steps that are known (Kim et al. 2022): B 1 C each."""
+    """The mean and standard deviation (B 1 C each) of each window (B L C), over its known steps (Kim et al.
+    2022)."""
     known = ~np.isnan(windows)
     count = np.maximum(known.sum(axis=1, keepdims=True), 1)
     mean = np.where(known, windows, 0.0).sum(axis=1, keepdims=True) / count
@@ -59,8 +61,8 @@ def window_scale(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def series_patches(windows: np.ndarray, series: SeriesInput) -> tuple[np.ndarray, np.ndarray]:
-    """B L C as B T I, one channel after the other in each; and B T, whether anything in a patch is known.
-    What is missing is 0."""
+    """Cut windows (B L C) into patches (B T I), with the channels of a patch one after the other. The second
+    result (B T) says whether a patch has any known value. Missing values become 0."""
     cut = np.lib.stride_tricks.sliding_window_view(windows, series.patch, axis=1)[:, :: series.stride]
     known = ~np.isnan(cut)  # B T C patch
     vectors = np.where(known, cut, 0.0).astype(np.float32)
@@ -68,6 +70,6 @@ def series_patches(windows: np.ndarray, series: SeriesInput) -> tuple[np.ndarray
 
 
 def standardised(values: np.ndarray, series: object) -> np.ndarray:
-    """Less the mean of the training part, over its deviation, channel by channel."""
+    """Values minus the mean of the training part, divided by its standard deviation, per channel."""
     assert isinstance(series, SeriesInput), "these are series"
     return ((values - np.array(series.mean)) / np.array(series.std)).astype(np.float32)

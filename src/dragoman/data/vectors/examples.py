@@ -1,4 +1,4 @@
-"""Images and series as training draws them: `learning/base.py` says what an `Examples` is."""
+"""Images and series in the form that training draws batches from; see `Examples` in `learning/base.py`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +21,7 @@ from dragoman.data.vectors.cut import (
 
 
 class VectorExamples:
-    """What images and windows share: sequences of one length."""
+    """Common base of image and series examples: all sequences have the same length."""
 
     def __init__(
         self, examples: Sequence[Example], task: TaskConfig, rows: int, corpora: Sequence[CorpusRange]
@@ -41,7 +41,7 @@ class VectorExamples:
         raise NotImplementedError
 
     def unchanged(self, numbers: np.ndarray) -> VectorBatch:
-        """A batch as it is validated and predicted."""
+        """A batch without augmentation, for validation and prediction."""
         raise NotImplementedError
 
     def in_order(self, batch_tokens: int) -> Iterator[np.ndarray]:
@@ -50,7 +50,7 @@ class VectorExamples:
 
 
 class LabelledVectors(VectorExamples):
-    """Images, or series with a label each."""
+    """Images or series with one label each."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class LabelledVectors(VectorExamples):
 
 
 class Windows(VectorExamples):
-    """All windows of a series and the steps after them, channel by channel or with all channels together."""
+    """All windows of a series with the steps that follow them, per channel or with all channels together."""
 
     def __init__(self, values: np.ndarray, examples: Sequence[Example], task: TaskConfig) -> None:
         series = task.vectors
@@ -109,7 +109,7 @@ class Windows(VectorExamples):
         return window_batch(*self.cut(numbers), self.series)
 
     def cut(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """B L C and B H C: windows, and what follows them."""
+        """The windows (B L C) and the steps that follow them (B H C)."""
         assert self._cut is not None, "there are windows"
         starts, turns = numbers // self.turns, numbers % self.turns
         if self.turns == 1:
@@ -120,7 +120,8 @@ class Windows(VectorExamples):
 
 
 def window_batch(past: np.ndarray, future: np.ndarray, series: SeriesInput) -> VectorBatch:
-    """B L C and B H C in units of the training part's deviation."""
+    """A batch from past (B L C) and future (B H C) steps, in units of the training part's standard
+    deviation."""
     shift, scale = np.zeros_like(past[:, :1]), np.ones_like(past[:, :1])
     if series.by_window:
         shift, scale = window_scale(past)

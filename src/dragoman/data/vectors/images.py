@@ -1,4 +1,4 @@
-"""Images with labels: a table of paths (PNG, JPEG, `.npy`), or one array of all of them."""
+"""Labelled images: a table of paths (PNG, JPEG, `.npy`), or one array of all images."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def read_images(path: str, task: TaskConfig, labelled: bool) -> Iterator[VectorE
 
 
 def files_of_images(path: str, task: TaskConfig) -> list[str]:
-    """The files that a file of examples tells of."""
+    """The files that a file of examples refers to."""
     if is_array(path):
         labels = labels_file(path)
         return [] if labels is None else [labels]
@@ -42,7 +42,8 @@ def files_of_images(path: str, task: TaskConfig) -> list[str]:
 
 
 def read_image(path: str, image: ImageInput, where: str | None = None) -> np.ndarray:
-    """H W C, from 0 to 255, of the size and the colours that are asked for."""
+    """An image as an array (H W C) with values from 0 to 255, in the requested size and number of
+    channels."""
     prefix = "" if where is None else f"{where}: "
     if not Path(path).is_file():
         raise no_such_file(path) if where is None else UserError(f"{where}: there is no image '{path}'")

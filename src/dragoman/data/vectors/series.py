@@ -1,4 +1,4 @@
-"""Series: many with a label each, or one of several channels to be forecast."""
+"""Series: many with one label each, or one with several channels to be forecast."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ class Series:
     """One series of several channels."""
 
     values: np.ndarray
-    """N C; NaN where a value is missing."""
+    """N C, with NaN for missing values."""
     names: tuple[str, ...]
     times: tuple[str, ...] = ()
-    """The first column that holds no numbers."""
+    """The values of the first column that holds no numbers."""
 
 
 def read_series(path: str, columns: Sequence[str]) -> Series:
-    """The columns that are named; all that hold numbers, if none is."""
+    """Read the named columns, or all columns that hold numbers if none is named."""
     if is_array(path):
         values = read_array(path, (1, 2)).astype(np.float64)
         values = values[:, None] if values.ndim == 1 else values
@@ -110,7 +110,7 @@ def _table(path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _number(cell: str) -> float | None:
-    """NaN where the value is missing; None for what is no number."""
+    """The value of a cell: NaN if it is missing, None if it is not a number."""
     if cell.strip().lower() in _MISSING:
         return math.nan
     try:
@@ -121,8 +121,8 @@ def _number(cell: str) -> float | None:
 
 
 def read_labelled_series(path: str, task: TaskConfig, labelled: bool) -> Iterator[VectorExample]:
-    """An array by series, step and channel; a table with a series a row, its label in a column of that name
-    or in the last one; or JSON lines with `series` and `label`."""
+    """Labelled series from an array (series, step, channel), from a table with one series per row and its
+    label in a named column or the last one, or from JSON lines with `series` and `label`."""
     if is_array(path):
         values = read_array(path, (2, 3)).astype(np.float32)
         values = values[:, :, None] if values.ndim == 2 else values
@@ -183,7 +183,7 @@ def _label_names(task: TaskConfig) -> tuple[str, ...]:
 
 
 def _label_place(names: Sequence[str], task: TaskConfig, header: bool, labelled: bool, where: str) -> int:
-    """The column of the label; one past the end where there is none."""
+    """The index of the label column, or the number of columns if there is none."""
     if isinstance(task.label, int) and task.label <= len(names):
         return task.label - 1
     wanted = _label_names(task)

@@ -1,4 +1,4 @@
-"""Examples as arrays, as a store keeps them: images or series side by side, or the parts of one series."""
+"""Examples as arrays for the store: images or series stacked, or the parts of one series."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from dragoman.errors import UserError
 
 
 def stacked(examples: Sequence[Example], task: TaskConfig) -> np.ndarray:
-    """The images, or the series filled up to the window with NaN."""
+    """The images, or the series padded to the window with NaN."""
     own = [example for example in examples if isinstance(example, VectorExample)]
     if task.image is not None:
         shape = (task.image.height, task.image.width, task.image.channels)
@@ -45,8 +45,8 @@ def _refuse_other_shape(example: VectorExample, shape: tuple[int, ...]) -> None:
 
 
 def parts_of(steps: int, series: SeriesInput, path: str) -> dict[str, tuple[int, int]]:
-    """The steps of each part. Windows to validate and test on begin inside the part before, so that the first
-    step of a part is forecast too (Zhou et al. 2021)."""
+    """The step range of each part. Validation and test ranges begin one window early, inside the part before,
+    so that the first step of a part is forecast too (Zhou et al. 2021)."""
     first, second, third = series.split
     if first + second + third <= 1 + 1e-9:
         train, test = int(steps * first), int(steps * third)
@@ -74,7 +74,8 @@ def parts_of(steps: int, series: SeriesInput, path: str) -> dict[str, tuple[int,
 def series_parts(
     data: DataConfig, task: TaskConfig
 ) -> tuple[dict[str, np.ndarray], dict[str, list[Example]]]:
-    """The parts of one series in units of the training part's deviation, and an example for each window."""
+    """The parts of one series in units of the training part's standard deviation, with an example for each
+    window."""
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
     path = the_file(data)
@@ -91,7 +92,7 @@ def series_parts(
 
 
 def the_file(data: DataConfig) -> str:
-    """The one series that forecasts are learnt from."""
+    """The file with the series to forecast. More than one file is an error."""
     files = [file for source in (*data.train, *data.valid) for file in source.files]
     if len(files) > 1:
         raise UserError(

@@ -1,11 +1,11 @@
-"""Brackets that stay valid: an automaton with a stack, read from the tokens of a row at every step.
+"""Keeps brackets balanced: a stack automaton, computed from the tokens of a row at every step.
 
     tokens of a row   (S ▁(NP ▁the ) ▁(VP        open: S, VP        may close twice, may not end
 
-A token closes brackets that were open before it, then opens new ones; what it opens and closes itself is
-left out. It is allowed if what it closes is what is open, and if the length limit leaves enough tokens to
-close what is open after it. `</s>` is allowed when nothing is open. A prefix and required phrases win over
-this rule: what they close without having opened it does not count.
+A token closes brackets that were open before it, then opens new ones; pairs inside a token are ignored. It is
+allowed if it closes the innermost open brackets, and if the length limit leaves enough tokens to close what
+is open after it. `</s>` is allowed when nothing is open. A prefix and required phrases take precedence over
+this rule; a bracket that they close without opening it does not count.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ from dragoman.text.spelling import Spelling
 
 
 class Balanced:
-    """Pieces with the same brackets are one kind; every table has a row for each kind."""
+    """Masks tokens that would unbalance the brackets. Pieces with the same brackets form one class; every
+    table has one row per class."""
 
     def __init__(self, pairs: str, vocab: Vocab, spelling: Spelling, limits: Int[Tensor, "B"]) -> None:
         device = limits.device
@@ -58,18 +59,18 @@ class Balanced:
         allowed = fits[:, self.kind]
         allowed[:, self.eos_id] = depth == 0
         scores.masked_fill_(~allowed, -torch.inf)
-        stuck = scores.amax(dim=1).isneginf()  # another rule forbids what is left
+        stuck = scores.amax(dim=1).isneginf()  # another rule forbids all remaining tokens
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
 
     def _open(self, kinds: Int[Tensor, "N T"]) -> tuple[Int[Tensor, "N"], Int[Tensor, "N P"]]:
-        """How many brackets are open, and which ones, the last first; 0 where there are not so many."""
+        """The number of open brackets, and the innermost ones, last opened first; 0 beyond the depth."""
         rows, width = len(kinds), self.closes.size(1)
         depth = torch.zeros(rows, dtype=torch.long, device=kinds.device)
         if not kinds.size(1):
             return depth, torch.zeros(rows, width, dtype=torch.long, device=kinds.device)
         opening = self.opening[kinds]  # N T
         free = (opening - self.closing[kinds]).cumsum(dim=1)
-        # What is closed without being open does not count: the depth never falls below 0.
+        # Closing a bracket that is not open does not count: the depth never falls below 0.
         below = (free - opening).cummin(dim=1).values.clamp(max=0)
         depths = free - below  # N T: after each token
         base = depths - opening
@@ -84,11 +85,11 @@ class Balanced:
 
 
 PieceBrackets = tuple[tuple[int, ...], tuple[int, ...]]
-"""What a piece closes, in its order, and what it leaves open: numbers of pairs from 1 on."""
+"""The brackets that a piece closes, in order, and those that it leaves open, as pair numbers from 1."""
 
 
 def brackets_of(piece: bytes, pairs: str) -> PieceBrackets | None:
-    """None if a bracket of the piece closes another one than was opened in it."""
+    """The brackets of a piece. None if a bracket closes a different one opened in the same piece."""
     closes: list[int] = []
     opens: list[int] = []
     for byte in piece:

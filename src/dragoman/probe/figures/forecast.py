@@ -1,4 +1,4 @@
-"""A forecast beside the steps before it: a panel for each channel."""
+"""Plot of a forecast after the preceding steps, with one panel per channel."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import numpy as np
 from dragoman.evaluate.plot import COLOURS, canvas, save
 
 _MOST = 12
-"""Channels of a picture."""
+"""Largest number of channels in a plot."""
 
 
 def draw_forecast(
@@ -17,7 +17,8 @@ def draw_forecast(
     quantiles: Sequence[float] = (),
     endings: Sequence[str] = ("png", "svg"),
 ) -> dict[str, bytes]:
-    """Of L C and H C Q. With quantiles the median is a line, and the space between two is filled."""
+    """Plot past steps (L C) and a forecast (H C Q). With quantiles the median is a line, and the area between
+    neighbouring quantiles is filled."""
     middle = list(quantiles).index(0.5) if quantiles else 0
     shown = min(len(names), _MOST)
     before = np.arange(-len(past) + 1, 1)

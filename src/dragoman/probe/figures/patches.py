@@ -1,4 +1,4 @@
-"""Attention over an image: the picture for each label or piece, brighter where it was looked at."""
+"""Plot of the attention over an image for each label or piece, brighter at higher weights."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ _INCHES = 1.5
 def draw_patches(
     image: np.ndarray, said: Sequence[str], maps: np.ndarray, endings: Sequence[str] = ("png", "svg")
 ) -> dict[str, bytes]:
-    """Of H W C and N Y X. The first panel is the image itself; in the others the patch that weighs most is
-    bright, and one that weighs nothing is dark."""
+    """Plot an image (H W C) with attention maps (N Y X). The first panel is the image itself. In the others,
+    the patch with the highest weight is bright, and patches without weight are dark."""
     count = len(said) + 1
     across = min(_ACROSS, count)
     down = -(-count // across)
@@ -35,5 +35,5 @@ def draw_patches(
 
 
 def _warm(light: np.ndarray) -> np.ndarray:
-    """A little orange where it was looked at, so that it shows on black too."""
+    """Add a little orange in proportion to the attention, which stays visible on black."""
     return 0.35 * light[..., None] ** 2 * np.array([0.9, 0.5, 0.1])

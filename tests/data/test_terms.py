@@ -104,7 +104,7 @@ def test_a_share_of_the_sources_has_terms_others_in_each_epoch(prepared: Prepare
 
 
 def test_what_is_kept_of_a_pair_changes_nothing(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does the batch that a pair is in, nor what was read before: a run goes on as if it never stopped."""
+    """Nor does the batch that a pair is in, nor what was read before: a resumed run goes on the same way."""
     store, tokenizers = prepared.train, (prepared.src_tokenizer, prepared.tgt_tokenizer)
     settings = {"terms": 0.5, "fuzzy": 60.0, "source_noise": 0.3, "seed": 3, "max_length": 60}
     through, resumed = (Pairs(store, tokenizers, **settings) for _ in range(2))

@@ -112,7 +112,7 @@ def test_a_term_file_without_tabs_is_refused_by_its_line(tmp_path: Path, line: s
 def test_the_pieces_of_a_span_are_those_that_have_something_of_it(kind: str, mark: str) -> None:
     """As the places of single pieces say it."""
     tokenizer = trained(kind, mark)
-    for text in ("The cover (très ouvert)日本 must be open", "Ünïcödé über🙂 cover", "cover"):
+    for text in ("The cover (très ouvert)日本 must be open", "Ünïcödé,über🙂 cover", "cover"):
         ids = tokenizer.encode(text)
         places = offsets(tokenizer, ids)
         solid = [place for place, letter in enumerate(text) if letter != " "]

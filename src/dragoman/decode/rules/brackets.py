@@ -58,6 +58,8 @@ class Balanced:
         allowed = fits[:, self.kind]
         allowed[:, self.eos_id] = depth == 0
         scores.masked_fill_(~allowed, -torch.inf)
+        if free is scores:
+            return scores
         stuck = scores.amax(dim=1).isneginf()  # another rule forbids what is left
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
 

@@ -20,6 +20,7 @@ import dragoman
 from dragoman.data.formats import read_lines
 from dragoman.decode.confidence import Calibration, features
 from dragoman.decode.translator.translator import Translator
+from dragoman.errors import run_script
 from dragoman.evaluate.confidence import auc, calibration_of, measure
 from dragoman.evaluate.labels import pearson, spearman
 from dragoman.evaluate.metrics import sentence_chrf
@@ -94,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -35,6 +35,7 @@ import dragoman
 from dragoman.data.contexts import in_their_documents
 from dragoman.data.formats import Pair, read_lines
 from dragoman.decode.translator.translator import Translator
+from dragoman.errors import run_script
 from dragoman.evaluate.metrics import bleu, chrf
 from dragoman.text.context import in_context, sentence_of
 
@@ -266,4 +267,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -19,6 +19,7 @@ import dragoman
 from dragoman.cli.filter import pair_score
 from dragoman.data.filter import judged_pairs
 from dragoman.data.formats import group_files, read_lines
+from dragoman.errors import run_script
 from dragoman.evaluate.metrics import bleu, chrf
 
 SEED, SHARE = 1, 0.05
@@ -114,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

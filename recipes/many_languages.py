@@ -25,6 +25,7 @@ import dragoman
 from dragoman.data.directions import Languages, direction_name
 from dragoman.data.formats import read_lines
 from dragoman.decode.translator.translator import Translator
+from dragoman.errors import run_script
 from dragoman.evaluate.confidence import calibration_of, measure
 from dragoman.evaluate.metrics import bleu, chrf, sentence_chrf
 from dragoman.runs.directory import Run
@@ -170,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

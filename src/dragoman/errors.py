@@ -3,7 +3,8 @@
 import errno
 import os
 import reprlib
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 from dragoman.extras import install_command
 
@@ -13,6 +14,15 @@ class UserError(ValueError):
 
     Commands print the sentence and exit with status 2; they never show a traceback for it.
     """
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Call the main function of a script. A `UserError` ends it as it ends a command."""
+    try:
+        main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc", "CUDA out of memory")

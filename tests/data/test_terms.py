@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dragoman.config import from_dict
+from dragoman.data.batch import PairBatch, unpadded
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.data.pairs import load_pairs
-from dragoman.data.seeded import Dice
 from dragoman.data.terms import TermLexicon, TermSources
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
@@ -66,9 +66,9 @@ def test_the_aligner_finds_the_terms_of_the_corpus(lexicon: TermLexicon) -> None
 
 
 def test_other_forms_are_those_of_the_corpus_or_end_like_them(lexicon: TermLexicon) -> None:
-    assert {lexicon.other_form("Lampe", ("lamp",), Dice(n)) for n in range(20)} == {"Lampen"}
-    assert {lexicon.other_form("Lampen", ("lamps",), Dice(n)) for n in range(20)} == {"Lampe"}
-    unknown = {lexicon.other_form("Schraube", ("screw",), Dice(n)) for n in range(40)}
+    assert {lexicon.other_form("Lampe", ("lamp",), n / 20) for n in range(20)} == {"Lampen"}
+    assert {lexicon.other_form("Lampen", ("lamps",), n / 20) for n in range(20)} == {"Lampe"}
+    unknown = {lexicon.other_form("Schraube", ("screw",), n / 40) for n in range(40)}
     assert "Schrauben" in unknown and all(are_forms("Schraube", form) for form in unknown)
 
 
@@ -101,6 +101,27 @@ def test_a_share_of_the_sources_has_terms_others_in_each_epoch(prepared: Prepare
     assert told(0, TermSources(store, tokenizer, 0.5, 3, max_length=1)) == [
         pair[0].tolist() for pair in plain
     ]
+
+
+def test_what_is_kept_of_a_pair_changes_nothing(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does the batch that a pair is in, nor what was read before: a resumed run goes on the same way."""
+    store, tokenizers = prepared.train, (prepared.src_tokenizer, prepared.tgt_tokenizer)
+    settings = {"terms": 0.5, "fuzzy": 60.0, "source_noise": 0.3, "seed": 3, "max_length": 60}
+    through, resumed = (Pairs(store, tokenizers, **settings) for _ in range(2))
+    numbers = np.arange(len(through))
+    for epoch in range(2):
+        through.batch(numbers, epoch)
+    kept = _sources(through.batch(numbers, 2))
+    assert kept == _sources(resumed.batch(numbers, 2))
+    monkeypatch.setattr("dragoman.data.terms._MOST_KNOWN", 0)
+    afresh = Pairs(store, tokenizers, **settings)
+    parts = np.array_split(numbers[::-1], 5)
+    assert kept == [row for part in parts for row in _sources(afresh.batch(part, 2))][::-1]
+    assert kept != _sources(through.batch(numbers, 3))
+
+
+def _sources(batch: PairBatch) -> list[list[int]]:
+    return unpadded(batch.src_ids, batch.src_mask)
 
 
 def test_similar_pairs_are_read_again_beside_the_nearest_other(prepared: Prepared) -> None:

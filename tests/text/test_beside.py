@@ -6,9 +6,18 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows, with_similar, with_terms
+from dragoman.text.beside import (
+    MEMORY_PIECES,
+    TERM_PIECES,
+    BesideTokenizer,
+    knows,
+    pieces_of,
+    with_similar,
+    with_terms,
+)
 from dragoman.text.forms import are_forms, form_in
 from dragoman.text.glossary import Glossary, GlossaryEntry
+from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 TEXTS = ["The cover must be open.", "Der Deckel (der Lampe) muss offen sein."] * 3
@@ -97,3 +106,18 @@ def test_a_term_file_without_tabs_is_refused_by_its_line(tmp_path: Path, line: s
         Glossary.load(path)
     path.write_text("lamp\tLampe\nLevant Inc.\n", encoding="utf-8")
     assert [entry.targets for entry in Glossary.load(path).entries] == [("Lampe",), ()]
+
+
+@pytest.mark.parametrize(("kind", "mark"), KINDS)
+def test_the_pieces_of_a_span_are_those_that_have_something_of_it(kind: str, mark: str) -> None:
+    """As the places of single pieces say it."""
+    tokenizer = trained(kind, mark)
+    for text in ("The cover (très ouvert)日本 must be open", "Ünïcödé,über🙂 cover", "cover"):
+        ids = tokenizer.encode(text)
+        places = offsets(tokenizer, ids)
+        solid = [place for place, letter in enumerate(text) if letter != " "]
+        spans = [(start, end + 1) for start in solid for end in solid if start <= end]
+        for (first, behind), (start, end) in zip(pieces_of(tokenizer, ids, text, spans), spans, strict=True):
+            inside = [n for n, (begin, close) in enumerate(places) if close > start and begin < end]
+            assert (first, behind) == (inside[0], inside[-1] + 1)
+    assert pieces_of(tokenizer, [], "", []) == []

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary, GlossaryEntry
-from dragoman.text.word_boundaries import has_phrase, is_word_character
+from dragoman.text.word_boundaries import has_phrase, is_word_character, word_pattern
 
 FILE = """\ufeff# source\ttarget\tcase\tnotes
 heart attack\tHerzinfarkt|Myokardinfarkt\t\tmedicine
@@ -105,3 +105,10 @@ def test_equal_to_a_search_with_regular_expressions() -> None:
     for seed in range(3000):
         text = "".join(units[(seed // 8**i + i * seed) % 8] for i in range(9))
         assert [text[m.start : m.end] for m in glossary.matches(text)] == pattern.findall(text), text
+
+
+def test_words_are_runs_of_word_characters() -> None:
+    characters = [chr(code) for code in (*range(0x30000), *range(0xE0000, 0xE0200))]
+    of_pattern = "".join(word_pattern().findall("\n".join(characters)))
+    assert of_pattern == "".join(filter(is_word_character, characters))
+    assert word_pattern().findall("c\u0301a_va, 2nd 船x") == ["c\u0301a_va", "2nd", "x"]

@@ -142,3 +142,18 @@ def test_a_lone_surrogate_is_a_mistake_of_the_caller(grid: dict[str, Tokenizer])
 def test_a_line_of_a_million_characters(grid: dict[str, Tokenizer]):
     for text in ("x" * 1_000_000, " " * 1_000_000, "船" * 500_000):
         check(grid["bpe-start-punctuation-digits"], text)
+
+
+def test_a_text_asks_for_its_own_segments_alone(train, corpus):
+    """However many segments are known: each text of a run is looked up by itself."""
+
+    class Counted(dict):
+        def __iter__(self):
+            raise AssertionError("all known segments were looked at")
+
+        keys = __iter__
+
+    tokenizer = train(corpus, vocab_size=400)
+    tokenizer._known = Counted()
+    assert tokenizer.encode(corpus[0]) == tokenizer.spell(f" {corpus[0]}")
+    assert tokenizer.decode(tokenizer.encode(corpus[0])) == corpus[0]

@@ -15,7 +15,7 @@ from dragoman.data.memory import TranslationMemory
 from dragoman.data.pairs import IdPair
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.store import PairStore
-from dragoman.text.beside import MEMORY_PIECES, with_similar
+from dragoman.text.beside import MEMORY_PIECES, similar_part
 from dragoman.text.tokenizer import Tokenizer
 
 _MOST = 50_000
@@ -35,7 +35,6 @@ class SimilarSources:
         least: float,
         max_length: int | None,
     ) -> None:
-        self._tokenizer = tokenizer
         tokenizer.control_ids(MEMORY_PIECES)  # refused before anything is looked for
         size = min(_MOST, len(numbers))
         places = np.linspace(0, len(numbers) - 1, size).astype(np.int64).tolist()
@@ -44,16 +43,17 @@ class SimilarSources:
         ]
         memory = TranslationMemory(zip(*sides, strict=True))
         copied: list[int] = []
-        self._targets: list[str] = []
+        self._beside: list[np.ndarray] = []
         lengths: list[int] = []
         for place, text in zip(places, sides[0], strict=True):
             target = _nearest(memory, text, least)
             if target is None:
                 continue
-            length = len(with_similar(tokenizer, store.src(int(numbers[place])).tolist(), target))
+            beside = np.array(similar_part(tokenizer, target), dtype=np.int32)
+            length = len(store.src(int(numbers[place]))) + len(beside)
             if max_length is None or length <= max_length:
                 copied.append(place)
-                self._targets.append(target)
+                self._beside.append(beside)
                 lengths.append(length)
         self.copied = np.array(copied, dtype=np.int64)
         self._lengths = np.array(lengths, dtype=np.int64)
@@ -75,8 +75,7 @@ class SimilarSources:
 
     def __call__(self, pair: IdPair, copy: int) -> IdPair:
         """A copy, of the pair as it is read in this epoch."""
-        ids = with_similar(self._tokenizer, pair[0].tolist(), self._targets[copy])
-        return np.array(ids, dtype=np.int64), pair[1]
+        return np.concatenate([pair[0], self._beside[copy]], dtype=np.int64), pair[1]
 
 
 def _nearest(memory: TranslationMemory, text: str, least: float) -> str | None:

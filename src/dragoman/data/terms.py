@@ -11,6 +11,7 @@ take the word from the source and the form from the sentence (Dinu et al. 2019, 
 Each draw is a pure function of (seed, epoch, number of the pair).
 """
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,21 +21,22 @@ import numpy as np
 
 from dragoman.data.alignment import CorpusAligner
 from dragoman.data.pairs import IdPair
-from dragoman.data.seeded import Dice, uniform_each
+from dragoman.data.seeded import uniform_each
 from dragoman.data.store import PairStore
 from dragoman.errors import UserError
-from dragoman.text.beside import TERM_PIECES, PlacedTerm, with_terms
+from dragoman.text.beside import TERM_PIECES, SpeltTerm, between, pieces_of, spelt
 from dragoman.text.forms import are_forms, common_beginning, words_of
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_boundaries import has_phrase
 
 _ALIGNED = 10_000
 """Pairs that terms are learnt from."""
 _ITERATIONS = 2
 _LONGEST = 3
-"""TermKey of a term, on either side."""
+"""Words of a term, on either side."""
 _LEAST_LETTERS = 3
 _FREQUENT = 0.1
-"""TermKey in more than this share of the sentences are no terms by themselves."""
+"""Words in more than this share of the sentences are no terms by themselves."""
 _LEAST_SHARE = 0.1
 """Of the places of a source term, for a translation of it."""
 _MOST_TERMS = 3
@@ -45,9 +47,13 @@ _STEM = 4
 """Letters that the forms of a source word have in common."""
 _LONGEST_ENDING = 3
 _LEAST_EXCHANGES = 3
-"""TermKey that show that two endings belong to one word."""
-_MOST_KNOWN = 200_000
-"""Pairs whose terms are kept from epoch to epoch."""
+"""Words that show that two endings belong to one word."""
+_MOST_KNOWN = 100_000
+"""Pairs whose terms are kept from epoch to epoch, in about a kilobyte each."""
+_DRAWS = 1 + 3 * _MOST_TERMS
+"""Of one sentence: how many terms, and for each which one, whether in another form, in which."""
+_MOST_SPELT = 50_000
+"""Forms whose pieces are kept."""
 _KEY = 0x7E3
 
 TermKey = tuple[str, ...]
@@ -72,8 +78,12 @@ class _Read:
     def part(self, first: int, end: int) -> str:
         return self.text[self.words[first][1] : self.words[end - 1][2]]
 
+    def joined(self, first: int, end: int) -> bool:
+        """Whether only a space stands between these words."""
+        return " ".join(word for word, _, _ in self.words[first:end]) == self.part(first, end)
+
     def runs(self) -> Iterator[tuple[int, int]]:
-        """TermKey that only a space stands between, at most `_LONGEST` of them; the longest first."""
+        """Words that only a space stands between, at most `_LONGEST` of them; the longest first."""
         joined = [self.text[one[2] : other[1]] == " " for one, other in pairwise(self.words)]
         for first in range(len(self.words)):
             end = first + 1
@@ -120,6 +130,12 @@ class TermLexicon:
                 "objective.terms: no terms are found in this corpus; give more pairs, or set it to 0"
             )
         self._endings = self._learn_endings()
+        self._others: dict[tuple[str, TermKey], tuple[str, ...]] = {}
+        self._keys = {key: key for key in self.targets}  # whoever keeps a term keeps this key of it
+        self._longest: Counter[str] = Counter()
+        """By the first word of terms."""
+        for key in self.targets:
+            self._longest[key[0]] = max(self._longest[key[0]], len(key))
 
     def _learn_endings(self) -> dict[str, list[str]]:
         """For each ending of a word those that other forms of it have, as often as they occur."""
@@ -137,31 +153,38 @@ class TermLexicon:
 
     def terms(self, src: str, tgt: str) -> list[FoundTerm]:
         """The terms of a source whose translation its target has."""
-        source, target = _Read.of(src), _Read.of(tgt)
-        parts = {target.part(first, end) for first, end in target.runs()}
+        source = _Read.of(src)
+        folded = [word.casefold() for word, _, _ in source.words]
         found: list[FoundTerm] = []
         free = 0
-        for first, end in source.runs():
-            if first < free:
-                continue
-            key = source.key(first, end)
-            written = next((form for form in self.targets.get(key, ()) if form in parts), None)
-            if written is not None:
-                found.append((source.words[first][1], source.words[end - 1][2], written, key))
-                free = end
+        for first, word in enumerate(folded):
+            longest = self._longest.get(word, 0) if first >= free else 0
+            for end in range(min(first + longest, len(folded)), first, -1):
+                key = self._keys.get(tuple(folded[first:end]))
+                if key is None or not source.joined(first, end):
+                    continue
+                forms = (form for form in self.targets[key] if form in tgt and has_phrase(tgt, form))
+                if (written := next(forms, None)) is not None:
+                    found.append((source.words[first][1], source.words[end - 1][2], written, key))
+                    free = end
+                    break
         return found
 
-    def other_form(self, form: str, term: TermKey, dice: Dice) -> str:
-        """Another form of a translation; the same where none can be thought of."""
-        family = self._families.get(_stem(term), ())
-        others = sorted(other for other in family if other != form and _same_words(form, other))
+    def other_form(self, form: str, term: TermKey, chance: float) -> str:
+        """Another form of a translation; the same where none can be thought of. Which one is a matter of
+        `chance`, from 0 up to 1."""
+        others = self._others.get((form, term))
+        if others is None:
+            family = self._families.get(_stem(term), ())
+            others = tuple(sorted(other for other in family if other != form and _same_words(form, other)))
+            self._others[form, term] = others
         if others:
-            return others[dice.one_below(len(others))]
+            return others[int(chance * len(others))]
         for length in range(min(_LONGEST_ENDING, len(form) - _LEAST_LETTERS), -1, -1):
-            own = form[len(form) - length :]
-            if own in self._endings and (length or dice.one_below(2)):
-                endings = self._endings[own]
-                return form[: len(form) - length] + endings[dice.one_below(len(endings))]
+            endings = self._endings.get(form[len(form) - length :])
+            if endings:
+                which = int(chance * len(endings) * (1 if length else 2))  # half of them gets no ending
+                return form[: len(form) - length] + endings[which] if which < len(endings) else form
         return form
 
 
@@ -173,7 +196,8 @@ class TermSources:
     ) -> None:
         self._tokenizer, self._share, self._seed, self._max_length = tokenizer, share, seed, max_length
         self._known: dict[tuple[bytes, bytes], list[FoundTerm]] = {}
-        tokenizer.control_ids(TERM_PIECES)  # refused before anything is learnt
+        self._marks = tokenizer.control_ids(TERM_PIECES)  # refused before anything is learnt
+        self._spelt = functools.lru_cache(_MOST_SPELT)(functools.partial(spelt, tokenizer))
         chosen = np.linspace(0, len(store) - 1, min(_ALIGNED, len(store))).astype(np.int64).tolist()
         decode = tokenizer.decode
         self.lexicon = TermLexicon(
@@ -181,35 +205,46 @@ class TermSources:
         )
 
     def __call__(self, pairs: Sequence[IdPair], numbers: np.ndarray, epoch: int) -> list[IdPair]:
-        chosen = uniform_each(numbers, _KEY, self._seed, epoch) < self._share
+        key = _KEY, self._seed, epoch
+        chosen = np.flatnonzero(uniform_each(numbers, *key) < self._share)
+        of_each = numbers[chosen, None].astype(np.int64) * _DRAWS + np.arange(_DRAWS)
         result = list(pairs)
-        for place in np.flatnonzero(chosen).tolist():
-            result[place] = self._pair(pairs[place], Dice(_KEY, self._seed, epoch, int(numbers[place])))
+        for place, draws in zip(chosen.tolist(), uniform_each(of_each, *key, 1).tolist(), strict=True):
+            result[place] = self._pair(pairs[place], draws)
         return result
 
-    def _pair(self, pair: IdPair, dice: Dice) -> IdPair:
-        ids = with_terms(self._tokenizer, pair[0].tolist(), self._chosen(self._terms(pair), dice))
+    def _pair(self, pair: IdPair, draws: Sequence[float]) -> IdPair:
+        known = self._terms(pair)
+        if not known:
+            return pair
+        ids = between(pair[0].tolist(), self._chosen(known, draws), self._marks)
         if self._max_length is not None and len(ids) > self._max_length:
             return pair
         return np.array(ids, dtype=np.int64), pair[1]
 
     def _terms(self, pair: IdPair) -> list[FoundTerm]:
+        """By the numbers of their pieces."""
         key = pair[0].tobytes(), pair[1].tobytes()
         found = self._known.get(key)
         if found is None:
-            src, tgt = (self._tokenizer.decode(side.tolist()) for side in pair)
-            found = self.lexicon.terms(src, tgt)
+            ids, (src, tgt) = pair[0].tolist(), (self._tokenizer.decode(side.tolist()) for side in pair)
+            terms = self.lexicon.terms(src, tgt)
+            places = pieces_of(self._tokenizer, ids, src, [term[:2] for term in terms])
+            found = [(*place, *term[2:]) for place, term in zip(places, terms, strict=True)]
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = found
         return found
 
-    def _chosen(self, known: Sequence[FoundTerm], dice: Dice) -> list[PlacedTerm]:
-        places = sorted(dice.order(len(known))[: 1 + dice.one_below(_MOST_TERMS)].tolist())
-        terms: list[PlacedTerm] = []
-        for start, end, form, term in (known[place] for place in places):
-            other = dice.uniform(1)[0] < _OTHER_FORM
-            terms.append((start, end, self.lexicon.other_form(form, term, dice) if other else form))
-        return terms
+    def _chosen(self, known: Sequence[FoundTerm], draws: Sequence[float]) -> Iterator[SpeltTerm]:
+        count = min(1 + int(draws[0] * _MOST_TERMS), len(known))
+        left = list(range(len(known)))
+        places = sorted(left.pop(int(draw * len(left))) for draw in draws[1 : 1 + count])
+        others, chances = (draws[1 + turn * _MOST_TERMS :] for turn in (1, 2))
+        for number, place in enumerate(places):
+            first, behind, form, term = known[place]
+            if others[number] < _OTHER_FORM:
+                form = self.lexicon.other_form(form, term, chances[number])
+            yield first, behind, self._spelt(form)
 
 
 def _spaced(read: _Read) -> str:
@@ -217,7 +252,7 @@ def _spaced(read: _Read) -> str:
 
 
 def _frequent(texts: Sequence[_Read]) -> set[str]:
-    """TermKey in more sentences than a term is in."""
+    """Words in more sentences than a term is in."""
     counts = Counter(word for read in texts for word in {word.casefold() for word, _, _ in read.words})
     return {word for word, count in counts.items() if count > max(2.0, _FREQUENT * len(texts))}
 
@@ -225,10 +260,13 @@ def _frequent(texts: Sequence[_Read]) -> set[str]:
 def _plain(read: _Read, first: int, end: int, frequent: set[str]) -> bool:
     """Whether these words are no term: not in a run, too short, or all of them frequent."""
     key = read.key(first, end)
-    spaced = " ".join(word for word, _, _ in read.words[first:end]) == read.part(first, end)
     letters = sum(map(len, key))
     edges = (key[0], key[-1])
-    return not spaced or letters < _LEAST_LETTERS or any(word in frequent or word.isdigit() for word in edges)
+    return (
+        not read.joined(first, end)
+        or letters < _LEAST_LETTERS
+        or any(word in frequent or word.isdigit() for word in edges)
+    )
 
 
 def _target(first: int, end: int, links: Sequence[tuple[int, int]]) -> tuple[int, int] | None:

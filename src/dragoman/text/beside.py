@@ -7,21 +7,25 @@ The marks are control pieces, which no text can produce. They are inserted betwe
 so an engine only sees a longer source.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
-from dragoman.text.incremental import offsets
 from dragoman.text.normalize import nfc
 from dragoman.text.segment import with_mark
 from dragoman.text.spans import find
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_boundaries import Place
 
 TERM_PIECES = ("<term>", "<as>", "</term>")
 MEMORY_PIECES = ("<memory>",)
 
 PlacedTerm = tuple[int, int, str]
 """A term at `text[start:end]`, and its translation."""
+SpeltTerm = tuple[int, int, Sequence[int]]
+"""A term at `ids[first:behind]`, and the ids of its translation."""
 
 
 def knows(tokenizer: Tokenizer, pieces: Sequence[str]) -> bool:
@@ -33,27 +37,54 @@ def knows(tokenizer: Tokenizer, pieces: Sequence[str]) -> bool:
 
 
 def with_terms(tokenizer: Tokenizer, ids: Sequence[int], terms: Iterable[PlacedTerm]) -> list[int]:
-    """The ids of a source with its terms marked. Terms are given from left to right, with their places in the
-    decoded text."""
-    begins, means, ends = tokenizer.control_ids(TERM_PIECES)
-    places = offsets(tokenizer, ids)
+    """The ids of a source with its terms, from left to right, by their places in the text of the ids."""
+    terms = list(terms)
+    places = pieces_of(tokenizer, ids, tokenizer.decode(ids), [term[:2] for term in terms])
+    spelt_terms = [
+        (*place, spelt(tokenizer, target)) for place, (_, _, target) in zip(places, terms, strict=True)
+    ]
+    return between(ids, spelt_terms, tokenizer.control_ids(TERM_PIECES))
+
+
+def pieces_of(
+    tokenizer: Tokenizer, ids: Sequence[int], text: str, spans: Iterable[Place]
+) -> list[tuple[int, int]]:
+    """The pieces `ids[first:behind]` that have something of each span of `text`, which is that of the ids. No
+    span begins or ends with a space."""
+    ends = list(accumulate(len(tokenizer.bytes_of(piece)) for piece in ids))  # in bytes
+    before = ends[-1] - len(text.encode()) if ids and tokenizer.config.word_mark == "start" else 0
+    found = []
+    for start, end in spans:
+        begin = before + len(text[:start].encode())
+        last = begin + len(text[start:end].encode()) - 1
+        found.append((bisect_right(ends, begin), bisect_right(ends, last) + 1))
+    return found
+
+
+def between(ids: Sequence[int], terms: Iterable[SpeltTerm], marks: Sequence[int]) -> list[int]:
+    """The ids of a source with its terms, from left to right. No piece is in two of them."""
+    begins, means, ends = marks
     result: list[int] = []
     at = 0
-    for start, end, target in terms:
-        inside = [n for n in range(at, len(ids)) if places[n][1] > start and places[n][0] < end]
-        if inside:
-            first, behind = inside[0], inside[-1] + 1
-            result += [*ids[at:first], begins, *ids[first:behind], means, *_spelt(tokenizer, target), ends]
+    for place, behind, target in terms:
+        first = max(place, at)
+        if first < behind:
+            result += [*ids[at:first], begins, *ids[first:behind], means, *target, ends]
             at = behind
     return [*result, *ids[at:]]
 
 
 def with_similar(tokenizer: Tokenizer, ids: Sequence[int], target: str) -> list[int]:
-    """The ids of a source followed by the target of a similar source."""
-    return [*ids, *tokenizer.control_ids(MEMORY_PIECES), *_spelt(tokenizer, target)]
+    """The ids of a source, with the target of a similar one behind it."""
+    return [*ids, *similar_part(tokenizer, target)]
 
 
-def _spelt(tokenizer: Tokenizer, text: str) -> list[int]:
+def similar_part(tokenizer: Tokenizer, target: str) -> list[int]:
+    """What stands behind a source."""
+    return [*tokenizer.control_ids(MEMORY_PIECES), *spelt(tokenizer, target)]
+
+
+def spelt(tokenizer: Tokenizer, text: str) -> list[int]:
     return tokenizer.spell(with_mark(nfc(text), tokenizer.config))
 
 

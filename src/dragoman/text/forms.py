@@ -9,7 +9,7 @@ It misses forms such as «goes» and «went», and accepts some unrelated words 
 
 import unicodedata
 
-from dragoman.text.word_boundaries import is_word_character
+from dragoman.text.word_boundaries import word_pattern
 
 _COMMON = 0.55
 """Smallest share of the longer word that both words begin with."""
@@ -41,14 +41,7 @@ def form_in(text: str, phrase: str) -> str | None:
 
 def words_of(text: str) -> list[tuple[str, int, int]]:
     """Runs of letters, digits and marks, with their places."""
-    found: list[tuple[str, int, int]] = []
-    start = 0
-    for place, character in enumerate(f"{text} "):
-        if not is_word_character(character):
-            if place > start:
-                found.append((text[start:place], start, place))
-            start = place + 1
-    return found
+    return [(run[0], run.start(), run.end()) for run in word_pattern().finditer(text)]
 
 
 def _folded(word: str) -> str:

@@ -215,7 +215,7 @@ class Tokenizer:
         if len(self._known) > _KNOWN_SEGMENTS:
             self._known = {}  # another thread may still be reading the old one
         known = self._known
-        new = list(segments - known.keys())
+        new = [segment for segment in segments if segment not in known]  # a difference looks at all known
         if new:
             rows = self._library.encode_batch_fast(new, add_special_tokens=False)
             known.update(zip(new, [row.ids for row in rows], strict=True))

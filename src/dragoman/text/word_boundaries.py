@@ -5,8 +5,10 @@ characters (letters, digits, combining marks, and `_`). Scripts written without 
 Khmer, Burmese) have a boundary everywhere.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 
 Place = tuple[int, int]
 """Start and end of a span of characters."""
@@ -33,6 +35,18 @@ def is_word_character(character: str) -> bool:
         return False
     code = ord(character)
     return not any(first <= code <= last for first, last in _WITHOUT_SPACES)
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """Finds runs of word characters."""
+    without = "".join(f"{chr(first)}-{chr(last)}" for first, last in _WITHOUT_SPACES)
+    letters = f"[^\\W{without}]"  # `\w` has no combining marks
+    characters = map(chr, (*range(0x300, 0x20000), *range(0xE0000, 0xE1000)))
+    marks = "".join(
+        one for one in characters if unicodedata.category(one)[0] == "M" and is_word_character(one)
+    )
+    return re.compile(f"(?:{letters}+|[{marks}]+)+")
 
 
 def is_boundary(text: str, place: int) -> bool:

@@ -59,6 +59,8 @@ class Balanced:
         allowed = fits[:, self.kind]
         allowed[:, self.eos_id] = depth == 0
         scores.masked_fill_(~allowed, -torch.inf)
+        if free is scores:
+            return scores
         stuck = scores.amax(dim=1).isneginf()  # another rule forbids all remaining tokens
         return scores.copy_(torch.where(stuck[:, None], free.masked_fill(~allowed, -torch.inf), scores))
 
@@ -73,12 +75,12 @@ class Balanced:
         # Closing a bracket that is not open does not count: the depth never falls below 0.
         below = (free - opening).cummin(dim=1).values.clamp(max=0)
         depths = free - below  # N T: after each token
-        base = depths - opening
+        base = depths - opening  # before its own brackets: what it leaves below them stays as it was
         depth = depths[:, -1]
         level = depth[:, None] - torch.arange(width, device=kinds.device)  # N P
-        wrote = (base[:, None] < level[:, :, None]) & (level[:, :, None] <= depths[:, None])  # N P T
-        number = torch.arange(1, kinds.size(1) + 1, device=kinds.device)
-        place = ((wrote * number).amax(dim=2) - 1).clamp(min=0)  # N P: the last token that wrote this level
+        # The last token that wrote this level: the last one that began below it.
+        lowest = base.flip(1).cummin(dim=1).values.flip(1)  # from each token on
+        place = (torch.searchsorted(lowest, level) - 1).clamp(min=0)  # N P
         which = (level - base.gather(1, place) - 1).clamp(0, self.opens.size(1) - 1)
         brackets = self.opens[kinds.gather(1, place), which]
         return depth, brackets.where(level > 0, 0)

@@ -43,7 +43,8 @@ class Insistence(Protocol):
         prefix: Int[Tensor, "N T"],
         sentences: Int[Tensor, "N"],
     ) -> Float[Tensor, "N V"]:
-        """May write into `scores`; `free` are the scores before anything was forbidden."""
+        """May write into `scores`; `free` are the scores before anything was forbidden: the same tensor where
+        nothing was."""
         ...
 
 
@@ -105,7 +106,10 @@ class Rules:
         self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
     ) -> None:
         eos = scores[:, self.vocab.eos_id].clone()
-        free = scores.clone() if self.insist else scores
+        differ = (
+            self.forbid or len(self.insist) > 1
+        )  # else nothing can be forbidden before the one who insists
+        free = scores.clone() if self.insist and differ else scores
         for rule in self.forbid:
             rule(scores, prefix, sentences)
         for insistence in self.insist:

@@ -18,11 +18,14 @@ from given import given_run
 from toy import toy_config, write_pairs
 
 TEXT = "the red cat and a dog"
+RARE = ["lamp", "door", "roof", "tree", "bird", "boat", "nest", "ring", "coat", "bell", "farm", "gate"]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> Run:
-    """It says words in capitals, and what stands beside them too."""
+    """It says words in capitals, and what stands beside them too. Terms are rare words of the corpus."""
+    texts = [f"the red {one} and a {other}" for one, other in zip(RARE, RARE[1:] + RARE[:1], strict=True)]
+    pairs = [*pairs, *((text, text.upper()) for text in texts)]
     directory = tmp_path_factory.mktemp("beside")
     config = toy_config(write_pairs(directory, pairs))
     config["train"] |= {"max_updates": 1, "validate_every": 1, "samples": 0}

@@ -19,7 +19,8 @@ _NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc", "C
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Of Python, the system, a CPU's allocator (torch raises a plain RuntimeError) or a GPU."""
+    """Whether an error means out of memory: in Python, the system, a CPU allocator (torch raises a plain
+    RuntimeError) or a GPU."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, RuntimeError):

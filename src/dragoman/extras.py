@@ -71,7 +71,7 @@ def install_command(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Where this installation came from; empty if that is not known."""
+    """The origin of this installation. Empty if unknown."""
     import json
     from importlib import metadata
 

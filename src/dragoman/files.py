@@ -156,7 +156,7 @@ def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o66
 
 
 def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Whoever reads `path` finds the old bytes or the new ones, never a part of them."""
+    """Replace a file atomically: a reader sees the old or the new contents, never a part of them."""
     with replacing(path, mode) as file:
         file.write(data)
 

@@ -15,9 +15,9 @@ from typing import Any
 WINDOWS = os.name == "nt"
 
 BINARY: int = getattr(os, "O_BINARY", 0)
-"""Else Windows would write each line feed as two characters."""
+"""File flag without which Windows would write each line feed as two characters."""
 WITHOUT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""Opening a named pipe or a terminal returns at once."""
+"""File flags with which opening a named pipe or a terminal returns at once."""
 WITHOUT_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 
 _seeking = threading.Lock()
@@ -36,7 +36,7 @@ def user() -> str:
 
 
 def change_permissions(descriptor: int, mode: int) -> None:
-    """Of an open file, where the system has permissions."""
+    """Change the permissions of an open file, if the system has permissions."""
     change = getattr(os, "fchmod", None)
     if change is not None:
         change(descriptor, mode)

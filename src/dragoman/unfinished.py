@@ -24,7 +24,7 @@ from dragoman import system
 _SUFFIX, _REPLACED, _LOCK = ".unfinished", ".replaced", ".lock"
 _HIDDEN = re.compile(rf"\.(.*)\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _NAME_BYTES = 200
-"""Of the target's name in a hidden one: the whole has 255 bytes at most."""
+"""Largest number of bytes of the target's name in a hidden name, which has at most 255 bytes in total."""
 _ATTEMPTS = 100
 
 

@@ -21,9 +21,9 @@ class Wanted:
     text: str
     figure: str
     ending: str
-    """Of the picture; empty for none."""
+    """File suffix of the picture. Empty: no picture."""
     kind: str | None
-    """Of attention: encoder, decoder or cross."""
+    """Kind of attention: encoder, decoder or cross."""
     layer: int | None
     head: int | None
     words: bool

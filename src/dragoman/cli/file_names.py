@@ -54,7 +54,7 @@ def check_input(file: Path) -> None:
 
 
 def _output_of(document: Path, output: Path | None, several: bool) -> Path:
-    """Where a document is written: the file `output`, or a file of the same name in that directory."""
+    """The path of a translated document: `output` itself, or a file of the same name in that directory."""
     if output is None:
         raise UserError(f"{document}: a document is translated into a file; name it with --out")
     if several and not output.is_dir():

@@ -22,12 +22,12 @@ class Opened(NamedTuple):
     fast: bool = False
     """CTranslate2 searches, with rules of its own."""
     directions: "Directions | None" = None
-    """Of a model of several languages."""
+    """The directions of a multilingual model."""
     zero_shot: bool = False
     """Whether the direction was trained without pairs of its own."""
 
     def calibration(self, checkpoint: str) -> "Calibration | None":
-        """That of its confidences, if there is one: `translate --confidence` makes it."""
+        """The calibration of its confidences, if there is one. `translate --confidence` computes it."""
         if self.run is None:
             export = getattr(self.translator, "export", None)
             return None if export is None else export.calibration

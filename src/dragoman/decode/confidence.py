@@ -51,7 +51,7 @@ class Calibration:
     centres: tuple[float, ...]
     scales: tuple[float, ...]
     sentences: int
-    """Of the validation set that it was fitted on."""
+    """Number of sentences of the validation set that it was fitted on."""
 
     def __post_init__(self) -> None:
         sizes = {len(row) for row in (self.weights, self.centres, self.scales)}

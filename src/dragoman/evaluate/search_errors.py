@@ -69,7 +69,7 @@ class SearchErrors:
     """The exhaustive search."""
     sentences: list[SearchedSentence]
     buckets: list[Bucket]
-    """By source length in tokens."""
+    """Buckets by source length in tokens."""
 
     @property
     def unproven(self) -> int:

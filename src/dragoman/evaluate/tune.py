@@ -156,10 +156,10 @@ class Tuned:
     beams: tuple[int, ...]
     alphas: tuple[float, ...]
     scores: dict[tuple[int, float], float]
-    """By beam and α."""
+    """Scores by beam and α."""
     chosen: BeamSearch
     translations: dict[tuple[int, float], list[str]]
-    """By beam and α."""
+    """Translations by beam and α."""
 
     @property
     def best(self) -> float:

@@ -14,7 +14,7 @@ NOUNS = {
     "friend": "amika", "city": "urba", "door": "porto", "boat": "naveto", "song": "kanta", "king": "rego",
     "queen": "rega", "forest": "silvo", "window": "fenestra",
 }  # fmt: skip
-"""Those that end in -o take adjectives in -o, the others in -a."""
+"""Nouns. Nouns ending in -o take adjectives in -o, the others in -a."""
 ADJECTIVES = {
     "old": "old", "new": "nov", "red": "rus", "blue": "blav", "small": "pikol", "large": "grand",
     "happy": "felic", "quiet": "kalm", "quick": "rapid", "dark": "nigr",
@@ -123,9 +123,9 @@ STATES = {
     "closed": "ferm",
     "broken": "romp",
 }
-"""The first three are said of living beings, the others of things."""
+"""Predicate adjectives. The first three describe living beings, the others things."""
 IT = 6
-"""Where «it» stands in a source of `pronoun_pair`."""
+"""Index of «it» in a source of `pronoun_pair`."""
 
 
 def pronoun_pair(random: Random) -> tuple[str, str]:

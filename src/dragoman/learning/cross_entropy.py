@@ -36,7 +36,7 @@ def decode_own_words(
 
 
 def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tensor, "N"]:
-    """As a greedy search would choose: neither padding nor a second beginning."""
+    """The pieces that a greedy search would choose, excluding padding and a second `<s>`."""
     logits = model.project(hidden.detach()).detach().clone()  # a model may give scores that are not projected
     logits[:, model.vocab.pad_id] = -torch.inf
     logits[:, model.vocab.bos_id] = -torch.inf

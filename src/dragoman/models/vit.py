@@ -49,7 +49,7 @@ class VitConfig(StackConfig):
 
     @property
     def scale_embeddings(self) -> bool:
-        """As the encoder of another decoder (`mixed`): there are no embeddings to be scaled or tied."""
+        """False: as the encoder of another decoder (`mixed`), it has no embeddings to scale or tie."""
         return False
 
     tie_embeddings = output_bias = scale_embeddings

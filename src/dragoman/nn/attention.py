@@ -44,7 +44,7 @@ def attend(
 
 
 def run_attention(call: AttentionCall) -> Float[Tensor, "B H Q W"]:
-    """By the fastest kernel that can."""
+    """Run attention with the fastest kernel that supports the call."""
     return choose(ATTENTION, call).run(call)
 
 
@@ -170,7 +170,7 @@ class CrossAttention(nn.Module):
     def read(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B S G"], mask: Mask
     ) -> Float[Tensor, "B Q D"]:
-        """Of a memory that is read once, without a state."""
+        """Attend to a memory that is read once, without a state."""
         if mask.packing is None:
             return self(x, *self.project_memory(memory), mask)
         inputs = Projected(self.query(x), self.key_value(memory), self.sizes)

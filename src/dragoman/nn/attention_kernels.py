@@ -28,7 +28,7 @@ class Heads:
 
     @property
     def head_widths(self) -> tuple[int, int]:
-        """Of a key and of a value."""
+        """Width of a key and of a value."""
         return self.key.size(-1), self.value.size(-1)
 
     def split(self) -> "Heads":
@@ -53,7 +53,7 @@ class Projected:
     sizes: tuple[int, int, int]
     """Number of heads, width of a key, width of a value."""
     rotation: Rotation | None = None
-    """Of the queries and keys of a self-attention, which are not rotated yet."""
+    """Rotation of the queries and keys of a self-attention, not applied yet."""
 
     @property
     def head_widths(self) -> tuple[int, int]:

@@ -71,7 +71,7 @@ class Residual(nn.Module):
 
     @property
     def rate(self) -> float:
-        """Of dropout at the moment."""
+        """The dropout rate in the current mode."""
         return self.dropout if self.training else 0.0
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

@@ -61,7 +61,7 @@ class Estimate:
     tokens_per_second: float | None
     """Target tokens per second; None if no update was timed."""
     updates: int | None
-    """Of the whole run, where that is known."""
+    """Number of updates of the whole run. None if unknown."""
     seconds: float | None
     """Seconds of the whole command, without early stopping."""
 

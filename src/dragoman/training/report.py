@@ -87,7 +87,7 @@ def report_rows(
 
 
 def _wrong(said: ValidationTranslations, metric: str) -> str:
-    """Where outputs are right or wrong, those of no common kind are counted too."""
+    """The number of wrong outputs, if the metric is exact match; includes outputs of no common kind."""
     if metric != "exact":
         return ""
     wrong = sum(score < 100 for score in sentence_scores(said.references, said.outputs, exact=True))

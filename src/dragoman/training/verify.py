@@ -51,10 +51,10 @@ class VerifyReport:
     """What is in it, in a few words."""
     files: int = 0
     size: int = 0
-    """Of the files that were read, in bytes."""
+    """Size in bytes of the files that were read."""
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What could not be checked."""
+    """Parts that could not be checked."""
     leftovers: list[Path] = field(default_factory=list)
     parts: list["VerifyReport"] = field(default_factory=list)
 

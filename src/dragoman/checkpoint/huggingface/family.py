@@ -32,13 +32,13 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Weight:
-    """Where one of our tensors is in a published file."""
+    """The location of one of our tensors in a published file."""
 
     theirs: tuple[str, ...]
     rows: Side | None = None
-    """It has a row for every piece of this vocabulary."""
+    """Whether it has one row per piece of this vocabulary."""
     skip: int = 0
-    """Rows that theirs has in front and nobody reads; they are written as zeros."""
+    """Number of leading rows of the published tensor that are unused; they are written as zeros."""
     flat: bool = False
     """A vector here, and a matrix of one row there."""
     turned: bool = False
@@ -83,7 +83,7 @@ class Family:
     output_bias: str | None = None
     """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
-    """How names end of what a file may hold and nobody needs: tables that are computed."""
+    """Suffixes of tensor names that a file may contain but that are not needed: tables that are computed."""
     computed_weights: Callable[[Any, int], dict[str, Tensor]] | None = None
     """Our tensors that no file holds, of a model with these options and this id of padding."""
     languages: bool = False

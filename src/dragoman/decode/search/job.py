@@ -165,7 +165,7 @@ class Job:
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """Of the source; none of an array of vectors."""
+        """The source pieces. Empty for an array of vectors."""
         return self.source if isinstance(self.source, tuple) else ()
 
     @property

@@ -80,9 +80,9 @@ class Scorer:
         self.models = tuple(models)
         self.vocab = models[0].vocab
         self.shortlist: Callable[[], Shortlist] | None = None
-        """Where `search.shortlist` takes it from."""
+        """Source of the shortlist for `search.shortlist`."""
         self.texts: Callable[[], Spelling] | None = None
-        """What the pieces of the target write, for `search.brackets`."""
+        """The text of the target pieces, for `search.brackets`."""
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")
@@ -94,7 +94,7 @@ class Scorer:
 
     @cached_property
     def rooms(self) -> "Rooms":
-        """Where a GPU searches."""
+        """The recently used slots of searches on a GPU."""
         from dragoman.decode.gpu.continuous import Rooms
 
         return Rooms()

@@ -271,7 +271,7 @@ class BaseTranslator(ABC):
         ]
 
     def _in_its_language(self, constraints: Constraints) -> Constraints:
-        """With the pieces that every translation begins with; a prefix has them already."""
+        """Constraints with the pieces that every translation begins with. A prefix already has them."""
         tokenizer = self.tgt_tokenizer
         if not tokenizer.forced or constraints.head:
             return constraints

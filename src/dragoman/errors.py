@@ -61,7 +61,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 _MOST_NAMES = 10_000
-"""In a directory that is searched for a similar name."""
+"""Largest number of names in a directory that is searched for a similar name."""
 
 
 def no_such_file(path: str | os.PathLike[str], kind: str = "file") -> UserError:

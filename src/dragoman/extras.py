@@ -9,7 +9,7 @@ from typing import Any
 class Extra:
     purpose: str
     modules: tuple[str, ...]
-    """What is imported of the packages that it installs."""
+    """Modules of the installed packages that are imported."""
 
     @property
     def missing(self) -> list[str]:

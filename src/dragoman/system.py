@@ -70,5 +70,5 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 
 def interruption() -> signal.Signals:
-    """What to send to a child process in place of Ctrl-C. It has to be in a group of its own."""
+    """The signal sent to a child process instead of Ctrl-C. The child must be in its own process group."""
     return getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT)

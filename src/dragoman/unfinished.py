@@ -95,7 +95,7 @@ def final_name(path: Path | str) -> Path:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Delete what processes that died while they wrote `path` have left beside it."""
+    """Delete what processes that died while writing `path` have left beside it."""
     begin = f".{hidden_part(path.name)}."
     length = len(unfinished_name(path).name)
     _clean(path.parent, lambda name: name.startswith(begin) and len(name) == length)
@@ -106,7 +106,7 @@ def remove_unfinished(path: Path) -> None:
 
 
 def remove_all_unfinished(directory: Path) -> None:
-    """The same for everything in a directory."""
+    """Delete what processes that died have left in a directory."""
     _clean(directory, lambda _name: True)
     with suppress(OSError):
         for aside in directory.glob(f".*{_REPLACED}"):
@@ -169,7 +169,7 @@ def _lock_file(entry: Path) -> Path:
 
 
 def _delete_lock_file(entry: Path) -> None:
-    """What stands for a directory on Windows, when the directory has gone."""
+    """Delete the lock file of a directory on Windows, once the directory is gone."""
     if system.WINDOWS and not os.path.lexists(entry):
         with suppress(OSError):  # another process holds it
             _lock_file(entry).unlink(missing_ok=True)
@@ -209,7 +209,7 @@ def unfinished_name(path: Path) -> Path:
 
 
 def hidden_part(name: str) -> str:
-    """What a hidden name has of the name of its target: all of it, unless it is very long."""
+    """The part of the target's name in a hidden name: all of it, unless it is very long."""
     return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
 
 

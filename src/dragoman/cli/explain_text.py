@@ -16,7 +16,7 @@ READ_FIGURES = ("alignment", "heads", "integrated")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for."""
+    """The options of a request."""
 
     text: str
     figure: str

@@ -18,7 +18,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
 _LONGEST_ANSWER = 30
-"""In tokens."""
+"""Largest number of tokens in an answer."""
 
 
 @dataclass(frozen=True)

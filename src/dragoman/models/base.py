@@ -197,7 +197,7 @@ def source_attentions(model: nn.Module) -> dict[str, nn.Module]:
 
 
 class HalfConfig(Protocol):
-    """What the configuration of an encoder or decoder says about its embedding."""
+    """The part of an encoder or decoder configuration that concerns its embedding."""
 
     @property
     def model_dim(self) -> int: ...

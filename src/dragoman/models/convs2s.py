@@ -137,7 +137,7 @@ class ConvolutionBlock(nn.Module):
     def step(
         self, x: Float[Tensor, "N 1 D"], window: InputWindow, position: int
     ) -> tuple[Float[Tensor, "N 1 D"], InputWindow]:
-        """One further position of a causal block; `position` counts from 0."""
+        """Advance a causal block by one position; `position` counts from 0."""
         kept = self._drop(x)
         inputs = torch.cat([*window.every(self.dilation, position), kept], dim=-1)  # N 1 kD
         return self._gate(x, inputs), window.put(kept, position)

@@ -114,8 +114,8 @@ def _other_forms(name: str) -> tuple[str, ...]:
 
 
 def _first_table(vocab: Vocab) -> Int[Tensor, "2 U"]:
-    """Until `match_pieces` knows better: with a joint vocabulary all but three control pieces can be copied,
-    with two vocabularies nothing."""
+    """Initial table, until `match_pieces` replaces it: with a joint vocabulary all pieces but three control
+    pieces can be copied, with two vocabularies none."""
     table = torch.full((2, vocab.src_size), NOT_COPIED)
     if vocab.shared:
         table[0] = torch.arange(vocab.src_size)

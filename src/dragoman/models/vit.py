@@ -97,7 +97,7 @@ class Vit(nn.Module):
 
 
 class VitEncoder(Vit):
-    """The same for a decoder: the memory holds the patches, without the class token."""
+    """The encoder for a decoder: the memory has the patches, without the class token."""
 
     def __init__(self, config: VitConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002 (no pieces)
         super().__init__(config)

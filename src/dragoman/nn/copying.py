@@ -34,7 +34,7 @@ from dragoman.nn.tap import taps_on
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 NOT_COPIED = -1
-"""In the table of a copying head: this source piece is no piece of the target."""
+"""Entry of a copy table: this source piece is not a target piece."""
 LONGEST_RUN = 4
 """Pieces written last that are compared with those before a source position."""
 _LEAST = 1e-30

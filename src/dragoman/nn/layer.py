@@ -75,7 +75,7 @@ class FeedForward(nn.Module):
 
 
 class AttentionPast(Protocol):
-    """What a self-attention carries to the next position: keys and values, or a running sum."""
+    """The state of a self-attention for the next position: keys and values, or a running sum."""
 
     def expand(self, k: int) -> Self: ...
     def move(self, moves: Moves) -> Self: ...

@@ -42,7 +42,7 @@ class Packing:
 
     @property
     def form(self) -> tuple[int, int, bool]:
-        """What determines the shapes of all tensors and kernels."""
+        """The values that determine the shapes of all tensors and kernels."""
         return len(self.starts), self.longest, self.even
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Packing":

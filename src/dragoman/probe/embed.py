@@ -69,7 +69,7 @@ class Embedder:
             self._before, self._after = (() if encoder_decoder else (BOS_ID,)), (EOS_ID,)
 
     def embed(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[TextVectors]:
-        """In the order of the texts, whatever the batches are."""
+        """The vectors in the order of the texts, independent of the batches."""
         pieces = self.tokenizer.encode_batch(texts)
         found: dict[int, TextVectors] = {}
         for numbers in _batches([len(ids) for ids in pieces], batch_tokens, self._width):

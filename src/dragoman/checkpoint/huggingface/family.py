@@ -100,12 +100,12 @@ class Family:
     heads: tuple[str, ...] = ()
     """Our modules that a file may lack; they are new then."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """How names end in older files, and how they do today."""
+    """Suffixes of names in older files, and their present form."""
     loader: str = "AutoModelForSeq2SeqLM"
     """The class of transformers that opens one with all its weights."""
     encoder_decoder: bool = True
     objective: str = "translate"
-    """The way of learning that its models were trained by."""
+    """The objective that its models were trained with."""
     silences: tuple[str, ...] = ("silent_bos",)
     """Our options by which a control piece has no part in the softmax, where there are any."""
     relabel: Callable[[Any, dict[str, Tensor]], dict[str, Tensor]] | None = None

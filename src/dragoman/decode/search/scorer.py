@@ -119,7 +119,7 @@ class Scorer:
         return JointState(states, seen)
 
     def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N V"], JointState]:
-        """One further position for every row. The scores are the caller's to write into."""
+        """Advance every row by one position. The caller may overwrite the scores."""
         scores: list[Tensor] = []
         states: list[State] = []
         seen = state.seen
@@ -141,7 +141,7 @@ class Scorer:
         hidden: Float[Tensor, "N D"],
         state: JointState,  # noqa: ARG002
     ) -> Float[Tensor, "N V"]:
-        """What one of the models says; the numbers are its caller's."""
+        """The scores of one model. The caller may overwrite them."""
         return self.models[number].project(hidden)
 
     def forced(
@@ -197,7 +197,8 @@ class ListedScorer(Scorer):
         return by_sentence.masked_fill_(state.closed[:, None], -torch.inf).view_as(logits)
 
     def _allowed(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
-        """What each sentence may become; `</s>` of the source is a piece too, as when it was learnt."""
+        """The target pieces that each sentence may produce. `</s>` of the source counts as a piece, as in
+        training."""
         return self.pieces_of.allowed(sources, self.models[0].vocab.tgt_size)
 
     def named(self, tokens: Iterable[int]) -> tuple[int, ...]:
@@ -205,7 +206,7 @@ class ListedScorer(Scorer):
         return tuple(self.ids[token] for token in tokens)
 
     def in_vocabulary(self, final: Ended | tuple[int, ...]) -> Ended | tuple[int, ...]:
-        """What a stream gives, in pieces of the vocabulary."""
+        """The output of a stream, in pieces of the vocabulary."""
         return self.restore([[final]])[0][0] if isinstance(final, Ended) else self.named(final)
 
     def restore(self, found: Sequence[Sequence[Ended]]) -> list[list[Ended]]:

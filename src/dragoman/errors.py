@@ -39,7 +39,7 @@ def missing_package(module: str, purpose: str) -> UserError:
 
 
 def shown(value: object, width: int = 60) -> str:
-    """A value as it is shown in a sentence: cut, however large it is and however deep it goes."""
+    """A value for an error message, shortened however large or deep it is."""
     try:
         text = _SHORT.repr(value)
     except ValueError:  # Python writes out no number of thousands of digits

@@ -294,7 +294,7 @@ def move(path: Path, target: Path) -> None:
 
 
 def discard(directory: Path) -> None:
-    """Delete a directory. Its name goes first, so that nobody ever sees a part of it."""
+    """Delete a directory. It is renamed first, so that no process sees a part of it."""
     temporary = unfinished_name(directory)
     move(directory, temporary)
     rmtree(temporary, ignore_errors=True)

@@ -128,7 +128,8 @@ def _clean(directory: Path, concerned: Callable[[str], bool]) -> None:
 
 
 def _with_lock(entry: Path, act: Callable[[], None]) -> None:
-    """Only if no living process holds it. Windows deletes no open files; nobody locks a dead one anew."""
+    """Run `act` unless a living process holds the entry. On Windows the file is closed first, because open
+    files cannot be deleted there; the entry of a dead process is not locked again."""
     descriptor = open_to_lock(entry)
     try:
         free = try_lock(descriptor)
@@ -153,7 +154,7 @@ def open_to_lock(entry: Path, later: Path | None = None) -> int:
 
 
 def is_locked(entry: Path) -> bool:
-    """Whether a living process holds it; also where nobody can know."""
+    """Whether a living process holds the entry. True if the lock cannot be determined."""
     try:
         descriptor = open_to_lock(entry)
     except OSError:

@@ -19,7 +19,7 @@ from dragoman.training.plan import make_plan
 
 
 class Interrupted(Exception):
-    """A run was stopped by a signal; the same command goes on with it."""
+    """A run was stopped by a signal. The same command resumes it."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)

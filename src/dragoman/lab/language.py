@@ -31,7 +31,7 @@ _WORDS_OF_A_CLAUSE = 6
 
 
 def sentence_pair(random: Random, shortest: int, longest: int) -> tuple[str, str]:
-    """One clause or more, of about so many words on the English side."""
+    """One or more clauses, with a total of about `shortest` to `longest` words on the English side."""
     low, high = (max(1, words // _WORDS_OF_A_CLAUSE) for words in (shortest, longest))
     source, target = _clause(random)
     for _ in range(random.randint(low, high) - 1):

@@ -28,7 +28,7 @@ TellLine = Callable[[str], None]
 
 @dataclass
 class PoolStep:
-    """A run to be trained, or where there is no label, an experiment to be measured."""
+    """A run to train, or, without a label, an experiment to measure."""
 
     experiment: str
     label: str | None = None

@@ -1,4 +1,4 @@
-"""What a decoder should have said: cross-entropy, of two passes (R-Drop), or with penalties."""
+"""Cross-entropy objectives of decoders: plain, with two passes (R-Drop), or with penalties."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -271,7 +271,7 @@ class ConvDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class ConvState:
-    """The memory has a row a sentence, whose beams share it; the windows have a row a beam."""
+    """The memory has one row per sentence, shared by its beams; the windows have one row per beam."""
 
     windows: tuple[InputWindow, ...]  # one a layer
     memory: tuple[PreparedMemory, ...]  # one a layer

@@ -26,7 +26,8 @@ from dragoman.text.segment import MARK
 
 @dataclass(frozen=True)
 class CopyingState:
-    """The state of the decoder and the runs, with a row a beam; what can be copied has a row a sentence."""
+    """The state of the decoder and the runs, with one row per beam. The copy source has one row per
+    sentence."""
 
     decoder: State
     source: CopySource

@@ -257,7 +257,7 @@ class MarkovDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class MarkovState:
-    """The source has a row a sentence, whose beams share it; the target so far has a row a beam."""
+    """The source has one row per sentence, shared by its beams; the target so far has one row per beam."""
 
     source: Int[Tensor, "B S"]
     mask: Bool[Tensor, "B S"]

@@ -44,7 +44,8 @@ class Heads:
 
 @dataclass(slots=True)
 class Projected:
-    """What the projections gave, before it is split into heads. The kernel for packed batches reads it so."""
+    """The outputs of the projections, before they are split into heads. The kernel for packed batches reads
+    them in this form."""
 
     query: Float[Tensor, "B Q J"]
     """The queries; of a self-attention also the keys and values, side by side."""
@@ -60,7 +61,7 @@ class Projected:
         return self.sizes[1:]
 
     def split(self) -> Heads:
-        """Rotated, where there is a rotation."""
+        """The heads, with the rotation applied to queries and keys if there is one."""
         heads, key_dim, value_dim = self.sizes
         widths = [heads * key_dim, heads * value_dim]
         if self.memory is None:
@@ -73,7 +74,7 @@ class Projected:
         return Heads(query, key, value)
 
     def rotated(self) -> Float[Tensor, "B Q J"]:
-        """The queries with what is beside them, rotated where there is a rotation."""
+        """The queries with the values next to them, rotated if there is a rotation."""
         if self.rotation is None:
             return self.query
         if not usable(self.query):

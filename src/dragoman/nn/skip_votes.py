@@ -96,7 +96,7 @@ class Skips(nn.Module):
 
 
 class MaskedTable(CountTable):
-    """A table whose rows can be hidden; `mask` has one entry a row."""
+    """A table whose rows can be hidden; `mask` has one entry per row."""
 
     mask: Tensor
 

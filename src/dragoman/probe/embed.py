@@ -35,7 +35,7 @@ class TextVectors:
 
     rows: Float[np.ndarray, "R L D"]
     labels: tuple[str, ...]
-    """The pieces or words of the rows, or the text where there is one row for all of it."""
+    """The pieces or words of the rows, or the text if one row stands for all of it."""
     layers: tuple[int, ...]
     """Their numbers; 0 are the embeddings."""
 

@@ -100,8 +100,8 @@ def estimate(
 
 
 def measured_update(config: RunConfig, prepared: Corpus, device: torch.device, clock: Clock) -> float | None:
-    """Seconds of an update, once its kernels are loaded and its recording is made; None where there is none
-    to be timed."""
+    """Seconds per update, after kernels are loaded and the CUDA graph is captured. None if no update was
+    timed."""
     training = Training(config, prepared, device)
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
     batches = Batches(config, prepared, device, packed=training.packed)

@@ -145,7 +145,8 @@ def _variants(draft: Draft, speed: float, processes: int) -> Callable[[Sequence[
 
 
 def _expected(chosen: Chosen, config: RunConfig, faster: float) -> tuple[int, float] | None:
-    """Updates and epochs, unless somebody has given another end. `faster`: than was chosen for."""
+    """Updates and epochs, or None if the run ends by another setting. `faster` is the measured speed relative
+    to the assumed one."""
     if chosen.updates is None or config.train.max_epochs is not None:
         return None
     times = faster if config.train.max_updates is None else 1.0

@@ -107,7 +107,7 @@ class Family:
     objective: str = "translate"
     """The objective that its models were trained with."""
     silences: tuple[str, ...] = ("silent_bos",)
-    """Our options by which a control piece has no part in the softmax, where there are any."""
+    """Our options that exclude a control piece from the softmax, if there are any."""
     relabel: Callable[[Any, dict[str, Tensor]], dict[str, Tensor]] | None = None
     """Conversion of our tensors before they are renamed: a permutation of dimensions for layouts that the
     published family does not have."""
@@ -116,7 +116,7 @@ class Family:
 def modules(
     pairs: Mapping[str, tuple[str, ...]], bias: bool = True, turned: bool = False
 ) -> dict[str, Weight]:
-    """Weight, and bias where there is one, of modules by their names."""
+    """Weights, and biases if there are any, of modules by name."""
     kinds = ("weight", "bias") if bias else ("weight",)
     return {
         f"{ours}.{kind}": Weight(

@@ -53,7 +53,7 @@ class JointState:
     """For each row and source position the sum over the target positions so far."""
     beams: int = 1
     closed: Bool[Tensor, "A C"] | None = None
-    """For each sentence the pieces that its shortlist leaves out, where there is one."""
+    """The pieces that the shortlist of each sentence leaves out. None without a shortlist."""
 
     def expand(self, k: int) -> Self:
         states = tuple(state.expand(k) for state in self.states)

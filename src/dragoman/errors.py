@@ -29,7 +29,8 @@ _NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc", "C
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Of Python, the system, a CPU's allocator (torch raises a plain RuntimeError) or a GPU."""
+    """Whether an error means out of memory: in Python, the system, a CPU allocator (torch raises a plain
+    RuntimeError) or a GPU."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, RuntimeError):
@@ -48,7 +49,7 @@ def missing_package(module: str, purpose: str) -> UserError:
 
 
 def shown(value: object, width: int = 60) -> str:
-    """A value as it is shown in a sentence: cut, however large it is and however deep it goes."""
+    """A value for an error message, shortened however large or deep it is."""
     try:
         text = _SHORT.repr(value)
     except ValueError:  # Python writes out no number of thousands of digits
@@ -70,7 +71,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 _MOST_NAMES = 10_000
-"""In a directory that is searched for a similar name."""
+"""Largest number of names in a directory that is searched for a similar name."""
 
 
 def no_such_file(path: str | os.PathLike[str], kind: str = "file") -> UserError:

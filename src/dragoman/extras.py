@@ -9,7 +9,7 @@ from typing import Any
 class Extra:
     purpose: str
     modules: tuple[str, ...]
-    """What is imported of the packages that it installs."""
+    """Modules of the installed packages that are imported."""
 
     @property
     def missing(self) -> list[str]:
@@ -71,7 +71,7 @@ def install_command(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Where this installation came from; empty if that is not known."""
+    """The origin of this installation. Empty if unknown."""
     import json
     from importlib import metadata
 

@@ -156,7 +156,7 @@ def write_new(path: Path, chunks: Iterable[bytes | memoryview], mode: int = 0o66
 
 
 def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Whoever reads `path` finds the old bytes or the new ones, never a part of them."""
+    """Replace a file atomically: a reader sees the old or the new contents, never a part of them."""
     with replacing(path, mode) as file:
         file.write(data)
 
@@ -294,7 +294,7 @@ def move(path: Path, target: Path) -> None:
 
 
 def discard(directory: Path) -> None:
-    """Delete a directory. Its name goes first, so that nobody ever sees a part of it."""
+    """Delete a directory. It is renamed first, so that no process sees a part of it."""
     temporary = unfinished_name(directory)
     move(directory, temporary)
     rmtree(temporary, ignore_errors=True)

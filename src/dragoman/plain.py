@@ -29,7 +29,7 @@ _TOO_DEEP = f"lists and mappings lie more than {DEEPEST} deep in one another"
 
 
 def read_json(path: Path, limit: int = LARGEST_JSON, values: int = MOST_JSON_VALUES) -> Any:
-    """What a JSON file says. A file that is missing or may not be read is the OSError of the system."""
+    """The contents of a JSON file. A missing or unreadable file raises the system's OSError."""
     data = read_regular(path, limit)
     try:
         return parse_json(data, values)
@@ -54,7 +54,7 @@ def parse_json(data: bytes, values: int = MOST_JSON_VALUES) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file says. A file that is missing or may not be read is the OSError of the system."""
+    """The contents of a YAML file. A missing or unreadable file raises the system's OSError."""
     data = read_regular(path, LARGEST_YAML)
     try:
         return parse_yaml(data)

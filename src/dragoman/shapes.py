@@ -11,6 +11,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 EncoderInput = Int[Tensor, "B S"] | Float[Tensor, "B S I"]
-"""What an encoder reads: token ids, or vectors of I numbers."""
+"""Input of an encoder: token ids, or vectors of I numbers."""
 
 __all__ = ["Bool", "EncoderInput", "Float", "Int", "Tensor"]

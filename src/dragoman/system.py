@@ -15,9 +15,9 @@ from typing import Any
 WINDOWS = os.name == "nt"
 
 BINARY: int = getattr(os, "O_BINARY", 0)
-"""Else Windows would write each line feed as two characters."""
+"""File flag without which Windows would write each line feed as two characters."""
 WITHOUT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""Opening a named pipe or a terminal returns at once."""
+"""File flags with which opening a named pipe or a terminal returns at once."""
 WITHOUT_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 
 _seeking = threading.Lock()
@@ -36,7 +36,7 @@ def user() -> str:
 
 
 def change_permissions(descriptor: int, mode: int) -> None:
-    """Of an open file, where the system has permissions."""
+    """Change the permissions of an open file, if the system has permissions."""
     change = getattr(os, "fchmod", None)
     if change is not None:
         change(descriptor, mode)
@@ -70,5 +70,5 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 
 def interruption() -> signal.Signals:
-    """What to send to a child process in place of Ctrl-C. It has to be in a group of its own."""
+    """The signal sent to a child process instead of Ctrl-C. The child must be in its own process group."""
     return getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT)

@@ -24,7 +24,7 @@ from dragoman import system
 _SUFFIX, _REPLACED, _LOCK = ".unfinished", ".replaced", ".lock"
 _HIDDEN = re.compile(rf"\.(.*)\.[0-9a-f]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _NAME_BYTES = 200
-"""Of the target's name in a hidden one: the whole has 255 bytes at most."""
+"""Largest number of bytes of the target's name in a hidden name, which has at most 255 bytes in total."""
 _ATTEMPTS = 100
 
 
@@ -95,7 +95,7 @@ def final_name(path: Path | str) -> Path:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Delete what processes that died while they wrote `path` have left beside it."""
+    """Delete what processes that died while writing `path` have left beside it."""
     begin = f".{hidden_part(path.name)}."
     length = len(unfinished_name(path).name)
     _clean(path.parent, lambda name: name.startswith(begin) and len(name) == length)
@@ -106,7 +106,7 @@ def remove_unfinished(path: Path) -> None:
 
 
 def remove_all_unfinished(directory: Path) -> None:
-    """The same for everything in a directory."""
+    """Delete what processes that died have left in a directory."""
     _clean(directory, lambda _name: True)
     with suppress(OSError):
         for aside in directory.glob(f".*{_REPLACED}"):
@@ -128,7 +128,8 @@ def _clean(directory: Path, concerned: Callable[[str], bool]) -> None:
 
 
 def _with_lock(entry: Path, act: Callable[[], None]) -> None:
-    """Only if no living process holds it. Windows deletes no open files; nobody locks a dead one anew."""
+    """Run `act` unless a living process holds the entry. On Windows the file is closed first, because open
+    files cannot be deleted there; the entry of a dead process is not locked again."""
     descriptor = open_to_lock(entry)
     try:
         free = try_lock(descriptor)
@@ -153,7 +154,7 @@ def open_to_lock(entry: Path, later: Path | None = None) -> int:
 
 
 def is_locked(entry: Path) -> bool:
-    """Whether a living process holds it; also where nobody can know."""
+    """Whether a living process holds the entry. True if the lock cannot be determined."""
     try:
         descriptor = open_to_lock(entry)
     except OSError:
@@ -169,7 +170,7 @@ def _lock_file(entry: Path) -> Path:
 
 
 def _delete_lock_file(entry: Path) -> None:
-    """What stands for a directory on Windows, when the directory has gone."""
+    """Delete the lock file of a directory on Windows, once the directory is gone."""
     if system.WINDOWS and not os.path.lexists(entry):
         with suppress(OSError):  # another process holds it
             _lock_file(entry).unlink(missing_ok=True)
@@ -209,7 +210,7 @@ def unfinished_name(path: Path) -> Path:
 
 
 def hidden_part(name: str) -> str:
-    """What a hidden name has of the name of its target: all of it, unless it is very long."""
+    """The part of the target's name in a hidden name: all of it, unless it is very long."""
     return os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore")
 
 

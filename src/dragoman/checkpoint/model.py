@@ -224,7 +224,7 @@ def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best
 
 
 def load_network(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedNetwork:
-    """The same for any run, including encoders such as BERT."""
+    """Load the network of any run, including encoders such as BERT."""
     found = find_checkpoint(run, which)
     src, tgt = load_tokenizers(run)
     try:

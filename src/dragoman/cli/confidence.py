@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def calibration(run: Path, opened: "Opened", checkpoint: str, device: str) -> "Calibration":
-    """That of an export, or of a run; a run makes its own when it is first asked."""
+    """The calibration of an export or a run. A run computes its own at the first request."""
     found = opened.calibration(checkpoint)
     if found is not None:
         return found

@@ -49,7 +49,7 @@ def _percent(share: float) -> str:
 
 
 def plain_profile(profile: "Profile") -> dict[str, Any]:
-    """Without the sample."""
+    """The profile as a dict, without the sample."""
     from dataclasses import asdict
 
     return {name: value for name, value in asdict(profile).items() if name not in ("lengths", "examples")}

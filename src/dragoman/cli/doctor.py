@@ -142,7 +142,7 @@ def _open_files() -> dict[str, int | None]:
 
 
 def advice(found: dict[str, Any]) -> list[str]:
-    """What would make this installation faster or safer, a sentence each."""
+    """Advice for making this installation faster or safer, one sentence each."""
     torch, extras, said = found["torch"], found["extras"], list[str]()
     if torch is None:
         said.append(f"training needs PyTorch: {extras['train']['install']}")

@@ -214,7 +214,7 @@ def _over_test_set(
 def _explain_text(
     run: "Run", wanted: "Wanted", out: Path | None, html: Path | None, checkpoint: str, device: str
 ) -> None:
-    """The same for a run that does not translate."""
+    """Explain a sentence with a run that does not translate."""
     from dragoman.cli.explain_text import explained_writing, picture, read, writes
     from dragoman.probe.explain import draw, with_readable_fonts
     from dragoman.probe.page import make_reading_page
@@ -247,7 +247,7 @@ def _explain_text(
 def _check(
     sentence: str | None, target: str | None, out: Path | None, html: Path | None, figure: Picture
 ) -> str:
-    """What can be told before a model is loaded. Returns the ending of the picture."""
+    """Check the options before a model is loaded. Returns the suffix of the picture."""
     for name, path in (("--out", out), ("--html", html)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             raise UserError(f"{name} {path}: expected the name of a file in a directory that exists")

@@ -16,14 +16,14 @@ READ_FIGURES = ("alignment", "heads", "integrated")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for."""
+    """The options of a request."""
 
     text: str
     figure: str
     ending: str
-    """Of the picture; empty for none."""
+    """File suffix of the picture. Empty: no picture."""
     kind: str | None
-    """Of attention: encoder, decoder or cross."""
+    """Kind of attention: encoder, decoder or cross."""
     layer: int | None
     head: int | None
     words: bool

@@ -1,4 +1,5 @@
-"""Which arguments of `translate` are files. What looks like one is never translated as a sentence."""
+"""Recognises which arguments of `translate` are files. An argument that looks like a file is never translated
+as a sentence."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
@@ -14,7 +15,7 @@ _OFFICE = {
 }
 _TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 _LINES = (".txt", ".text", ".md", ".markdown")
-"""Kinds of documents that can also be read, or written, as one sentence a line."""
+"""Kinds of documents that can also be read or written as one sentence per line."""
 
 
 def documents_among(texts: Sequence[str], output: Path | None) -> list[tuple[Path, Path]]:
@@ -35,7 +36,7 @@ def documents_among(texts: Sequence[str], output: Path | None) -> list[tuple[Pat
 
 
 def check_input(file: Path) -> None:
-    """`--input` has one sentence a line. In other files a line is something else."""
+    """`--input` has one sentence per line. In other files, lines have a different meaning."""
     suffix = _bare_suffix(file)
     if suffix in _OFFICE:
         raise _unsupported(file, suffix)
@@ -54,7 +55,7 @@ def check_input(file: Path) -> None:
 
 
 def _output_of(document: Path, output: Path | None, several: bool) -> Path:
-    """Where a document is written: the file `output`, or a file of the same name in that directory."""
+    """The path of a translated document: `output` itself, or a file of the same name in that directory."""
     if output is None:
         raise UserError(f"{document}: a document is translated into a file; name it with --out")
     if several and not output.is_dir():

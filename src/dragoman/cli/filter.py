@@ -80,7 +80,7 @@ def filter_corpus(
 
 
 def pair_score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "PairScorer":
-    """By the cross-entropies of the run, and of another one for the way back where there is one."""
+    """Scores pairs by the cross-entropies of the run and, if given, of a run for the reverse direction."""
     from dragoman.cli.translators import open_translator
     from dragoman.data.directions import Directions
     from dragoman.data.filter import dual_score

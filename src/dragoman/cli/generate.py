@@ -1,4 +1,4 @@
-"""`dragoman generate`: a language model goes on from a prompt."""
+"""`dragoman generate`: continue a prompt with a language model."""
 
 import sys
 from pathlib import Path

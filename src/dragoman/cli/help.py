@@ -103,7 +103,7 @@ def _groups(names: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _add_usual_spellings(parameters: list[Any]) -> None:
-    """Whatever is written with --out is also written with -o and --output."""
+    """Add the spellings -o and --output to every option --out."""
     taken = {spelling for parameter in parameters for spelling in parameter.opts}
     for parameter in parameters:
         if "--out" in parameter.opts or "--output" in parameter.opts:

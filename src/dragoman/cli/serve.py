@@ -125,7 +125,7 @@ def serve(
 
 
 def _explainer(translator: Any, limits: "Limits") -> "Explains":
-    """What a run that torch has loaded can tell the service about a sentence."""
+    """The function behind `/api/v1/explain`, for a run opened with torch."""
     from dragoman.probe.explain import explain_sentence
     from dragoman.serve.explain import Attention, Explanation
 

@@ -1,4 +1,4 @@
-"""What the commands that translate whole corpora have in common: progress, and a word at the end."""
+"""Shared parts of the commands that translate whole corpora: progress, and a closing message."""
 
 import time
 from collections.abc import Callable, Iterator

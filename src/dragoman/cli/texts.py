@@ -35,7 +35,7 @@ def input_lines(
 
 
 def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
-    """Lists of lines: one by one from a terminal, where somebody waits, else many at once."""
+    """Lists of lines: one by one from a terminal, otherwise many at once."""
     size = 1 if sys.stdin.isatty() else CHUNK
     iterator = iter(lines)
     while chunk := list(itertools.islice(iterator, size)):
@@ -43,8 +43,8 @@ def chunks(lines: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _prompted_lines(wanted: str, blank: bool) -> Iterator[str]:
-    """What somebody types, with the keys of a shell where Python has them. The prompt is never a part of the
-    output: if that goes elsewhere, the prompt is on standard error."""
+    """Lines typed at a prompt, with line editing if Python supports it. The prompt is never part of the
+    output: if the output is redirected, the prompt goes to standard error."""
     print(f"{wanted} Ctrl-D ends.", file=sys.stderr, flush=True)
     if sys.stdout.isatty():
         with contextlib.suppress(ImportError):

@@ -61,7 +61,8 @@ def as_json(tokenizer: "Tokenizer", text: str, steps: bool) -> str:
 
 
 def write_plain(write: Callable[[str], None], tokenizer: "Tokenizer", text: str, steps: bool) -> None:
-    """One line a sentence: pieces, tab, ids. With `steps`, lines before it give number, merge and pieces."""
+    """One line per sentence: pieces, tab, ids. With `steps`, preceding lines show number, merge and
+    pieces."""
     ids = tokenizer.encode(text)
     if steps:
         history = watched(tokenizer, text)
@@ -117,7 +118,7 @@ def merged(history: list[list[str]], number: int) -> tuple[str, ...]:
 
 
 def visible(piece: str) -> str:
-    """Controls and exotic spaces as escapes, so that a line stays a line."""
+    """Escape control characters and unusual spaces, so that a text stays on one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in piece)
 
 

@@ -22,12 +22,12 @@ class Opened(NamedTuple):
     fast: bool = False
     """CTranslate2 searches, with rules of its own."""
     directions: "Directions | None" = None
-    """Of a model of several languages."""
+    """The directions of a multilingual model."""
     zero_shot: bool = False
     """Whether the direction was trained without pairs of its own."""
 
     def calibration(self, checkpoint: str) -> "Calibration | None":
-        """That of its confidences, if there is one: `translate --confidence` makes it."""
+        """The calibration of its confidences, if there is one. `translate --confidence` computes it."""
         if self.run is None:
             export = getattr(self.translator, "export", None)
             return None if export is None else export.calibration
@@ -42,7 +42,7 @@ class Opened(NamedTuple):
         return 0 if own is None else own.source
 
     def directed(self, languages: tuple[str, str]) -> "Opened":
-        """The same for one direction of a model of several languages."""
+        """This translator for one direction of a multilingual model."""
         if self.directions is None:
             return self
         opening = self.translator.src_tokenizer.control_ids(self.directions.opening(languages))
@@ -92,7 +92,7 @@ def open_undirected(
     precision: str = "float32",
     context: bool = True,
 ) -> Opened:
-    """The same before a direction is chosen, where there are several."""
+    """Open a translator without choosing one of its directions."""
     opened = _opened(directory, also, checkpoint, device, precision)
     if not context:
         opened.translator.context = None

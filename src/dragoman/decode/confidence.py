@@ -51,7 +51,7 @@ class Calibration:
     centres: tuple[float, ...]
     scales: tuple[float, ...]
     sentences: int
-    """Of the validation set that it was fitted on."""
+    """Number of sentences of the validation set that it was fitted on."""
 
     def __post_init__(self) -> None:
         sizes = {len(row) for row in (self.weights, self.centres, self.scales)}
@@ -61,7 +61,8 @@ class Calibration:
 
     @classmethod
     def fitted(cls, rows: Sequence[Sequence[float]], scores: Sequence[float]) -> "Calibration":
-        """From the features of validation translations and their scores against the references."""
+        """Fit a calibration to the features of validation translations and their scores against the
+        references."""
         if len(rows) < _LEAST:
             raise UserError(f"confidence: needs {_LEAST} validation sentences, and there are {len(rows)}")
         found, threshold = np.asarray(rows, dtype=np.float64), float(np.quantile(scores, WORST))
@@ -86,7 +87,7 @@ class Calibration:
         return self.of_features(features(source, found)) if source.strip() else 1.0
 
     def of_features(self, row: Sequence[float]) -> float:
-        """The same of the numbers of a translation."""
+        """The confidence for the features of a translation."""
         inputs = _inputs(np.asarray([row]), np.asarray(self.centres), np.asarray(self.scales))
         return float(_sigmoid(self.bias + inputs @ np.asarray(self.weights))[0])
 

@@ -18,7 +18,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
 _LONGEST_ANSWER = 30
-"""In tokens."""
+"""Largest number of tokens in an answer."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Prediction:
     """classify, pair: a label; similarity, regress: a score; choice: an index from 0; tag: a label for every
     word; span: the answer, empty if there is none."""
     probabilities: dict[str, float] = field(default_factory=dict)
-    """Of every label, or of every choice by its index."""
+    """Probability of every label, or of every choice by its index."""
     confidence: float | None = None
     """Probability of the prediction; for tags the mean. None for scores."""
     start: int | None = None
@@ -35,7 +35,7 @@ class Prediction:
     end: int | None = None
 
     def record(self, kind: str) -> dict[str, Any]:
-        """As JSON has it, under the name that such an answer has."""
+        """The prediction as a JSON record, with the field name for this kind of task."""
         names = {"tag": "tags", "span": "answer", "choice": "choice", **dict.fromkeys(SCORED, "score")}
         value = list(self.value) if isinstance(self.value, tuple) else self.value
         found: dict[str, Any] = {names.get(kind, "label"): value}

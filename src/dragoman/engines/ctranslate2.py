@@ -140,7 +140,7 @@ class CTranslate2Translator(BaseTranslator):
     def _scored(
         self, jobs: Sequence[Job], results: Sequence[Sequence[Ended]], batch_tokens: int
     ) -> list[list[Ended]]:
-        """The same with the score of every token."""
+        """The results with the score of every token."""
         rows = list(zip(jobs, results, strict=True))
         pairs = [(job.source[:-1], one.tokens[:-1]) for job, own in rows for one in own]
         scores = iter(self.engine.runtime.token_scores(pairs, batch_tokens))

@@ -108,7 +108,7 @@ def read_export(directory: Path) -> Export:
 
 
 def verify(directory: Path) -> list[str]:
-    """What is wrong with the files of an export, one sentence each; empty if all are intact."""
+    """Problems with the files of an export, one sentence each; empty if all are intact."""
     try:
         export = _read(directory / MANIFEST)
     except UserError as error:

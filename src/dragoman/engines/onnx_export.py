@@ -122,7 +122,7 @@ def _write_graph(path: Path, graph: OnnxGraph, quantize: str) -> None:
 
 
 def _in_int8(content: bytes) -> bytes:
-    """The same graph with int8 matrices; activations are quantised dynamically."""
+    """The graph with int8 matrices; activations are quantised dynamically."""
     from onnxruntime.quantization import (  # pyright: ignore[reportMissingImports]
         QuantType,
         quantize_dynamic,

@@ -187,7 +187,7 @@ class _Half:
         return self.after(x, graph.linear(inner, ours.narrow.weight, ours.narrow.bias), layer.ff_residual)
 
     def heads(self, x: Wire) -> Wire:
-        """From B T H·E to B H T E."""
+        """Reshape B T H·E to B H T E."""
         heads, width, _ = self.config.heads
         return self.graph.transpose(self.graph.reshape(x, 0, 0, heads, width), 0, 2, 1, 3)
 

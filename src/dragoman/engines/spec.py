@@ -37,7 +37,7 @@ _ADDED = ("sinusoidal", "learned", "none")
 
 
 def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
-    """The configuration, if CTranslate2 can run the model; else a UserError."""
+    """The configuration, if CTranslate2 can run the model. Otherwise raises a UserError."""
     if kind != "transformer" or not isinstance(config, TransformerConfig):
         raise UserError(f"model.kind: CTranslate2 runs the kind transformer, not {kind}")
     if config.decoder_self == "average":

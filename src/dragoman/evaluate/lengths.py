@@ -22,7 +22,7 @@ MetricName = Literal["bleu", "chrf", "rouge", "brackets"]
 MIN_SENTENCES = 30
 """Smallest bucket if the edges are chosen from the data: BLEU of fewer sentences is unreliable."""
 _MOST_BUCKETS = 7
-"""As many as a figure of one column can show."""
+"""Largest number of buckets that fit into a one-column figure."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ SCORES: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
     "exact": exact_match,
     **{name: partial(further_score, name) for name in FURTHER},
 }
-"""What a run can be chosen or tuned by, from 0 to 100."""
+"""Metrics by which checkpoints are selected and the search is tuned, from 0 to 100."""
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match", "rouge": "ROUGE-L", "brackets": "bracket F1"}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 """The colour-blind-safe palette of Okabe and Ito (2008), without yellow, which is too pale for lines."""
 SIGNED = ("#8f4a00", "#e08a2e", "#fbfaf8", "#5a96d6", "#1b4a94")
-"""From negative to positive, through 0: orange is less and blue is more, as on all pages."""
+"""Colours from negative to positive through 0: orange for less and blue for more, as on all pages."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
 _SETTINGS = {

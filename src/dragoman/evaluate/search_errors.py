@@ -69,7 +69,7 @@ class SearchErrors:
     """The exhaustive search."""
     sentences: list[SearchedSentence]
     buckets: list[Bucket]
-    """By source length in tokens."""
+    """Buckets by source length in tokens."""
 
     @property
     def unproven(self) -> int:
@@ -86,7 +86,7 @@ class SearchErrors:
         return self.of(everything)
 
     def by_length(self) -> list[list[ErrorSummary]]:
-        """The same for each length bucket, if there is more than one."""
+        """The rows of each length bucket, if there is more than one bucket."""
         return [rows for bucket in self.buckets if (rows := self.of(bucket))] if len(self.buckets) > 1 else []
 
     def of(self, bucket: Bucket) -> list[ErrorSummary]:

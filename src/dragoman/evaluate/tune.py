@@ -50,7 +50,7 @@ class Pool:
     """The highest sum of a live hypothesis after each step; empty if the stop rule does not depend on it."""
 
     def best(self, search: BeamSearch) -> Ended:
-        """What this search finds: the first among equals."""
+        """The best hypothesis of this search; the first of several equal ones."""
         return max(self._until_the_stop(search), key=lambda ended: ended.score(search))
 
     def _until_the_stop(self, search: BeamSearch) -> list[Ended]:
@@ -137,7 +137,7 @@ class OutOfTime(Exception):
 
 
 def validation_openings(prepared: Prepared, sentences: int | None = None) -> Openings:
-    """What tells a model of several languages the direction of each of `validation_pairs`."""
+    """The control pieces that give a multilingual model the direction of each of `validation_pairs`."""
     store = prepared.valid
     places = evenly(len(store), sentences or len(store))
     return [prepared.src_tokenizer.opening_of(store.src(place)) for place in places]
@@ -156,10 +156,10 @@ class Tuned:
     beams: tuple[int, ...]
     alphas: tuple[float, ...]
     scores: dict[tuple[int, float], float]
-    """By beam and α."""
+    """Scores by beam and α."""
     chosen: BeamSearch
     translations: dict[tuple[int, float], list[str]]
-    """By beam and α."""
+    """Translations by beam and α."""
 
     @property
     def best(self) -> float:

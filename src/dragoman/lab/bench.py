@@ -19,7 +19,7 @@ from dragoman.training.plan import make_plan
 
 
 class Interrupted(Exception):
-    """A run was stopped by a signal; the same command goes on with it."""
+    """A run was stopped by a signal. The same command resumes it."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -46,7 +46,7 @@ class Bench:
         return {label: stacked([look(run) for run in runs]) for label, runs in self.runs.items()}
 
     def on_test(self, look: Callable[[Run, list[tuple[str, str]]], Mapping[str, float]]) -> Numbers:
-        """The same, with the test sentences of the setting."""
+        """Apply `look` to each run and the test sentences of its setting."""
         return {
             label: stacked([look(run, self.test_pairs(label)) for run in runs])
             for label, runs in self.runs.items()

@@ -37,7 +37,7 @@ Tell = Callable[[str, int, int, int], Display]
 
 @dataclass(frozen=True)
 class Lab:
-    """Where experiments are run, and how."""
+    """Directory and options of a lab session."""
 
     folder: Path
     quick: bool = False

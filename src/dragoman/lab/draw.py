@@ -96,7 +96,7 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
 
 
 def matrices(panels: Mapping[str, Numbers], columns: int = 2, digits: int = 2) -> "Pictures":
-    """A heat-map for each panel, with its values inside where there is room."""
+    """A heat-map for each panel, with values in the cells if there is space."""
     with canvas() as figure_of:
         columns = min(columns, len(panels))
         rows = -(-len(panels) // columns)

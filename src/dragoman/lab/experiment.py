@@ -80,9 +80,9 @@ class Experiment:
     """The first of `LECTURES` that makes the claim."""
     claim: str
     how: str
-    """What was done, in a sentence or two."""
+    """The method, in one or two sentences."""
     literature: str
-    """What has been published, with its source."""
+    """Published results, with their source."""
     measure: "Callable[[Bench], Numbers]"
     rule: Callable[[Numbers], Verdict]
     """Its docstring is the rule in words."""
@@ -94,7 +94,7 @@ class Experiment:
     also: tuple[int, ...] = ()
     """Other lectures that make the claim."""
     cell: str = "value"
-    """What a cell of the table of numbers means."""
+    """Meaning of a cell in the table of numbers."""
     remark: str = ""
     """Remarks: limits, errata, what is missing."""
 

@@ -14,7 +14,7 @@ NOUNS = {
     "friend": "amika", "city": "urba", "door": "porto", "boat": "naveto", "song": "kanta", "king": "rego",
     "queen": "rega", "forest": "silvo", "window": "fenestra",
 }  # fmt: skip
-"""Those that end in -o take adjectives in -o, the others in -a."""
+"""Nouns. Nouns ending in -o take adjectives in -o, the others in -a."""
 ADJECTIVES = {
     "old": "old", "new": "nov", "red": "rus", "blue": "blav", "small": "pikol", "large": "grand",
     "happy": "felic", "quiet": "kalm", "quick": "rapid", "dark": "nigr",
@@ -31,7 +31,7 @@ _WORDS_OF_A_CLAUSE = 6
 
 
 def sentence_pair(random: Random, shortest: int, longest: int) -> tuple[str, str]:
-    """One clause or more, of about so many words on the English side."""
+    """One or more clauses, with a total of about `shortest` to `longest` words on the English side."""
     low, high = (max(1, words // _WORDS_OF_A_CLAUSE) for words in (shortest, longest))
     source, target = _clause(random)
     for _ in range(random.randint(low, high) - 1):
@@ -123,9 +123,9 @@ STATES = {
     "closed": "ferm",
     "broken": "romp",
 }
-"""The first three are said of living beings, the others of things."""
+"""Predicate adjectives. The first three describe living beings, the others things."""
 IT = 6
-"""Where «it» stands in a source of `pronoun_pair`."""
+"""Index of «it» in a source of `pronoun_pair`."""
 
 
 def pronoun_pair(random: Random) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What experiments measure of a run: translations, losses over time, gradients, speed."""
+"""Measurements of runs for experiments: translations, losses over time, gradients, speed."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -28,7 +28,7 @@ TellLine = Callable[[str], None]
 
 @dataclass
 class PoolStep:
-    """A run to be trained, or where there is no label, an experiment to be measured."""
+    """A run to train, or, without a label, an experiment to measure."""
 
     experiment: str
     label: str | None = None
@@ -115,7 +115,7 @@ def bench_of(place: Lab, experiment: Experiment) -> Bench:
 
 
 def work(place: Lab, name: str, label: str | None, seed: int) -> str:
-    """In a process of the pool: train a run, or measure an experiment and write its page."""
+    """Job of a worker process: train a run, or measure an experiment and write its page."""
     from dragoman.training.display import Quiet
 
     began = time.monotonic()

@@ -76,7 +76,7 @@ class Learning:
     name: str
     learns_from: Literal["pairs", "text", "labels"]
     purpose: Purpose
-    """What the trained model is used for."""
+    """Use of the trained model."""
     next_step: str | None = None
     """The command to suggest after training, without the name of the run."""
     label_smoothing: float = 0.0

@@ -152,7 +152,7 @@ class CarriedState:
 
 
 class CarriedCausal(Objective):
-    """The same objective with a state that is carried from block to block (Merity et al. 2018, section
+    """The causal objective with a state that is carried from block to block (Merity et al. 2018, section
     4.1)."""
 
     def __init__(self, activation: float, temporal: float, label_smoothing: float = 0.0) -> None:

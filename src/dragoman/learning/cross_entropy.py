@@ -1,4 +1,4 @@
-"""What a decoder should have said: cross-entropy, of two passes (R-Drop), or with penalties."""
+"""Cross-entropy objectives of decoders: plain, with two passes (R-Drop), or with penalties."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def decode_own_words(
 
 
 def _best_words(model: EncoderDecoder, hidden: Float[Tensor, "N D"]) -> Int[Tensor, "N"]:
-    """As a greedy search would choose: neither padding nor a second beginning."""
+    """The pieces that a greedy search would choose, excluding padding and a second `<s>`."""
     logits = model.project(hidden.detach()).detach().clone()  # a model may give scores that are not projected
     logits[:, model.vocab.pad_id] = -torch.inf
     logits[:, model.vocab.bos_id] = -torch.inf
@@ -63,7 +63,7 @@ class CrossEntropy(Objective):
     def _passed(
         self, model: EncoderDecoder, batch: PairBatch | PackedPairs, update: int
     ) -> tuple[Float[Tensor, "R D"], Int[Tensor, "R"]]:
-        """What the decoder gave, and what it should have said there."""
+        """The decoder outputs and the targets at the same positions."""
         if isinstance(batch, PackedPairs):
             return model.packed(batch)[0], batch.tgt_out[0]
         share = self.forcing.share(update)
@@ -138,7 +138,7 @@ class Penalised(Objective):
 
 
 def decoder_objective(config: ObjectiveConfig, model: EncoderDecoder) -> Objective:
-    """What a decoder learns by: cross-entropy, with what the configuration adds to it."""
+    """The objective of a decoder: cross-entropy with the configured additions."""
     forcing, guide = config.forcing(), config.guided_alignment
     if forcing.samples and not model.abilities.step_gradients:
         raise UserError(
@@ -189,7 +189,7 @@ def _loss_of_rows(
 def _rows(
     passes: Sequence[Float[Tensor, "B T D"]], batch: PairBatch
 ) -> tuple[list[Tensor], Int[Tensor, "R"]]:
-    """What the decoder gave and what it should have said, position by position."""
+    """The decoder outputs and the targets, flattened by position."""
     hidden = [each.flatten(0, 1) for each in passes]  # B·T D
     target = batch.tgt_out.flatten()
     if target.device.type == "cpu":  # on a GPU, asking which rows are padding would make the host wait

@@ -74,7 +74,7 @@ def _objective(section: object, learning: Learning) -> object:
 
 
 def _with_specials(config: RunConfig, learning: Learning) -> RunConfig:
-    """With the control tokens of the objective added to the tokenizer."""
+    """The configuration with the objective's control pieces added to the tokenizer."""
     own = config.tokenizer.specials
     more = tuple(piece for piece in learning.specials(config) if piece not in own)
     return dataclasses.replace(
@@ -120,7 +120,7 @@ def _budgeted(plain: dict[str, Any], learning: Learning) -> dict[str, Any]:
 
 
 def _with_schedule(config: RunConfig, model: Any) -> RunConfig:
-    """With the peak learning rate, and with the last update of the schedule."""
+    """The configuration with the peak learning rate and the last update of the schedule."""
     optim, schedule = config.optim, config.schedule
     if optim.rate is None:
         own = schedule.name == "inverse_sqrt" or config.budgeted

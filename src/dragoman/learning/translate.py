@@ -213,7 +213,7 @@ def _check_source_noise(config: RunConfig) -> None:
 
 
 def _check_beside(config: RunConfig) -> None:
-    """What stands beside a source are pieces of the target's vocabulary."""
+    """Terms and similar translations are written in pieces of the target vocabulary."""
     objective = config.objective
     for name in ("terms", "fuzzy"):
         if not getattr(objective, name):

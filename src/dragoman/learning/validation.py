@@ -324,6 +324,6 @@ def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
 
 
 def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
-    """In chunks: the logits of all positions would be the largest tensor."""
+    """Split into chunks, because the logits of all positions would be the largest tensor."""
     rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
     yield from zip(hidden.split(rows), target.split(rows), strict=True)

@@ -59,7 +59,7 @@ def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
 
 
 def build_network(kind: str, config: object, vocab: Vocab) -> Network:
-    """The same, also for models that only read."""
+    """Build any network, including models that only read."""
     expected = config_class(kind)
     if not isinstance(config, expected):
         raise TypeError(f"model {kind} takes a {expected.__name__}, not a {type(config).__name__}")

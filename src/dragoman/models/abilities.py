@@ -39,7 +39,7 @@ class Abilities:
     """It copies pieces of its source, and has to know which pieces both sides have (`match_pieces`). It gives
     log p in place of vectors to be projected."""
     vectors: int | None = None
-    """It reads vectors of so many numbers, not pieces (ViT)."""
+    """Whether it reads vectors instead of pieces, and how many numbers each has (ViT)."""
     needs_spelling: bool = False
     """It needs the spelling of its vocabulary (`spell`)."""
     pooling: Pooling = "mean"

@@ -160,7 +160,8 @@ class EncoderDecoder(nn.Module):
     def read(
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
-        """As a `Reader`: the memory of a source, or the vectors of a decoder that reads the source itself."""
+        """Read text as a `Reader`: the memory of a source, or the vectors of a decoder that reads the source
+        itself."""
         return self.read_layers(ids, mask, segments)[-1]
 
     def read_layers(
@@ -196,7 +197,7 @@ def source_attentions(model: nn.Module) -> dict[str, nn.Module]:
 
 
 class HalfConfig(Protocol):
-    """What the configuration of an encoder or decoder says about its embedding."""
+    """The part of an encoder or decoder configuration that concerns its embedding."""
 
     @property
     def model_dim(self) -> int: ...

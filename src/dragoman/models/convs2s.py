@@ -137,7 +137,7 @@ class ConvolutionBlock(nn.Module):
     def step(
         self, x: Float[Tensor, "N 1 D"], window: InputWindow, position: int
     ) -> tuple[Float[Tensor, "N 1 D"], InputWindow]:
-        """One further position of a causal block; `position` counts from 0."""
+        """Advance a causal block by one position; `position` counts from 0."""
         kept = self._drop(x)
         inputs = torch.cat([*window.every(self.dilation, position), kept], dim=-1)  # N 1 kD
         return self._gate(x, inputs), window.put(kept, position)
@@ -271,7 +271,7 @@ class ConvDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class ConvState:
-    """The memory has a row a sentence, whose beams share it; the windows have a row a beam."""
+    """The memory has one row per sentence, shared by its beams; the windows have one row per beam."""
 
     windows: tuple[InputWindow, ...]  # one a layer
     memory: tuple[PreparedMemory, ...]  # one a layer

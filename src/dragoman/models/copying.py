@@ -26,7 +26,8 @@ from dragoman.text.segment import MARK
 
 @dataclass(frozen=True)
 class CopyingState:
-    """The state of the decoder and the runs, with a row a beam; what can be copied has a row a sentence."""
+    """The state of the decoder and the runs, with one row per beam. The copy source has one row per
+    sentence."""
 
     decoder: State
     source: CopySource
@@ -114,8 +115,8 @@ def _other_forms(name: str) -> tuple[str, ...]:
 
 
 def _first_table(vocab: Vocab) -> Int[Tensor, "2 U"]:
-    """Until `match_pieces` knows better: with a joint vocabulary all but three control pieces can be copied,
-    with two vocabularies nothing."""
+    """Initial table, until `match_pieces` replaces it: with a joint vocabulary all pieces but three control
+    pieces can be copied, with two vocabularies none."""
     table = torch.full((2, vocab.src_size), NOT_COPIED)
     if vocab.shared:
         table[0] = torch.arange(vocab.src_size)

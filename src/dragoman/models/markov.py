@@ -168,7 +168,7 @@ class MarkovDecoder(nn.Module):
         return words, torch.cat([mask, torch.ones_like(target, dtype=torch.bool)], dim=1)
 
     def _shortest(self, dtype: torch.dtype) -> Float[Tensor, "1 V"]:
-        """Without any context: what is frequent, over the uniform distribution."""
+        """The distribution without context: frequencies interpolated with the uniform distribution."""
         table = self.tables[0]
         assert isinstance(table, CountTable)
         probs = torch.ones(1, self.vocab.tgt_size, dtype=dtype, device=table.keys.device)
@@ -177,7 +177,7 @@ class MarkovDecoder(nn.Module):
         return self._mix_in(table, probs, table.find(torch.zeros(1, dtype=torch.long, device=probs.device)))
 
     def _mix(self, start: Float[Tensor, "1 V"], contexts: Int[Tensor, "C N"]) -> Float[Tensor, "C V"]:
-        """From the shortest context to the longest, each over the one before."""
+        """Interpolate from the shortest context to the longest, each with the one before."""
         probs = start.repeat(len(contexts), 1)
         for table, rows in self._rows(contexts, self.order):
             probs = self._mix_in(table, probs, rows)
@@ -257,7 +257,7 @@ class MarkovDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class MarkovState:
-    """The source has a row a sentence, whose beams share it; the target so far has a row a beam."""
+    """The source has one row per sentence, shared by its beams; the target so far has one row per beam."""
 
     source: Int[Tensor, "B S"]
     mask: Bool[Tensor, "B S"]

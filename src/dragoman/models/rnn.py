@@ -258,8 +258,8 @@ class RnnDecoder(nn.Module):
 
 @dataclass(frozen=True)
 class RnnMasks:
-    """What dropout holds for whole sequences; outside training nothing. Words and weights are left out for
-    the whole batch, units have a row a sequence."""
+    """Dropout masks that are fixed for whole sequences; empty outside training. Words and weights are dropped
+    for the whole batch, units per sequence."""
 
     words: Float[Tensor, "V"] | None
     inputs: Float[Tensor, "N D"] | None
@@ -275,7 +275,8 @@ class RnnMasks:
 
 @dataclass(frozen=True)
 class RnnState:
-    """The memory has a row a sentence, whose beams share it; the past and its masks have a row a beam."""
+    """The memory has one row per sentence, shared by its beams; the past and its masks have one row per
+    beam."""
 
     recurrent: RecurrentState
     fed: Float[Tensor, "N R"]  # the last output, where it is part of the next input; else of no width

@@ -163,7 +163,7 @@ class TransformerSlots:
         ancestors: Int[Tensor, "B K C"],
         used: int,
     ) -> Float[Tensor, "B K D"]:
-        """One further position for every beam; no sentence has more than `used` positions after it."""
+        """Advance every beam by one position. No sentence has more than `used` positions afterwards."""
         view = StepView(position, ancestors, self.lengths, self._rotation(position))
         embedding = self.decoder.embedding
         if self.by_kernels:

@@ -172,7 +172,7 @@ class TransformerEncoder(nn.Module):
         return all_layers(self.layers, x, padding(src_mask), relation, self.final_norm)
 
     def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
-        """The same for sequences that lie one after another."""
+        """Encode packed sequences."""
         x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
         x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
         return self._read(x, packed(packing, packing), self.relations.packed(packing, like=x))

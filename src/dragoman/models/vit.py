@@ -49,7 +49,7 @@ class VitConfig(StackConfig):
 
     @property
     def scale_embeddings(self) -> bool:
-        """As the encoder of another decoder (`mixed`): there are no embeddings to be scaled or tied."""
+        """False: as the encoder of another decoder (`mixed`), it has no embeddings to scale or tie."""
         return False
 
     tie_embeddings = output_bias = scale_embeddings
@@ -97,7 +97,7 @@ class Vit(nn.Module):
 
 
 class VitEncoder(Vit):
-    """The same for a decoder: the memory holds the patches, without the class token."""
+    """The encoder for a decoder: the memory has the patches, without the class token."""
 
     def __init__(self, config: VitConfig, embedding: TokenEmbedding) -> None:  # noqa: ARG002 (no pieces)
         super().__init__(config)

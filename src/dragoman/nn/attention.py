@@ -44,12 +44,13 @@ def attend(
 
 
 def run_attention(call: AttentionCall) -> Float[Tensor, "B H Q W"]:
-    """By the fastest kernel that can."""
+    """Run attention with the fastest kernel that supports the call."""
     return choose(ATTENTION, call).run(call)
 
 
 def _query_gain(head_dim: int, scaled: bool) -> float:
-    """Without the division by √d_k, query weights begin so much smaller that the scores are the same."""
+    """Scale of the initial query weights. Without the division by √d_k they are smaller, so that the initial
+    scores are the same."""
     return 1.0 if scaled else 1 / math.sqrt(head_dim)
 
 
@@ -99,8 +100,8 @@ class SelfAttention(nn.Module):
         relation: Relation = UNRELATED,
         mask: Mask = EVERYTHING,
     ) -> tuple[Float[Tensor, "N Q D"], KeyValueCache]:
-        """One further position, or several. Their keys and values join the cache, and the mask says what they
-        see of it."""
+        """Advance by one or several positions. Their keys and values are appended to the cache, and the mask
+        limits what they see."""
         query, key, value = self.project(x, relation)
         past = past.append(key, value)
         return self.out(join_heads(self._attend(query, past.key, past.value, mask, relation))), past
@@ -170,7 +171,7 @@ class CrossAttention(nn.Module):
     def read(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B S G"], mask: Mask
     ) -> Float[Tensor, "B Q D"]:
-        """Of a memory that is read once, without a state."""
+        """Attend to a memory that is read once, without a state."""
         if mask.packing is None:
             return self(x, *self.project_memory(memory), mask)
         inputs = Projected(self.query(x), self.key_value(memory), self.sizes)

@@ -28,7 +28,7 @@ class Heads:
 
     @property
     def head_widths(self) -> tuple[int, int]:
-        """Of a key and of a value."""
+        """Width of a key and of a value."""
         return self.key.size(-1), self.value.size(-1)
 
     def split(self) -> "Heads":
@@ -44,7 +44,8 @@ class Heads:
 
 @dataclass(slots=True)
 class Projected:
-    """What the projections gave, before it is split into heads. The kernel for packed batches reads it so."""
+    """The outputs of the projections, before they are split into heads. The kernel for packed batches reads
+    them in this form."""
 
     query: Float[Tensor, "B Q J"]
     """The queries; of a self-attention also the keys and values, side by side."""
@@ -53,14 +54,14 @@ class Projected:
     sizes: tuple[int, int, int]
     """Number of heads, width of a key, width of a value."""
     rotation: Rotation | None = None
-    """Of the queries and keys of a self-attention, which are not rotated yet."""
+    """Rotation of the queries and keys of a self-attention, not applied yet."""
 
     @property
     def head_widths(self) -> tuple[int, int]:
         return self.sizes[1:]
 
     def split(self) -> Heads:
-        """Rotated, where there is a rotation."""
+        """The heads, with the rotation applied to queries and keys if there is one."""
         heads, key_dim, value_dim = self.sizes
         widths = [heads * key_dim, heads * value_dim]
         if self.memory is None:
@@ -73,7 +74,7 @@ class Projected:
         return Heads(query, key, value)
 
     def rotated(self) -> Float[Tensor, "B Q J"]:
-        """The queries with what is beside them, rotated where there is a rotation."""
+        """The queries with the values next to them, rotated if there is a rotation."""
         if self.rotation is None:
             return self.query
         if not usable(self.query):

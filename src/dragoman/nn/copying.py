@@ -34,7 +34,7 @@ from dragoman.nn.tap import taps_on
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 NOT_COPIED = -1
-"""In the table of a copying head: this source piece is no piece of the target."""
+"""Entry of a copy table: this source piece is not a target piece."""
 LONGEST_RUN = 4
 """Pieces written last that are compared with those before a source position."""
 _LEAST = 1e-30
@@ -45,8 +45,8 @@ _STRAIGHT = 50.0
 
 @dataclass(frozen=True)
 class CopySource:
-    """What can be copied from the sources: a row a sentence, shared by all its beams. Of the 2·S columns the
-    second half are the other forms."""
+    """The copy candidates of the sources, with one row per sentence, shared by its beams. The second half of
+    the 2·S columns are the other forms."""
 
     keys: Float[Tensor, "B S D"]
     votes: Float[Tensor, "B S"]
@@ -93,8 +93,8 @@ class CopyHead(nn.Module):
     def __init__(
         self, projection: Projection, model_dim: int, memory_dim: int, table: Int[Tensor, "2 U"]
     ) -> None:
-        """`table` gives for every source piece the target piece that is the same, and the one that is its
-        other form; `NOT_COPIED` where there is none."""
+        """`table` has, for every source piece, the equal target piece and the one that is its other form;
+        `NOT_COPIED` if there is none."""
         super().__init__()
         self.projection = projection
         self.query = xavier_linear(model_dim, [model_dim])

@@ -27,7 +27,7 @@ class KernelChoice:
 
 
 def kernel_choices(device: torch.device) -> list[KernelChoice]:
-    """As training (bfloat16 on a GPU, float32 on a CPU) and search (float32) would choose."""
+    """The kernels that training (bfloat16 on a GPU, float32 on a CPU) and search (float32) would choose."""
     attention = SelfAttention(_DIM, _HEADS, _DIM // _HEADS, _DIM // _HEADS).to(device)
     network, norm = FeedForward(_DIM, 4 * _DIM).to(device), nn.LayerNorm(_DIM, device=device)
     on_gpu = device.type == "cuda"

@@ -75,7 +75,7 @@ class FeedForward(nn.Module):
 
 
 class AttentionPast(Protocol):
-    """What a self-attention carries to the next position: keys and values, or a running sum."""
+    """The state of a self-attention for the next position: keys and values, or a running sum."""
 
     def expand(self, k: int) -> Self: ...
     def move(self, moves: Moves) -> Self: ...
@@ -199,7 +199,7 @@ def all_layers(
 
 @dataclass(frozen=True)
 class LayerState:
-    """Of one layer: the projected memory, shared by all beams of a sentence, and the past."""
+    """State of one layer: the projected memory, shared by all beams of a sentence, and the past."""
 
     memory_key: Float[Tensor, "B H S E"]
     memory_value: Float[Tensor, "B H S W"]
@@ -258,7 +258,7 @@ class DecoderLayer(nn.Module):
         self_mask: Mask,
         following: nn.Module,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-        """As `EncoderLayer.forward_fused`."""
+        """Fused forward pass; see `EncoderLayer.forward_fused`."""
         attended = self.self_attention(normed, self_mask, relation)
         x, normed = self.self_residual.after_and_norm(x, attended, self.cross_residual.norm)
         cross = self.cross_attention.read(normed, memory, memory_mask)

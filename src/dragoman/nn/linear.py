@@ -61,7 +61,7 @@ def linear(
 
 
 def quantize(model: nn.Module) -> None:
-    """From now on the linear layers and projections of a model compute in int8, outside training."""
+    """Switch the linear layers and projections of a model to int8, outside training."""
     if not int8.available:
         raise UserError("precision: this CPU or this torch has no int8 products; choose float32")
     for module in model.modules():

@@ -66,7 +66,7 @@ def fold(model: nn.Module) -> None:
 
 
 def folded_tensors(tensors: Mapping[str, Tensor], rank: int, alpha: float) -> dict[str, Tensor]:
-    """The same for the weights of a checkpoint."""
+    """Fold the low-rank matrices in the weights of a checkpoint."""
     names = [name.removesuffix(f".{_LOW}") for name in tensors if name.endswith(f".{_LOW}")]
     for name in names:
         _refuse_other_shapes(tensors, name, rank)

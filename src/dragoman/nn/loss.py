@@ -149,7 +149,7 @@ def add_product(
 def cross_entropy(
     logits: Float[Tensor, "R V"], target: Int[Tensor, "R"], ignore_id: int, smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same two sums for given logits."""
+    """The two sums for given logits."""
     counted = target != ignore_id
     lse = logits.logsumexp(dim=1)
     nll = (lse - logits.gather(1, target[:, None])[:, 0]).where(counted, 0)

@@ -42,7 +42,7 @@ class Packing:
 
     @property
     def form(self) -> tuple[int, int, bool]:
-        """What determines the shapes of all tensors and kernels."""
+        """The values that determine the shapes of all tensors and kernels."""
         return len(self.starts), self.longest, self.even
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Packing":
@@ -80,7 +80,7 @@ class Mask:
     visible: Bool[Tensor, "B 1 #Q M"] | None = None
     causal: bool = False
     packing: tuple[Packing, Packing] | None = None
-    """Of queries and memory: every sequence sees only its own memory. Then `visible` is None."""
+    """Packing of queries and memory: every sequence sees only its own memory. `visible` is then None."""
 
     def dense(self, queries: int, memory: int, device: torch.device) -> Bool[Tensor, "#B 1 #Q M"] | None:
         """The mask as one tensor; None if everything is visible."""

@@ -26,7 +26,7 @@ NormKind = Literal["layer", "rms", "batch", "none"]
 
 
 def in_half(x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-    """In the type of matrix products under autocast, where Triton kernels go on with it."""
+    """Convert to the type of matrix products under autocast, if Triton kernels continue with the tensor."""
     device = x.device.type
     if usable(x) and torch.is_autocast_enabled(device):
         return x.to(torch.get_autocast_dtype(device))
@@ -71,7 +71,7 @@ class Residual(nn.Module):
 
     @property
     def rate(self) -> float:
-        """Of dropout at the moment."""
+        """The dropout rate in the current mode."""
         return self.dropout if self.training else 0.0
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
@@ -99,7 +99,7 @@ class Residual(nn.Module):
 
 
 class NoResidual(Residual):
-    """The same norms without the connection around the sublayer."""
+    """The same norms without a residual connection."""
 
     def after(
         self,

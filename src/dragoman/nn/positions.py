@@ -118,7 +118,7 @@ class LearnedPositions(nn.Module):
         return self.at(x, torch.arange(start, end, device=x.device))
 
     def at(self, x: Float[Tensor, "B T D"], places: Int[Tensor, "*#B T"]) -> Float[Tensor, "B T D"]:
-        """The same with a position for every token."""
+        """Add the embeddings of given positions, one per token."""
         return x + F.embedding(places.clamp(max=len(self.weight) - 1), self.weight)
 
     def packed(self, x: Float[Tensor, "1 N D"], packing: Packing) -> Float[Tensor, "1 N D"]:
@@ -137,7 +137,7 @@ class NoPositions(nn.Module):
 
 @dataclass(frozen=True)
 class Relation:
-    """What the self-attentions of a stack need to know; nothing, unless positions are relative."""
+    """Relative positions for the self-attentions of a stack. Empty if positions are absolute."""
 
     bias: Float[Tensor, "1 H Q M"] | None = None
     """t5: added to the scores."""

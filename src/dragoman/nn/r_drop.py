@@ -67,7 +67,7 @@ def projected_r_drop(
     smoothing: float,
     r_drop_weight: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same two sums by a Triton kernel."""
+    """The two sums, computed by a Triton kernel."""
     passes = in_autocast_type(passes)
     options = (target, ignore_id, smoothing, r_drop_weight)
     total, nll = _ProjectedRDrop.apply(passes, weight, bias, *options)  # type: ignore[misc]

@@ -109,7 +109,7 @@ class RecurrentStack(nn.Module):
     def read_through(
         self, x: Float[Tensor, "B S I"], mask: Bool[Tensor, "B S"], masks: StackMasks = NOTHING
     ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
-        """The same with given masks, and the state after the last token of every row."""
+        """Read sequences with given masks. Also returns the state after the last token of every row."""
         if masks.past is not None:
             return self._read_by_position(x, mask, masks)
         packed = pack_padded_sequence(x, lengths(mask).cpu(), batch_first=True, enforce_sorted=False)

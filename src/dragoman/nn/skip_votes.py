@@ -63,7 +63,7 @@ class Skips(nn.Module):
         visible: Bool[Tensor, "C M"],
         lower: Float[Tensor, "C V"],
     ) -> Float[Tensor, "C V"]:
-        """The same with explicit weights: a softmax over 0 and −∞, times the votes."""
+        """The votes with explicit weights: a softmax over 0 and −∞, times the votes."""
         votes = (lower[:, None] * (1 - trust[:, :, None])).flatten(0, 1)  # C·M V
         where = torch.arange(len(votes), device=rows.device)
         self.table.add_rows(votes, where, rows.flatten(), trust.flatten())
@@ -96,7 +96,7 @@ class Skips(nn.Module):
 
 
 class MaskedTable(CountTable):
-    """A table whose rows can be hidden; `mask` has one entry a row."""
+    """A table whose rows can be hidden; `mask` has one entry per row."""
 
     mask: Tensor
 

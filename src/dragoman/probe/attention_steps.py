@@ -69,7 +69,7 @@ def six_steps(
     bias: np.ndarray | None = None,
     visible: np.ndarray | None = None,
 ) -> SixSteps:
-    """In float64. `scale` is 1/√d_k unless it is given."""
+    """Compute the steps in float64. `scale` defaults to 1/√d_k."""
     query, keys, values = (np.asarray(part, dtype=np.float64) for part in (query, keys, values))
     scores = keys @ query
     scaled = scores * (1 / math.sqrt(len(query)) if scale is None else scale)

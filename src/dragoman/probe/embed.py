@@ -35,7 +35,7 @@ class TextVectors:
 
     rows: Float[np.ndarray, "R L D"]
     labels: tuple[str, ...]
-    """The pieces or words of the rows, or the text where there is one row for all of it."""
+    """The pieces or words of the rows, or the text if one row stands for all of it."""
     layers: tuple[int, ...]
     """Their numbers; 0 are the embeddings."""
 
@@ -69,7 +69,7 @@ class Embedder:
             self._before, self._after = (() if encoder_decoder else (BOS_ID,)), (EOS_ID,)
 
     def embed(self, texts: Sequence[str], batch_tokens: int = 4096) -> list[TextVectors]:
-        """In the order of the texts, whatever the batches are."""
+        """The vectors in the order of the texts, independent of the batches."""
         pieces = self.tokenizer.encode_batch(texts)
         found: dict[int, TextVectors] = {}
         for numbers in _batches([len(ids) for ids in pieces], batch_tokens, self._width):

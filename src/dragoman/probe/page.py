@@ -158,7 +158,7 @@ def _vectors(own: AttentionVectors, causal: bool) -> dict[str, Any]:
 
 
 def _steps(weights: Float[Tensor, "H Q M"]) -> str:
-    """In 65535 steps from 0 to 1, two bytes each: exact to 1e-5, and 0 stays 0."""
+    """Encode weights in 65535 steps from 0 to 1, two bytes each: exact to 1e-5, and 0 stays 0."""
     array = (weights.double() * 65535).round().numpy().astype("<u2")
     return base64.b64encode(array.tobytes()).decode()
 

@@ -52,7 +52,7 @@ class Read:
     """Log-probability of the prediction, if it has one; for tags, their sum."""
 
     def about(self, said: Prediction) -> "Read":
-        """The same for another possible prediction."""
+        """The result for another possible prediction."""
         if self.word_labels and isinstance(said.value, tuple):
             shares = [
                 labels[value] for labels, value in zip(self.word_labels, said.value, strict=True) if labels

@@ -101,7 +101,7 @@ def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> AxisLabels:
 
 
 def _corner(share: np.ndarray, first: bool) -> np.ndarray:
-    """One further piece that counts as a word."""
+    """Add one piece that counts as a word."""
     grown = np.pad(share, ((1, 0), (1, 0)) if first else ((0, 1), (0, 1)))
     grown[(0, 0) if first else (-1, -1)] = 1.0
     return grown

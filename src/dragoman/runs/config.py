@@ -150,7 +150,7 @@ class RunConfig:
     train: TrainConfig
     search: SearchConfig = field(default_factory=BeamSearch)
     purpose: Purpose | None = None
-    """What the trained model is used for. It follows from the objective; None in old run directories."""
+    """Use of the trained model. It follows from the objective; None in old run directories."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
@@ -208,7 +208,7 @@ def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, objec
 
 
 def training_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
-    """The same, without search settings that the run has tuned itself."""
+    """The differences, without search settings that the run has tuned itself."""
     found = differences(old, new)
     tuned = ("search.beam", "search.alpha", "search.n_best") if new.train.tune_search else ()
     return [each for each in found if each[0] not in tuned]

@@ -84,7 +84,7 @@ AnyTranslator = TypeVar("AnyTranslator", bound=BaseTranslator)
 
 
 def directed(translator: AnyTranslator, directions: Directions | None, languages: Languages) -> AnyTranslator:
-    """The same translator for one direction of a model of several languages."""
+    """The translator for one direction of a multilingual model."""
     if directions is None:
         return translator
     return translator.with_opening(translator.src_tokenizer.control_ids(directions.opening(languages)))
@@ -161,7 +161,7 @@ def open_predictor(run: Run | str | Path, which: str = "best", device: str = "au
 def open_vector_predictor(
     run: Run | str | Path, which: str = "best", device: str = "auto"
 ) -> VectorPredictor:
-    """The same for a run that says what images or series are, or how a series goes on."""
+    """Open a run for labels of images and series, or for forecasts."""
     opened = run if isinstance(run, Run) else Run.open(run)
     task, model, _, chosen = _opened_task(opened, which, device)
     if task.kind not in VECTORS:

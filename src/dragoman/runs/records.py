@@ -64,7 +64,7 @@ def read_samples(path: Path) -> list[dict[str, Any]]:
 
 
 def read_file(path: Path) -> bytes:
-    """All of a regular file; nothing where there is none."""
+    """The contents of a regular file. Empty if it does not exist."""
     try:
         with open_regular(path) as file:
             return file.read()

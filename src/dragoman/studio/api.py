@@ -37,7 +37,7 @@ class _About(BaseModel):
 
 
 class Draw(BaseModel):
-    """In the place of a beam: pieces are drawn by their probabilities."""
+    """Options for sampling instead of beam search."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     temperature: Annotated[float, Field(gt=0, le=4, allow_inf_nan=False)] = 1.0

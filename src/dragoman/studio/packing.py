@@ -12,7 +12,8 @@ from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
 MOST_WEIGHTS = 700_000
-"""In one answer: 0.93 MB as text. Beyond it, one kind of attention is sent at a time."""
+"""Largest number of weights in one answer: 0.93 MB as text. Beyond it, one kind of attention is sent at a
+time."""
 
 
 def packed(weights: Float[Tensor, "H Q M"]) -> str:

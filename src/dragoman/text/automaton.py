@@ -79,7 +79,7 @@ class _Trie:
     last: list[int]
     """The symbol that each of them ends in."""
     shorter: list[int]
-    """The longest end of it that is a beginning too, and begins where a word may; 0 where there is none."""
+    """The longest suffix that is also a prefix and begins where a word may begin. 0 if there is none."""
     depth: int
 
 

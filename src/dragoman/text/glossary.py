@@ -24,7 +24,7 @@ Case = Literal["smart", "exact", "ignore"]
 """`smart`: as written; a term in lower case also with a capital at the beginning of the text."""
 LARGEST_FILE = 64 << 20
 _SEPARATED = re.compile(r" {2,}|[;|]| = |[-=]>|→")
-"""What stands between columns in files without tabs."""
+"""Separators between columns in files without tabs."""
 _BETWEEN = "\0"  # two units, so that no others make the same text
 
 

@@ -32,7 +32,7 @@ _MOST_UNITS = 1024
 """Maximum number of units of a text that is matched by word order alone."""
 _GLUED_MARKS = frozenset(".,;:!?)]}»”")
 _TRIGGERS = str.maketrans(dict.fromkeys("<>{}%$&@/\\:#€£¥+-.,'’0123456789", None))
-"""Without these characters there is no span of any kind."""
+"""Characters of which every span has at least one."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _piece(fields: Mapping[int, Any]) -> ScoredPiece:
 
 
 def _of_type(kind: type[T], value: Any) -> T:
-    """In a damaged file a field can have the wrong type."""
+    """Check the type of a field, which may be wrong in a damaged file."""
     if not isinstance(value, kind):
         raise TypeError(kind)
     return value

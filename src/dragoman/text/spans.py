@@ -15,7 +15,7 @@ from dragoman.errors import UserError
 SpanKind = Literal["url", "email", "number", "placeholder", "printf", "variable", "tag", "entity"]
 ALL_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
 DEFAULT_KINDS: tuple[SpanKind, ...] = tuple(kind for kind in ALL_KINDS if kind != "number")
-"""Without numbers: languages write them differently (1,234.5 and 1.234,5)."""
+"""All kinds except numbers: languages write them differently (1,234.5 and 1.234,5)."""
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _DIGITS = frozenset("0123456789")

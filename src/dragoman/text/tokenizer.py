@@ -71,8 +71,8 @@ class Tokenizer:
         return cls(Vocabulary(config, tuple(pieces), tuple(merges)))
 
     def opened_with(self, opening: Sequence[int]) -> "Tokenizer":
-        """The same tokenizer, with these control pieces before every text that it encodes. Its file and its
-        hash do not change."""
+        """A copy of the tokenizer with these control pieces before every text that it encodes. Its file and
+        its hash do not change."""
         opened = copy.copy(self)
         opened.opening = tuple(opening)
         return opened

@@ -82,8 +82,7 @@ def words(text: str) -> list[Place]:
 
 
 def units(text: str) -> list[Place]:
-    """The same with punctuation marks and symbols as units of their own; markup can be placed between
-    units."""
+    """Words, with punctuation marks and symbols as separate units; markup can be placed between units."""
     found: list[Place] = []
     for start, end in words(text):
         first = start

@@ -205,7 +205,7 @@ def _with_batches(update: UpdateBatch, change: Callable[[Batch], Batch]) -> Upda
 
 
 def _in_background(items: Iterator[T], ahead: int = _AHEAD) -> Iterator[T]:
-    """The same items in the same order, prefetched by a thread."""
+    """The items in the same order, prefetched by a thread."""
     ready: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(ahead)
     stopped = threading.Event()
 

@@ -124,8 +124,8 @@ class Keeper:
         return found
 
     def _regular(self, last: bool) -> list[str]:
-        """What the mean at the end is made of: the newest checkpoints that were due. One that a signal made
-        is not among them, so stopping changes nothing."""
+        """The checkpoints that are averaged at the end: the newest regular ones. Checkpoints made by a signal
+        are excluded, so that stopping changes nothing."""
         final = self.training.progress.update if last else 0
         every = 1 if self.config.validations else self.config.save_every  # all of them were due
         due = [n for n in checkpoint.names(self.root) if int(n) % every == 0 or int(n) == final]

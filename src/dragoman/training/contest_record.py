@@ -74,7 +74,7 @@ def directory_of(out: Path) -> Path:
 
 
 def read_contest(directory: Path) -> Contest | None:
-    """None where there is none."""
+    """The record of a contest, or None if there is none."""
     path = directory / CONTEST
     if not path.is_file():
         return None

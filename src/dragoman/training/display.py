@@ -24,7 +24,7 @@ _STAGES = {
     "learn vocabulary": "learning the vocabulary",
     "encode": "splitting the text into pieces",
 }
-"""What the stages of preparing the data are called on the screen."""
+"""Descriptions of the stages of data preparation on the screen."""
 _BETWEEN_STATUS = timedelta(seconds=5)
 _WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
 

@@ -130,7 +130,7 @@ def translate_text(
     batch_tokens: int,
     progress: SentenceProgress | None = None,
 ) -> Done:
-    """The teachers' translation of every source, part by part; goes on where it was interrupted."""
+    """The teachers' translation of every source, part by part. An interrupted run is resumed."""
     before, total = Done(finished=True), text.pairs
     for number, part in enumerate(text.parts):
 

@@ -51,7 +51,7 @@ class Draft:
 
     config: RunConfig
     chosen: Chosen | None = None
-    """What the autopilot chose; None if everything was given."""
+    """The choices of the autopilot. None if everything was given."""
     scanned: Scan | None = None
     """The scan of the corpora, if they were read to choose settings."""
     at_speed: Callable[..., tuple[RunConfig, Chosen]] | None = None

@@ -61,7 +61,7 @@ class Estimate:
     tokens_per_second: float | None
     """Target tokens per second; None if no update was timed."""
     updates: int | None
-    """Of the whole run, where that is known."""
+    """Number of updates of the whole run. None if unknown."""
     seconds: float | None
     """Seconds of the whole command, without early stopping."""
 
@@ -100,8 +100,8 @@ def estimate(
 
 
 def measured_update(config: RunConfig, prepared: Corpus, device: torch.device, clock: Clock) -> float | None:
-    """Seconds of an update, once its kernels are loaded and its recording is made; None where there is none
-    to be timed."""
+    """Seconds per update, after kernels are loaded and the CUDA graph is captured. None if no update was
+    timed."""
     training = Training(config, prepared, device)
     training.progress.update = 1  # before it, a falling share of the data's words is still whole
     batches = Batches(config, prepared, device, packed=training.packed)

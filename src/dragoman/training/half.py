@@ -106,7 +106,7 @@ def measure_half(run: Run, display: Display, clock: Clock) -> Run:
 
 
 def _keep(directory: Path, worth: Worth) -> None:
-    """In a file of its own, and at the end of the report, where there is one."""
+    """Store the result in its own file and, if there is a report, at its end."""
     path, report = directory / HALF, directory / REPORT
     with explained(path):
         replace_file(path, json.dumps(to_dict(worth), indent=1).encode())

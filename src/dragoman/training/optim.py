@@ -168,7 +168,7 @@ def _scale_by_time(config: ScheduleConfig, update: int, passed: float) -> float:
 
 
 def _falling(config: ScheduleConfig, done: float) -> float:
-    """From 1 to the floor, where `done` goes from 0 to 1."""
+    """Decay from 1 to the floor, for `done` from 0 to 1."""
     left = 1 - done if config.name == "linear" else (1 + math.cos(math.pi * done)) / 2
     return config.floor + (1 - config.floor) * left
 

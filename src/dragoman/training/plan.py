@@ -40,7 +40,7 @@ class Plan:
     """None if the run exists already, or if there are no updates to time."""
     processes: int = 1
     reasons: tuple[tuple[str, str], ...] = ()
-    """What the autopilot has chosen, and why."""
+    """The choices of the autopilot and their reasons."""
     shown: tuple[SampledPair, ...] = ()
     """Examples of pairs that the usual cleaning rules would have dropped."""
     speed: float = 1.0
@@ -58,7 +58,7 @@ class Plan:
         return summary(self)
 
     def tables(self, verbose: bool) -> list[tuple[str, Rows]]:
-        """What is printed, with titles."""
+        """The tables to print, with titles."""
         shown = [("Plan", summary(self))]
         if verbose:
             shown += [("Details", details(self)), ("Reasons", reasons(self))]
@@ -145,7 +145,8 @@ def _variants(draft: Draft, speed: float, processes: int) -> Callable[[Sequence[
 
 
 def _expected(chosen: Chosen, config: RunConfig, faster: float) -> tuple[int, float] | None:
-    """Updates and epochs, unless somebody has given another end. `faster`: than was chosen for."""
+    """Updates and epochs, or None if the run ends by another setting. `faster` is the measured speed relative
+    to the assumed one."""
     if chosen.updates is None or config.train.max_epochs is not None:
         return None
     times = faster if config.train.max_updates is None else 1.0

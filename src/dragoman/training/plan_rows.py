@@ -89,7 +89,7 @@ def details(plan: Planned) -> Rows:
 
 
 def reasons(plan: Planned) -> Rows:
-    """What the autopilot has chosen, and why."""
+    """The choices of the autopilot and their reasons."""
     kept = [("kept, for example", f"{pair.src} → {pair.tgt}") for pair in plan.shown]
     return [*plan.reasons, *kept]
 

@@ -21,8 +21,8 @@ from typing import Protocol
 TIMEOUT = 60.0
 """Timeout in seconds: without a heartbeat for this long, a process counts as lost."""
 TIMEOUT_WHEN_STOPPING = 6.0
-"""The same after a request to stop. Rank 0 may have been killed then: torchrun signals the others, and kills
-them too if they take long."""
+"""The timeout after a request to stop. Rank 0 may have been killed then: torchrun signals the others, and
+kills them too if they take long."""
 _BEAT = 1.0
 _SHORTEST_SLEEP, _LONGEST_SLEEP = 0.0005, 0.05
 

@@ -87,7 +87,7 @@ def report_rows(
 
 
 def _wrong(said: ValidationTranslations, metric: str) -> str:
-    """Where outputs are right or wrong, those of no common kind are counted too."""
+    """The number of wrong outputs, if the metric is exact match; includes outputs of no common kind."""
     if metric != "exact":
         return ""
     wrong = sum(score < 100 for score in sentence_scores(said.references, said.outputs, exact=True))
@@ -114,7 +114,7 @@ def write_report(
 
 
 def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | None) -> list[str]:
-    """What would probably help most, judged by the end of the learning curve and the gap between training and
+    """The most promising next step, judged by the end of the learning curve and the gap between training and
     validation loss."""
     valid = [r for r in records if r["kind"] == "valid" and r.get(metric) is not None]
     learnt = [r for r in records if r["kind"] == "train" and r.get("nll") is not None]

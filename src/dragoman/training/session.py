@@ -133,7 +133,7 @@ def _refuse_other_crew(config: RunConfig, crew: Crew) -> None:
 
 
 def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
-    """What happened, and what to type next."""
+    """The result, and the next command to type."""
     directory = quote(str(run.directory))
     if outcome.exit_status and not outcome.update:
         return [

@@ -21,7 +21,7 @@ class StopRequest:
 
     @property
     def exit_status(self) -> int:
-        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit status that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
         assert self.signal is not None
         return 128 + self.signal
 

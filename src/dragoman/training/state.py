@@ -113,7 +113,7 @@ class Fitting:
         }
 
     def environment(self) -> dict[str, Any]:
-        """What must be equal for a resumed run to be bit-identical."""
+        """Settings that must be equal for a resumed run to be bit-identical."""
         return {
             "torch": torch.__version__,
             "device": self.device.type,

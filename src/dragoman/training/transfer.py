@@ -76,7 +76,7 @@ class Transfer:
             for number, names in enumerate(self.stages.values())
             for name in names
         }
-        """Of the learning rate, by the name of a parameter."""
+        """Factor of the learning rate by parameter name."""
 
     def _frozen(self, names: Sequence[str]) -> set[str]:
         config, frozen = self.config, set()

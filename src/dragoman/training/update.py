@@ -28,7 +28,7 @@ class Learnt:
     nll: float
     tokens: int
     norm: float
-    """Of the gradient of the mean loss, before clipping."""
+    """Norm of the gradient of the mean loss, before clipping."""
     finite: bool
 
 

@@ -37,7 +37,7 @@ _SIGNS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, and what can be done."""
+    """A problem and its remedy."""
 
     what: str
     cure: str
@@ -48,13 +48,13 @@ class VerifyReport:
     path: Path
     kind: str
     about: str = ""
-    """What is in it, in a few words."""
+    """A short description of the contents."""
     files: int = 0
     size: int = 0
-    """Of the files that were read, in bytes."""
+    """Size in bytes of the files that were read."""
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What could not be checked."""
+    """Parts that could not be checked."""
     leftovers: list[Path] = field(default_factory=list)
     parts: list["VerifyReport"] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ def verify(path: Path) -> VerifyReport:
 
 
 def kind_of(path: Path) -> str | None:
-    """What a directory is, by the names in it; None where it is nothing of ours."""
+    """The kind of a directory, recognised by the names in it. None if dragoman did not write it."""
     names = {entry.name for entry in path.iterdir()}
     if {"manifest.json", "state.json"} <= names:
         return CHECKPOINT

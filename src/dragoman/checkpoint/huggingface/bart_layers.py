@@ -1,4 +1,5 @@
-"""What Marian, Pegasus and BART share: in transformers all three have the layers of BART, under its names."""
+"""The layers shared by Marian, Pegasus and BART: in transformers all three use those of BART, under its
+names."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ class ControlIds:
     silent_bos: bool
     """The logit of `<s>` is left out of the softmax."""
     silent_pad: bool = False
-    """The same for `<pad>`."""
+    """Whether the logit of `<pad>` is left out of the softmax."""
     opening: tuple[int, ...] = ()
     """The published ids that every text begins with."""
     languages: tuple[int, int] | None = None
@@ -63,7 +63,7 @@ class ControlIds:
 
 
 def read_control_ids(family: Family, directory: Path, files: Sequence[dict[str, Any]]) -> ControlIds:
-    """From config.json, generation_config.json and, where they are silent, the tokenizer."""
+    """Read the control ids from config.json and generation_config.json, or else from the tokenizer."""
     if family.controls in ("pair", "none") and not is_there(directory / LIBRARY):
         raise no_tokenizer(directory, LIBRARY)
     told = CONFIG if OWN in files[0] or family.controls in ("decoder", "text") else LIBRARY

@@ -32,13 +32,13 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Weight:
-    """Where one of our tensors is in a published file."""
+    """The location of one of our tensors in a published file."""
 
     theirs: tuple[str, ...]
     rows: Side | None = None
-    """It has a row for every piece of this vocabulary."""
+    """Whether it has one row per piece of this vocabulary."""
     skip: int = 0
-    """Rows that theirs has in front and nobody reads; they are written as zeros."""
+    """Number of leading rows of the published tensor that are unused; they are written as zeros."""
     flat: bool = False
     """A vector here, and a matrix of one row there."""
     turned: bool = False
@@ -83,7 +83,7 @@ class Family:
     output_bias: str | None = None
     """Their name of a bias on the projection, where they have one."""
     computed: tuple[str, ...] = ()
-    """How names end of what a file may hold and nobody needs: tables that are computed."""
+    """Suffixes of tensor names that a file may contain but that are not needed: tables that are computed."""
     computed_weights: Callable[[Any, int], dict[str, Tensor]] | None = None
     """Our tensors that no file holds, of a model with these options and this id of padding."""
     languages: bool = False
@@ -100,14 +100,14 @@ class Family:
     heads: tuple[str, ...] = ()
     """Our modules that a file may lack; they are new then."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """How names end in older files, and how they do today."""
+    """Suffixes of names in older files, and their present form."""
     loader: str = "AutoModelForSeq2SeqLM"
     """The class of transformers that opens one with all its weights."""
     encoder_decoder: bool = True
     objective: str = "translate"
-    """The way of learning that its models were trained by."""
+    """The objective that its models were trained with."""
     silences: tuple[str, ...] = ("silent_bos",)
-    """Our options by which a control piece has no part in the softmax, where there are any."""
+    """Our options that exclude a control piece from the softmax, if there are any."""
     relabel: Callable[[Any, dict[str, Tensor]], dict[str, Tensor]] | None = None
     """Conversion of our tensors before they are renamed: a permutation of dimensions for layouts that the
     published family does not have."""
@@ -116,7 +116,7 @@ class Family:
 def modules(
     pairs: Mapping[str, tuple[str, ...]], bias: bool = True, turned: bool = False
 ) -> dict[str, Weight]:
-    """Weight, and bias where there is one, of modules by their names."""
+    """Weights, and biases if there are any, of modules by name."""
     kinds = ("weight", "bias") if bias else ("weight",)
     return {
         f"{ours}.{kind}": Weight(

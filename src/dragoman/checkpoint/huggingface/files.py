@@ -46,7 +46,7 @@ def has_manifest(directory: Path) -> bool:
 
 
 def verify_directory(directory: Path) -> list[str]:
-    """What is wrong with the files, one sentence each; empty if all are intact. For a directory without a
+    """Problems with the files, one sentence each; empty if all are intact. For a directory without a
     manifest: `NOT_VERIFIED`."""
     path = directory / MANIFEST
     try:

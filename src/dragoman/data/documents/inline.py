@@ -142,7 +142,7 @@ def _trimmed(parts: list[_Part], escape: Escape) -> tuple[str, list[_Part], str]
 
 
 def fault(unit: Unit, text: str) -> str | None:
-    """What a translation lacks, in a few words; None if nothing."""
+    """What is wrong with a translation, in a few words. None if it is valid."""
     if not text.strip():
         return "the translation is empty"
     if not carried(protect(unit.source, DEFAULT_KINDS), text):

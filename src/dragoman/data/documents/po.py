@@ -1,4 +1,4 @@
-"""PO: translations go into the empty strings, and their entries are marked fuzzy, for somebody to look at."""
+"""PO: translations fill the empty strings, and their entries are marked fuzzy for review."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

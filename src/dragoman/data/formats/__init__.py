@@ -89,7 +89,7 @@ _READERS = {
 
 
 def describe_columns(source: SourceConfig, src_lang: str, tgt_lang: str) -> str | None:
-    """Which columns of a table are read, in words; None where there is nothing to choose from."""
+    """The columns of a table that are read, in words. None if there is no choice."""
     format = detect_format(source.files) if source.format == "auto" else source.format
     if format not in ("csv", "tsv"):
         return None
@@ -101,8 +101,8 @@ def describe_columns(source: SourceConfig, src_lang: str, tgt_lang: str) -> str 
 def read_pairs(
     source: SourceConfig, src_lang: str, tgt_lang: str, skipped: list[str] | None = None
 ) -> Iterator[Pair]:
-    """Stream the pairs of one corpus. Sides never shift against each other: an error ends the stream. Rows of
-    a table that have too many or too few cells are left out where there is a list to tell them in."""
+    """Stream the pairs of one corpus. An error ends the stream, so that the sides never become misaligned.
+    Rows of a table with too many or too few cells are skipped if the caller collects them in a list."""
     format = detect_format(source.files) if source.format == "auto" else source.format
     if format == "plain":
         if len(source.files) != 2:

@@ -1,4 +1,4 @@
-"""What the readers of translation files share: which language is meant, and the text of a segment without its
+"""Shared parts of the readers of translation files: choosing the languages, and the text of a segment without
 inline codes."""
 
 import re

@@ -28,7 +28,7 @@ _OF_ROW = re.compile(
     r"((?P<source>src|source)|(?P<target>tgt|trg|target))[\s_.-]*(lang|language)", re.IGNORECASE
 )
 _ROWS_FOR_A_CONSTANT = 5
-"""In so many rows a column with one and the same value holds no text to learn from."""
+"""Number of rows after which a column with a constant value is taken to hold no text."""
 
 
 def find_sides(names: Sequence[str], src_lang: str, tgt_lang: str) -> tuple[int, int] | None:

@@ -113,7 +113,7 @@ def _has_dialogues(path: str) -> bool:
 
 
 def _is_po(path: str) -> bool:
-    """Whether a file that begins with a comment goes on as a catalogue."""
+    """Whether a file that begins with a comment continues as a PO catalogue."""
     lines = (line for line in itertools.islice(read_lines(path), 1000) if line.strip())
     return next((line for line in lines if not line.startswith("#")), "").startswith(("msgid ", "msgctxt "))
 

@@ -131,7 +131,8 @@ def _as_utf8(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 
 def _known(charset: str | None) -> str:
-    """Templates say CHARSET, and old tools name encodings that nobody knows; both are read as UTF-8."""
+    """Templates have the placeholder CHARSET, and old tools name unknown encodings; both are read as
+    UTF-8."""
     try:
         b"a".decode(charset or "utf-8")
     except LookupError:

@@ -1,4 +1,4 @@
-"""One JSON object a line: {"src", "tgt"}, {"translation": {"en", "de"}}, {"en", "de"}, or named fields."""
+"""One JSON object per line: {"src", "tgt"}, {"translation": {"en", "de"}}, {"en", "de"}, or named fields."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -74,7 +74,7 @@ def _choose(
 
 
 def _document(record: Mapping[str, Any], wanted: str | None, where: str) -> str:
-    """What names the document: text or a number."""
+    """The name of the document: text or a number."""
     if wanted is None:
         found = next((record[name] for name in DOCUMENT_NAMES if name in record), "")
         return str(found) if isinstance(found, str | int) else ""

@@ -17,7 +17,7 @@ from pathlib import Path
 from dragoman.errors import UserError, no_such_file
 
 MAX_LINE = 64 << 20
-"""Bytes; a longer line is not a sentence, and reading it could fill the memory."""
+"""Largest number of bytes in a line. A longer one is not a sentence, and reading it could fill the memory."""
 _CHUNK = 1 << 20
 _MAX_RATIO = 200
 """Text compresses about four times; gzip can reach a thousand, which only a trap comes near."""
@@ -96,8 +96,8 @@ _HASHES: ContextVar[dict[str, HashedFile] | None] = ContextVar("hashes", default
 
 @contextmanager
 def hashed_while_read() -> Iterator[dict[str, HashedFile]]:
-    """Collects the SHA-256 of every file that is read from beginning to end inside, so that nobody has to
-    read it again for that. Formats that are not read in one go (Parquet, zip) are not among them."""
+    """Collects the SHA-256 of every file that is read completely inside the block, so that it need not be
+    read again. Formats that are not read sequentially (Parquet, zip) are excluded."""
     token = _HASHES.set(hashes := {})
     try:
         yield hashes

@@ -48,7 +48,7 @@ def languages_of(path: str) -> tuple[str, str] | None:
 
 
 def _first_two(members: dict[str, zipfile.ZipInfo]) -> tuple[str, str]:
-    """In the order that the name of the corpus tells, `en-de` in `X.en-de.en`; else in that of the zip."""
+    """The files in the order of the corpus name, `en-de` in `X.en-de.en`, or else of the zip."""
     languages = list(members)
     for info in members.values():
         for part in PurePosixPath(info.filename).name.split("."):

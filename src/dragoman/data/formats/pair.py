@@ -19,7 +19,7 @@ class Pair:
 
 
 def check_text(value: object, where: str, name: str) -> str:
-    """`value` as text that the rest of the package accepts; else an error that names place and field."""
+    """`value` as text that the rest of the package accepts. Otherwise an error with place and field."""
     if not isinstance(value, str):
         kind = "null" if value is None else type(value).__name__
         raise UserError(f"{where}: expected text in '{name}', found {kind}")

@@ -1,4 +1,4 @@
-"""Two plain files, one sentence a line, line n of one is the translation of line n of the other."""
+"""Two plain files with one sentence per line: line n of one is the translation of line n of the other."""
 
 from collections.abc import Iterator
 

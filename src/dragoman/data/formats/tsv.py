@@ -1,4 +1,4 @@
-"""One pair a line, sides separated by a tab; no quoting, so quotes are text."""
+"""One pair per line, with sides separated by a tab. There is no quoting, so quotes are text."""
 
 from collections.abc import Iterator
 

@@ -144,7 +144,7 @@ def constraints_of_texts(
 
 
 def _mark(tokenizer: Tokenizer) -> str | None:
-    """Where a word has its space mark, in vocabularies with one."""
+    """The position of the word-boundary mark, in vocabularies that have one."""
     return tokenizer.config.word_mark if tokenizer.kind in ("bpe", "word") else None
 
 

@@ -72,7 +72,7 @@ class SearchConfig(SearchLimits):
         return kind(**values)
 
     def with_method(self, method: SearchMethod) -> "SearchConfig":
-        """The same with another method. Fields that only that method has take their defaults."""
+        """This configuration with another method. Fields that only that method has take their defaults."""
         if method == self.method:
             return self
         kind = _variant({"method": method})
@@ -181,7 +181,7 @@ class BeamSearch(_WithGroups):
             )
 
     def plain(self, **changes: object) -> "BeamSearch":
-        """The same with these changes, in one group and without a trace."""
+        """A beam search with these changes, in one group and without a trace."""
         kept = {"groups": 1, "diversity": BeamSearch.diversity, "record": False}
         return self.converted(BeamSearch, **kept | changes)
 

@@ -34,7 +34,8 @@ class Watched:
             self._seen.setdefault(module, []).append(weights.mean(dim=1))  # B Q S
 
     def last_layer(self, source_positions: int) -> Float[Tensor, "B Q S"]:
-        """Of the last module; one that runs position by position has several records."""
+        """Attention of the last cross-attention module. A module that runs position by position has several
+        records."""
         if self._last is None:
             raise UserError("coverage: this model has no attention to the source; set coverage to 0")
         weights = torch.cat(self._seen[self._last], dim=1)

@@ -98,7 +98,7 @@ class SearchLimits:
         return False
 
     def widened(self, width: int) -> Self:  # noqa: ARG002
-        """The same with this beam size, if the method has a beam."""
+        """This configuration with another beam size, if the method has a beam."""
         return self
 
     @property
@@ -154,7 +154,7 @@ class Job:
     """
 
     source: Any
-    """What the model reads: token ids (a tuple), including `</s>`, or an array of vectors."""
+    """Input of the model: token ids (a tuple), including `</s>`, or an array of vectors."""
     constraints: Constraints = FREE
     cancelled: Cancelled = never
     begin: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ class Job:
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """Of the source; none of an array of vectors."""
+        """The source pieces. Empty for an array of vectors."""
         return self.source if isinstance(self.source, tuple) else ()
 
     @property

@@ -53,7 +53,7 @@ class JointState:
     """For each row and source position the sum over the target positions so far."""
     beams: int = 1
     closed: Bool[Tensor, "A C"] | None = None
-    """For each sentence the pieces that its shortlist leaves out, where there is one."""
+    """The pieces that the shortlist of each sentence leaves out. None without a shortlist."""
 
     def expand(self, k: int) -> Self:
         states = tuple(state.expand(k) for state in self.states)
@@ -80,9 +80,9 @@ class Scorer:
         self.models = tuple(models)
         self.vocab = models[0].vocab
         self.shortlist: Callable[[], Shortlist] | None = None
-        """Where `search.shortlist` takes it from."""
+        """Source of the shortlist for `search.shortlist`."""
         self.texts: Callable[[], Spelling] | None = None
-        """What the pieces of the target write, for `search.brackets`."""
+        """The text of the target pieces, for `search.brackets`."""
         for model in models[1:]:
             if model.vocab != self.vocab:
                 raise UserError("the models of an ensemble have to share their vocabulary; these do not")
@@ -94,7 +94,7 @@ class Scorer:
 
     @cached_property
     def rooms(self) -> "Rooms":
-        """Where a GPU searches."""
+        """The recently used slots of searches on a GPU."""
         from dragoman.decode.gpu.continuous import Rooms
 
         return Rooms()
@@ -119,7 +119,7 @@ class Scorer:
         return JointState(states, seen)
 
     def step(self, last_ids: Int[Tensor, "N"], state: JointState) -> tuple[Float[Tensor, "N V"], JointState]:
-        """One further position for every row. The scores are the caller's to write into."""
+        """Advance every row by one position. The caller may overwrite the scores."""
         scores: list[Tensor] = []
         states: list[State] = []
         seen = state.seen
@@ -141,7 +141,7 @@ class Scorer:
         hidden: Float[Tensor, "N D"],
         state: JointState,  # noqa: ARG002
     ) -> Float[Tensor, "N V"]:
-        """What one of the models says; the numbers are its caller's."""
+        """The scores of one model. The caller may overwrite them."""
         return self.models[number].project(hidden)
 
     def forced(
@@ -197,7 +197,8 @@ class ListedScorer(Scorer):
         return by_sentence.masked_fill_(state.closed[:, None], -torch.inf).view_as(logits)
 
     def _allowed(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
-        """What each sentence may become; `</s>` of the source is a piece too, as when it was learnt."""
+        """The target pieces that each sentence may produce. `</s>` of the source counts as a piece, as in
+        training."""
         return self.pieces_of.allowed(sources, self.models[0].vocab.tgt_size)
 
     def named(self, tokens: Iterable[int]) -> tuple[int, ...]:
@@ -205,7 +206,7 @@ class ListedScorer(Scorer):
         return tuple(self.ids[token] for token in tokens)
 
     def in_vocabulary(self, final: Ended | tuple[int, ...]) -> Ended | tuple[int, ...]:
-        """What a stream gives, in pieces of the vocabulary."""
+        """The output of a stream, in pieces of the vocabulary."""
         return self.restore([[final]])[0][0] if isinstance(final, Ended) else self.named(final)
 
     def restore(self, found: Sequence[Sequence[Ended]]) -> list[list[Ended]]:

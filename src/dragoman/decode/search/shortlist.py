@@ -57,11 +57,12 @@ class Shortlist:
         return "".join(f"{name}\t{' '.join(map(target, found))}\n" for name, found in rows)
 
     def of(self, source: Iterable[int]) -> set[int]:
-        """What a sentence may become."""
+        """The target pieces that a sentence may produce."""
         return set(self.always).union(*(self.by_source.get(piece, ()) for piece in source))
 
     def allowed(self, sources: Sequence[Iterable[int]], tgt_size: int) -> np.ndarray:
-        """The same for many sentences: a row of truth values each, over the target vocabulary."""
+        """The allowed target pieces of many sentences, as one row of booleans over the target vocabulary
+        each."""
         found = np.zeros((len(sources), tgt_size), dtype=bool)
         found[:, self.always] = True
         for row, source in zip(found, sources, strict=True):

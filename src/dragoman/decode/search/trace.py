@@ -48,7 +48,7 @@ class Trace:
         return found[::-1]
 
     def with_pieces(self, pieces: Callable[[Sequence[int]], Sequence[str]]) -> "Trace":
-        """The same with every token as text too."""
+        """The trace with the text of every token."""
         texts = [pieces([found.token for found in step]) for step in self.steps]
         told = (zip(step, names, strict=True) for step, names in zip(self.steps, texts, strict=True))
         return Trace([[replace(found, piece=name) for found, name in step] for step in told])

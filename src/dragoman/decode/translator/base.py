@@ -90,7 +90,7 @@ class BaseTranslator(ABC):
         openings: Sequence[tuple[int, ...]],
         ask: Callable[[Self, list[str]], Sequence[T]],
     ) -> list[T]:
-        """What `ask` says of each text, asked of this translator with the text's own opening."""
+        """The results of `ask` for each text, with the text's own opening."""
         found: dict[int, T] = {}
         for opening in dict.fromkeys(openings):
             numbers = [number for number, own in enumerate(openings) if own == opening]
@@ -271,7 +271,7 @@ class BaseTranslator(ABC):
         ]
 
     def _in_its_language(self, constraints: Constraints) -> Constraints:
-        """With the pieces that every translation begins with; a prefix has them already."""
+        """Constraints with the pieces that every translation begins with. A prefix already has them."""
         tokenizer = self.tgt_tokenizer
         if not tokenizer.forced or constraints.head:
             return constraints

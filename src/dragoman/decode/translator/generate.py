@@ -73,7 +73,7 @@ class Generator:
         search: SearchConfig | None = None,
         cancelled: Sequence[Cancelled] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The same for several prompts, as if each were alone."""
+        """Continuations of several prompts. Each result is the same as for the prompt alone."""
         settings = self._settings(search, max_tokens)
         asked = zip(prompts, cancelled or [never] * len(prompts), strict=True)
         return self.translator.search_jobs([self._job(*each, max_tokens) for each in asked], settings)

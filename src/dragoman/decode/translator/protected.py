@@ -77,7 +77,7 @@ def aligned(
     aligner: Aligner,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """The same hypotheses with their word alignments."""
+    """The hypotheses with their word alignments."""
     rows = zip(texts, found, strict=True)
     tasks = [task_of(text, one, kinds, aligner) for text, row in rows for one in row]
     links = iter(aligner.links(tasks, batch_tokens))

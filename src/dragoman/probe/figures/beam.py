@@ -93,7 +93,7 @@ def _box(axes: "Axes", step: int, index: int, found: Candidate, colour: str, cho
 
 
 def _half_width(found: Candidate) -> float:
-    """In inches, with some room around it."""
+    """Half the width of a label in inches, with a margin."""
     return 0.045 * max(3, len(_text(found))) + 0.08
 
 

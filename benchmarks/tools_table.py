@@ -89,12 +89,12 @@ class Tool:
     packages: tuple[str, ...]
     models: tuple[tuple[str, tuple[str, ...] | None], ...]
     """Runs with the arguments of `dragoman export`; None for the run itself."""
-    served: bool = False
-    """Whether the tool is a client of `dragoman serve`."""
     beam: int | None = 1
     """None where a server searches as its run does."""
     alpha: float | None = None
-    """Of the length penalty, where the tool has its own."""
+    """Length penalty, if the tool has its own."""
+    served: bool = False
+    """Whether the tool is a client of `dragoman serve`."""
 
 
 INT8 = ("--quantize", "int8")

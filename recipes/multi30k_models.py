@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dragoman.checkpoint.model import load_model
+from dragoman.errors import run_script
 from dragoman.runs.records import read_records
 
 RECIPE = Path(__file__).parent / "multi30k-en-de.yaml"
@@ -91,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -33,6 +33,7 @@ from dragoman.data.memory import TranslationMemory
 from dragoman.data.seeded import Dice
 from dragoman.data.terms import TermLexicon
 from dragoman.decode.translator.translator import Translator
+from dragoman.errors import run_script
 from dragoman.evaluate.metrics import bleu, chrf
 from dragoman.serve.masks import mask
 from dragoman.text.forms import are_forms, form_in
@@ -238,4 +239,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

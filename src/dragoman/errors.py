@@ -21,7 +21,7 @@ def run_script(main: Callable[[], None]) -> None:
     try:
         main()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"dragoman: {error}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -1,5 +1,6 @@
 """Terms and similar pairs in training sources: found in the corpus itself, in other forms, by the epoch."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.data.pairs import load_pairs
-from dragoman.data.terms import TermLexicon, TermSources
+from dragoman.data.terms import FoundTerm, TermLexicon, TermSources
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.learning.translate import Pairs
@@ -118,6 +119,27 @@ def test_what_is_kept_of_a_pair_changes_nothing(prepared: Prepared, monkeypatch:
     parts = np.array_split(numbers[::-1], 5)
     assert kept == [row for part in parts for row in _sources(afresh.batch(part, 2))][::-1]
     assert kept != _sources(through.batch(numbers, 3))
+
+
+def test_terms_are_looked_for_once_and_so_many_are_kept(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.arange(len(prepared.train))
+    plain, asked, look = load_pairs(prepared.train, numbers), Counter[tuple[str, str]](), TermLexicon.terms
+
+    def counted(lexicon: TermLexicon, src: str, tgt: str) -> list[FoundTerm]:
+        asked[src, tgt] += 1
+        return look(lexicon, src, tgt)
+
+    monkeypatch.setattr(TermLexicon, "terms", counted)
+    sources, forgetful = (TermSources(prepared.train, prepared.src_tokenizer, 1.0, 3, None) for _ in range(2))
+    for epoch in range(3):
+        sources(plain, numbers, epoch)
+    assert len(asked) == asked.total() == len(numbers)
+    monkeypatch.setattr("dragoman.data.terms._MOST_KNOWN", 5)
+    forgetful(plain, numbers, 0)
+    assert len(forgetful._known) == 5
+    assert forgetful(plain, numbers[:0], 0) == plain
 
 
 def _sources(batch: PairBatch) -> list[list[int]]:

@@ -106,10 +106,8 @@ class Rules:
         self, scores: Float[Tensor, "N V"], prefix: Int[Tensor, "N T"], sentences: Int[Tensor, "N"]
     ) -> None:
         eos = scores[:, self.vocab.eos_id].clone()
-        differ = (
-            self.forbid or len(self.insist) > 1
-        )  # else nothing can be forbidden before the one who insists
-        free = scores.clone() if self.insist and differ else scores
+        alone = len(self.insist) == 1 and not self.forbid  # nothing is forbidden before it
+        free = scores.clone() if self.insist and not alone else scores
         for rule in self.forbid:
             rule(scores, prefix, sentences)
         for insistence in self.insist:

@@ -31,6 +31,7 @@ EXTRAS = {
     "demo": Extra("the demo", ("torch", "jaxtyping", "fastapi", "starlette", "h11", "pydantic", "babel")),
     "parquet": Extra("read and write Parquet", ("pyarrow",)),
     "plots": Extra("draw pictures", ("matplotlib",)),
+    "cluster": Extra("work on several machines, and on object storage", ("ray", "fsspec")),
     "tensorboard": Extra("log to TensorBoard", ("tensorboard",)),
 }
 

@@ -28,29 +28,27 @@ def calibration(run: Path, opened: "Opened", checkpoint: str, device: str) -> "C
 
 
 class Trust:
-    """`--confidence` and `--flag-below`."""
+    """`--confidence` and `--flag-below`, in documents."""
 
     def __init__(self, calibration: "Calibration", below: float | None) -> None:
         self._calibration, self._below = calibration, below
         self._asked = 0
         self._flagged: list[tuple[float, str, str]] = []
 
-    def of(self, source: str, hypothesis: Any) -> float:
-        return round(self._calibration.confidence(source, hypothesis), 4)
-
-    def note(self, source: str, hypothesis: Any) -> tuple[float, bool]:
-        """Its confidence, and whether that is too little."""
+    def note(self, source: str, hypothesis: Any) -> None:
         self._asked += 1
-        sure = self.of(source, hypothesis)
-        low = self._below is not None and sure < self._below
-        if low:
+        sure = round(self._calibration.confidence(source, hypothesis), 4)
+        if self._below is not None and sure < self._below:
             self._flagged.append((sure, source, hypothesis.text))
-        return sure, low
 
-    def tell(self, listed: bool = False) -> None:
-        """How many need a look; `listed`: and which."""
+    def tell(self) -> None:
+        """How many need a look, and which."""
         if self._below is None:
             return
-        typer.echo(f"{len(self._flagged)} of {self._asked} translations below {self._below:g}", err=True)
-        for sure, source, text in self._flagged if listed else ():
+        tell_flagged(len(self._flagged), self._asked, self._below)
+        for sure, source, text in self._flagged:
             typer.echo(f"  {sure:.2f}\t{one_line(source)}\t{one_line(text)}", err=True)
+
+
+def tell_flagged(flagged: int, asked: int, below: float) -> None:
+    typer.echo(f"{flagged} of {asked} translations below {below:g}", err=True)

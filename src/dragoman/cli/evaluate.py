@@ -1,6 +1,7 @@
 """`dragoman evaluate`: BLEU, chrF and TER of a run or an export on a test set, with signatures and intervals;
 or the perplexity of a language model."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from dragoman.cli.options import (
     Beam,
     BleuTokenizer,
     Checkpoint,
+    Cluster,
     Device,
     FurtherRuns,
     Lowercase,
@@ -22,6 +24,7 @@ from dragoman.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.cli.translators import Asked, Opened
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import Directions
     from dragoman.evaluate.testset import Evaluation
@@ -59,16 +62,17 @@ def evaluate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
+    cluster: Cluster = None,
 ) -> None:
     """Print BLEU, chrF and TER of a run or an export on a test set, or the perplexity of a language model.
 
     The translations and the scores are kept in RUN/evaluation.
     """
+    from dragoman.cli.clustered import cluster_at
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import open_undirected
-    from dragoman.data.config import SourceConfig
+    from dragoman.cli.translators import Asked, open_undirected
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import stem_of
@@ -79,14 +83,71 @@ def evaluate(
 
     files = [*(files or []), *(test or [])]
     if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
+        if cluster:
+            raise UserError("--cluster: a language model is evaluated on one machine; leave it out")
         _print_text(own, files, checkpoint, device)
         return
-    opened = open_undirected(run, also or [], checkpoint, device, precision)
+    opened = open_undirected(run, also or [], checkpoint, "cpu" if cluster else device, precision)
     translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
+    tests = _test_sets(opened, run, files, directions, zero_shot)
+    asked = Asked(run, tuple(also or ()), checkpoint, precision, zero_shot=zero_shot)
+    results: dict[str, dict[str, Any]] = {}
+    with ExitStack() as stack:
+        connected = stack.enter_context(cluster_at(cluster)) if cluster else None
+        for source in tests:
+            languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
+            pairs = list(read_pairs(source, *languages))
+            sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+            with progress_bar(len(sources)) as progress:
+                found = evaluate_on(
+                    _translator_of(connected, device, asked, opened, languages),
+                    sources,
+                    references,
+                    search=search,
+                    batch_tokens=batch_tokens or translator.default_batch_tokens,
+                    tokenize=tokenize,
+                    lowercase=lowercase,
+                    bootstrap=bootstrap,
+                    progress=progress,
+                )
+            title = name or Path(source.files[0]).name
+            if directions_of_run is not None:
+                test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
+                title = f"{test_set}.{direction}"
+                results.setdefault(test_set, {})[direction] = found
+            directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
+            _print(title, found, directory)
+            if opened.run is not None:
+                warn_of_overlap(opened.run, sources, references)
+    for test_set, by_direction in results.items():
+        _print_directions(test_set, by_direction)
+
+
+def _translator_of(
+    connected: Any, device: str, asked: "Asked", opened: "Opened", languages: tuple[str, str]
+) -> Any:
+    """That of a direction; on a cluster, what stands for it."""
+    directed = opened.directed(languages)
+    if connected is None:
+        return directed.translator
+    from dragoman.cli.clustered import ClusterTranslator
+
+    if opened.directions is not None:
+        asked = asked._replace(source=languages[0], to=languages[1])
+    return ClusterTranslator(connected, device, asked, directed)
+
+
+def _test_sets(
+    opened: "Opened", run: Path, files: list[str], directions: str | None, zero_shot: bool
+) -> "list[SourceConfig]":
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import direction_name
+    from dragoman.errors import UserError
+
     named = [] if opened.run is None else list(opened.run.config.data.test)
-    if directions_of_run is not None:
-        tests = _tests_by_direction(directions_of_run, named, files, directions, zero_shot)
+    if opened.directions is not None:
+        tests = _tests_by_direction(opened.directions, named, files, directions, zero_shot)
     elif directions is not None:
         raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
@@ -94,34 +155,7 @@ def evaluate(
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
-    results: dict[str, dict[str, Any]] = {}
-    for source in tests:
-        languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
-        pairs = list(read_pairs(source, *languages))
-        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
-        with progress_bar(len(sources)) as progress:
-            found = evaluate_on(
-                opened.directed(languages).translator,
-                sources,
-                references,
-                search=search,
-                batch_tokens=batch_tokens or translator.default_batch_tokens,
-                tokenize=tokenize,
-                lowercase=lowercase,
-                bootstrap=bootstrap,
-                progress=progress,
-            )
-        title = name or Path(source.files[0]).name
-        if directions_of_run is not None:
-            test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
-            title = f"{test_set}.{direction}"
-            results.setdefault(test_set, {})[direction] = found
-        directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
-        _print(title, found, directory)
-        if opened.run is not None:
-            warn_of_overlap(opened.run, sources, references)
-    for test_set, by_direction in results.items():
-        _print_directions(test_set, by_direction)
+    return tests
 
 
 def _tests_by_direction(

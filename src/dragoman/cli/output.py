@@ -2,15 +2,40 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import typer
 
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing
+
+
+class WrittenLines(NamedTuple):
+    """Lines to write for some lines of the input."""
+
+    out: list[str]
+    lines: int
+    unproven: int = 0
+    """Translations of an exhaustive search that may not be the optimum."""
+    flagged: int = 0
+    """Translations whose confidence is too low."""
+    failed: int = 0
+    """Lines that were left out."""
+
+
+def write_lines(parts: Iterable[WrittenLines], path: Path | None) -> WrittenLines:
+    """Write the lines of all parts; return their counts."""
+    counts = [0] * 4
+    with open_output(path) as write:
+        for part in parts:
+            for line in part.out:
+                write(line)
+            counts = [a + b for a, b in zip(counts, part[1:], strict=True)]
+    return WrittenLines([], *counts)
+
 
 ENDINGS = (".png", ".svg", ".tsv")
 """Of a picture and its numbers."""

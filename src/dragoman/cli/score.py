@@ -1,11 +1,14 @@
 """`dragoman score`: how probable a model finds given translations."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import (
     Checkpoint,
+    Cluster,
     Device,
     FromLanguage,
     FurtherRuns,
@@ -14,6 +17,11 @@ from dragoman.cli.options import (
     ToLanguage,
     ZeroShot,
 )
+from dragoman.cli.output import WrittenLines
+
+if TYPE_CHECKING:
+    from dragoman.cli.translators import Asked, Opened
+    from dragoman.data.formats import Pair
 
 
 def score(
@@ -33,25 +41,55 @@ def score(
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch.")] = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
+    cluster: Cluster = None,
 ) -> None:
     """Print how probable the model finds given translations.
 
     One line for each pair: score, log p(target | source), number of tokens."""
-    from dragoman.cli.hypotheses import as_json
-    from dragoman.cli.output import open_output
+    from dragoman.cli.output import write_lines
     from dragoman.cli.texts import chunks
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import Asked
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
 
-    opened = open_translator(run, also or [], checkpoint, device, "float32", to, source, zero_shot)
-    pairs, translator = read_pairs(SourceConfig(tuple(files)), *opened.languages), opened.translator
-    size = batch_tokens or translator.default_batch_tokens
-    with open_output(output) as write:
-        for chunk in chunks(pairs):
-            found = translator.score([(p.src, p.tgt) for p in chunk], alpha=alpha, batch_tokens=size)
-            for pair, scored in zip(chunk, found, strict=True):
-                if json_lines:
-                    write(as_json(pair.src, [scored]))
+    asked = Asked(run, tuple(also or ()), checkpoint, "float32", to, source, zero_shot)
+    opened = asked.open("cpu" if cluster else device)
+    pairs = chunks(read_pairs(SourceConfig(tuple(files)), *opened.languages))
+    work = Scoring(asked, alpha, json_lines, batch_tokens)
+    if not cluster:
+        write_lines(map(work.using(opened), pairs), output)
+        return
+    from dragoman.cli.clustered import cluster_at, parts_on
+
+    with cluster_at(cluster) as connected:
+        write_lines(parts_on(connected, device, work, opened, pairs), output)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is done with some pairs: here, or on a machine of a cluster."""
+
+    asked: "Asked"
+    alpha: float | None
+    json_lines: bool
+    batch_tokens: int | None
+
+    def using(self, opened: "Opened") -> "Callable[[Sequence[Pair | None]], WrittenLines]":
+        from dragoman.cli.hypotheses import as_json
+
+        size = self.batch_tokens or opened.translator.default_batch_tokens
+
+        def written(pairs: "Sequence[Pair | None]") -> WrittenLines:
+            texts = [("", "") if pair is None else (pair.src, pair.tgt) for pair in pairs]
+            out: list[str] = []
+            found = opened.translator.score(texts, alpha=self.alpha, batch_tokens=size)
+            for (src, _), pair, scored in zip(texts, pairs, found, strict=True):
+                if self.json_lines:
+                    out.append('{"failed": true}' if pair is None else as_json(src, [scored]))
+                elif pair is None:
+                    out.append("nan\tnan\t0")
                 else:
-                    write(f"{scored.score:.5f}\t{scored.log_prob:.5f}\t{len(scored.token_scores)}")
+                    out.append(f"{scored.score:.5f}\t{scored.log_prob:.5f}\t{len(scored.token_scores)}")
+            return WrittenLines(out, len(pairs), failed=pairs.count(None))
+
+        return written

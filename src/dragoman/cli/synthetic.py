@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.runs.corpus_job import Done
+    from dragoman.runs.journal import Done
 
 _EVERY_SECONDS = 30.0
 
@@ -55,6 +55,7 @@ def tell(done: "Done") -> None:
         (done.too_long, "had too many tokens and were left empty"),
         (done.cut_off, "translations were cut off at the length limit"),
         (done.loops, "translations were stuck in a loop and redone"),
+        (done.failed, "lines were left empty, because every machine fails at them"),
     ):
         if count:
             typer.echo(f"  {count:,} {what}")

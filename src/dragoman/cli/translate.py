@@ -1,10 +1,10 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,6 +13,7 @@ from dragoman.cli.options import (
     BatchTokensIfGiven,
     Beam,
     Checkpoint,
+    Cluster,
     Device,
     FromLanguage,
     FurtherRuns,
@@ -23,13 +24,15 @@ from dragoman.cli.options import (
     ToLanguage,
     ZeroShot,
 )
+from dragoman.cli.output import WrittenLines
 from dragoman.errors import UserError
 from dragoman.text.normalize import one_line
 
 if TYPE_CHECKING:
-    from dragoman.cli.confidence import Trust
+    from dragoman.cli.translators import Asked, Opened
+    from dragoman.decode.confidence import Calibration
     from dragoman.decode.search.config import SearchConfig
-    from dragoman.text.glossary import Glossary
+    from dragoman.text.glossary import Glossary, GlossaryEntry
 
 
 _TAB_CHECK = "\tcheck"
@@ -90,14 +93,15 @@ def translate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
+    cluster: Cluster = None,
 ) -> None:
     """Translate sentences, a file with one sentence a line, or whole documents."""
-    from dragoman.cli.confidence import Trust, calibration
-    from dragoman.cli.documents import translate_files
+    from dragoman.cli.confidence import calibration, tell_flagged
     from dragoman.cli.file_names import check_input, documents_among
+    from dragoman.cli.output import write_lines
     from dragoman.cli.searching import with_changes
-    from dragoman.cli.texts import input_lines
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.texts import chunks, input_lines
+    from dragoman.cli.translators import Asked
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 
     if record and not json_lines:
@@ -107,56 +111,59 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot)
+    asked = Asked(run, tuple(also or ()), checkpoint, precision, to, source, zero_shot)
+    opened = asked.open("cpu" if cluster else device)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
-    translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
     numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
     flags = {"record": record or None, "shortlist": shortlist or None}
-    settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
-    trust = None
+    settings = with_changes(opened.translator.search, method, fields or [], **numbers, **flags)
+    sure = None
     if confidence or flag_below is not None:
         if also:
             raise UserError("--confidence: it is calibrated for one run; leave out --with")
-        trust = Trust(calibration(run, opened, checkpoint, device), flag_below)
+        sure = calibration(run, opened, checkpoint, device)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
     if opened.fast and glossary:
         raise UserError("--glossary: CTranslate2 cannot insist on terms; translate with the run itself")
-    ask = partial(
-        translator.hypotheses,
-        search=settings,
-        glossary=constraints.glossary,
-        forbidden=constraints.forbidden,
-        batch_tokens=size,
+    work = TranslateWork(
+        asked,
+        settings,
+        batch_tokens,
+        kinds,
+        () if constraints.glossary is None else constraints.glossary.entries,
+        tuple(constraints.forbidden),
+        prefix_open,
+        align,
+        json_lines,
+        sure,
+        flag_below,
     )
+    whole_only = {"--json": json_lines, "--align": align, "--prefix": prefix, "--cluster": cluster}
     if documents:
-        options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
-        refused = [name for name, given in options.items() if given]
-        protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        translate_files(documents, opened.languages, _best_texts(protected, trust), refused)
-        if trust is not None:
-            trust.tell(listed=True)
+        from dragoman.cli.translate_other import translate_documents
+
+        translate_documents(work, opened, documents, whole_only | {"--stream": stream})
         return
     if stream:
-        whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
-        whole_only |= {
-            "--confidence": trust,
-            "--glossary": glossary,
-            "--forbid": forbid,
-            "--n-best": settings.n_best > 1,
-        }
-        _refuse_with_stream([name for name, given in whole_only.items() if given])
-        _stream(translator, lines, settings, kinds)
+        from dragoman.cli.translate_other import stream_lines
+
+        whole_only |= {"--output": output, "--confidence": sure, "--glossary": glossary, "--forbid": forbid}
+        stream_lines(work, opened, lines, whole_only | {"--n-best": settings.n_best > 1})
         return
-    if opened.fast and not (json_lines or align or prefix or forbid or trust or settings.n_best > 1):
-        # The best texts alone are quicker to have than their scores.
-        quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
-        _write_texts(quick, lines, output)
-        return
-    whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, trust)
-    if trust is not None:
-        trust.tell()
+    given = constraints.with_lines(lines)
+    if cluster:
+        from dragoman.cli.clustered import translate_on
+
+        done = translate_on(cluster, device, work, opened, given, output, (input, prefix))
+    else:
+        done = write_lines(map(work.using(opened), chunks(given)), output)
+    if done.unproven:
+        from dragoman.cli.translate_other import warn_of_unproven
+
+        warn_of_unproven(done.unproven, done.lines, settings)
+    if flag_below is not None:
+        tell_flagged(done.flagged, done.lines, flag_below)
 
 
 class GivenConstraints:
@@ -168,35 +175,16 @@ class GivenConstraints:
         self.forbidden = [phrase for given in forbid or () for phrase in _phrases(given)]
         self._lines = _lines(prefix) if prefix and prefix.startswith("@") else None
 
-    def finish(self) -> None:
-        """After the last text: no prefix may be left over."""
+    def with_lines(self, lines: Iterable[str]) -> Iterator["NumberedLine"]:
+        """Each line with its number, and the prefix of its translation."""
+        number = 0
+        for number, line in enumerate(lines, 1):
+            prefix = self.prefix
+            if self._lines is not None and (prefix := next(self._lines, None)) is None:
+                raise UserError(f"--prefix {self.prefix}: it has fewer lines than there are texts")
+            yield NumberedLine(number, line, prefix or "")
         if self._lines is not None and next(self._lines, None) is not None:
             raise UserError(f"--prefix {self.prefix}: it has more lines than there are texts")
-
-    def prefixes(self, count: int) -> list[str] | None:
-        """Those of the next `count` texts."""
-        if self._lines is None:
-            return [self.prefix] * count if self.prefix else None
-        found = list(islice(self._lines, count))
-        if len(found) < count:
-            raise UserError(f"--prefix {self.prefix}: it has fewer lines than there are texts")
-        return found
-
-    def applied(self, source: str, text: str) -> list[dict[str, Any]] | None:
-        """The glossary's terms in a source, each with the variant that the translation has."""
-        from dragoman.text.word_boundaries import has_phrase
-
-        if self.glossary is None:
-            return None
-        return [
-            {
-                "source": match.entry.source,
-                "start": match.start,
-                "end": match.end,
-                "target": next((target for target in match.targets if has_phrase(text, target)), None),
-            }
-            for match in self.glossary.matches(source)
-        ]
 
 
 def _load(path: Path) -> "Glossary":
@@ -215,54 +203,96 @@ def _lines(given: str) -> Iterator[str]:
     return read_lines(given.removeprefix("@"))
 
 
-def _write_texts(
-    translated: Callable[[list[str]], list[str]], lines: Iterable[str], output: Path | None
-) -> None:
-    from dragoman.cli.output import open_output
-    from dragoman.cli.texts import chunks
-
-    with open_output(output) as write:
-        for chunk in chunks(lines):
-            for text in translated(chunk):
-                write(one_line(text))
+class NumberedLine(NamedTuple):
+    number: int
+    text: str
+    prefix: str
+    """Of its translation."""
 
 
-def _write_hypotheses(
-    found: Callable[..., list[list[Any]]],
-    lines: Iterable[str],
-    output: Path | None,
-    constraints: GivenConstraints,
-    search: "SearchConfig",
-    json_lines: bool,
-    trust: "Trust | None" = None,
-) -> None:
-    """As JSON, or the best of each sentence, or its n best with their number and score."""
-    from dragoman.cli.hypotheses import as_json
-    from dragoman.cli.output import open_output
-    from dragoman.cli.texts import chunks
+@dataclass(frozen=True)
+class TranslateWork:
+    """What is done with some lines: here, or on a machine of a cluster."""
 
-    number = unproven = 0
-    with open_output(output) as write:
-        for chunk in chunks(lines):
-            rows = found(chunk, prefixes=constraints.prefixes(len(chunk)))
-            for source, hypotheses in zip(chunk, rows, strict=True):
-                number += 1
-                unproven += hypotheses[0].exact is False
-                sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
-                told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
-                if json_lines:
-                    sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
-                    terms = constraints.applied(source, hypotheses[0].text)
-                    write(as_json(source, hypotheses, terms, sures))
-                elif search.n_best == 1:
-                    write(f"{_with_alignment(hypotheses[0])}{told}")
-                else:
-                    for hypothesis in hypotheses:
-                        sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
-                        write(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis)}{sure}")
-        constraints.finish()
-    if unproven:
-        _warn_of_unproven(unproven, number, search)
+    asked: "Asked"
+    search: "SearchConfig"
+    batch_tokens: int | None
+    kinds: tuple[Any, ...]
+    terms: "tuple[GlossaryEntry, ...]"
+    forbidden: tuple[str, ...]
+    prefix_open: bool
+    align: bool
+    json_lines: bool
+    calibration: "Calibration | None"
+    below: float | None
+
+    def using(self, opened: "Opened") -> Callable[[Sequence[NumberedLine | None]], "WrittenLines"]:
+        """The lines to write for some lines; None stands for one that has to be left out."""
+        ask = self.best_of(opened)
+        scored = self.json_lines or self.align or self.forbidden or self.calibration or self.search.n_best > 1
+
+        def written(lines: Sequence[NumberedLine | None]) -> WrittenLines:
+            base = next((line.number - place for place, line in enumerate(lines) if line), 1)
+            given = [line or NumberedLine(base + place, "", "") for place, line in enumerate(lines)]
+            texts, prefixes = [line.text for line in given], [line.prefix for line in given]
+            if opened.fast and not scored and not any(prefixes):
+                # The best texts alone are quicker to have than their scores.
+                size = self.batch_tokens or opened.translator.default_batch_tokens
+                found = opened.translator.translate(
+                    texts, search=self.search, protect=self.kinds, batch_tokens=size
+                )
+                return WrittenLines([one_line(text) for text in found], len(texts), failed=lines.count(None))
+            rows = ask(texts, prefixes=prefixes if any(prefixes) else None)
+            return self._as_lines(given, rows, lines.count(None))
+
+        return written
+
+    def best_of(self, opened: "Opened") -> Callable[..., list[list[Any]]]:
+        return partial(
+            opened.translator.hypotheses,
+            search=self.search,
+            glossary=self.glossary,
+            forbidden=list(self.forbidden),
+            batch_tokens=self.batch_tokens or opened.translator.default_batch_tokens,
+            protect=self.kinds,
+            prefix_open=self.prefix_open,
+            align=self.align,
+        )
+
+    @cached_property
+    def glossary(self) -> "Glossary | None":
+        if not self.terms:
+            return None
+        from dragoman.text.glossary import Glossary
+
+        return Glossary(self.terms)
+
+    def _as_lines(self, given: Sequence[NumberedLine], rows: list[list[Any]], failed: int) -> "WrittenLines":
+        """As JSON, or the best of each sentence, or its n best with their number and score."""
+        out: list[str] = []
+        flagged = 0
+        for line, hypotheses in zip(given, rows, strict=True):
+            sures = [self._confidence(line.text, one) for one in hypotheses]
+            low = self.below is not None and sures[0] is not None and sures[0] < self.below
+            flagged += low
+            if self.json_lines:
+                from dragoman.cli.hypotheses import applied_terms, as_json
+
+                best = hypotheses[0].text
+                terms = None if self.glossary is None else applied_terms(self.glossary, line.text, best)
+                out.append(as_json(line.text, hypotheses, terms, sures if self.calibration else None))
+            elif self.search.n_best == 1:
+                told = "" if sures[0] is None else f"\t{sures[0]:.2f}{_TAB_CHECK if low else ''}"
+                out.append(f"{_with_alignment(hypotheses[0])}{told}")
+            else:
+                for one, sure in zip(hypotheses, sures, strict=True):
+                    told = "" if sure is None else f"\t{sure:.2f}"
+                    out.append(f"{line.number}\t{one.score:.5f}\t{_with_alignment(one)}{told}")
+        unproven = sum(hypotheses[0].exact is False for hypotheses in rows)
+        return WrittenLines(out, len(rows), unproven, flagged, failed)
+
+    def _confidence(self, source: str, hypothesis: Any) -> float | None:
+        return None if self.calibration is None else round(self.calibration.confidence(source, hypothesis), 4)
 
 
 def _with_alignment(hypothesis: Any) -> str:
@@ -273,50 +303,3 @@ def _with_alignment(hypothesis: Any) -> str:
     from dragoman.data.alignment.links import pharaoh
 
     return f"{text}\t{pharaoh(hypothesis.alignment)}"
-
-
-def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> None:
-    from dragoman.decode.search.config import ExhaustiveSearch
-
-    assert isinstance(search, ExhaustiveSearch), "no other search proves anything"
-    typer.echo(
-        f"warning: {unproven} of {number} translations may not be the optimum: it was not proven within "
-        f"{search.max_nodes:,} prefixes (search.max_nodes)",
-        err=True,
-    )
-
-
-def _best_texts(
-    found: Callable[[list[str]], list[list[Any]]], trust: "Trust | None"
-) -> Callable[[list[str]], list[str]]:
-    def best(texts: list[str]) -> list[str]:
-        rows = [best for best, *_ in found(texts)]
-        for text, one in zip(texts, rows, strict=True):
-            if trust is not None:
-                trust.note(text, one)
-        return [one.text for one in rows]
-
-    return best
-
-
-def _refuse_with_stream(options: list[str]) -> None:
-    if options:
-        raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
-
-
-def _stream(translator: Any, lines: Iterable[str], search: Any, kinds: Collection[Any]) -> None:
-    """A text with spans to protect is printed when all of it is there: only then is their place known."""
-    import sys
-    from itertools import chain
-
-    from dragoman.text.spans import find
-
-    out = sys.stdout.buffer
-    for line in lines:
-        if find(line, kinds):
-            parts = iter(translator.translate([line], search=search, protect=kinds))
-        else:
-            parts = (part.text for part in translator.stream(line, search=search))
-        for text in chain(map(one_line, parts), "\n"):
-            out.write(text.encode("utf-8"))
-            out.flush()

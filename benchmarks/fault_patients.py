@@ -15,6 +15,7 @@ from typing import Any
 import fault_content
 from dragoman.errors import UserError
 from dragoman.runs import corpus_job as corpus
+from dragoman.runs import journal
 from dragoman.serve.dictionaries import Given
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
@@ -115,7 +116,7 @@ def further_subjects(made: Path) -> None:
     shutil.copyfile(made / "mono.en", half / "mono.en")
     (made / "reader").symlink_to(made / "runs" / "t")
     corpus.CHUNK = CHUNK
-    write_journal, calls = corpus._write_journal, 0
+    write_journal, calls = journal._write_journal, 0
 
     def stop_after_three(*arguments: Any) -> None:
         nonlocal calls
@@ -124,13 +125,13 @@ def further_subjects(made: Path) -> None:
             raise KeyboardInterrupt
         write_journal(*arguments)
 
-    corpus._write_journal = stop_after_three
+    journal._write_journal = stop_after_three
     try:
         fault_content.of_corpus(half)
     except KeyboardInterrupt:
         pass
     finally:
-        corpus._write_journal = write_journal
+        journal._write_journal = write_journal
         (made / "reader").unlink()
 
 

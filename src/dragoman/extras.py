@@ -33,6 +33,7 @@ EXTRAS = {
     "images": Extra("read PNG and JPEG", ("PIL",)),
     "rouge": Extra("score summaries with ROUGE", ("rouge_score",)),
     "plots": Extra("draw pictures", ("matplotlib",)),
+    "cluster": Extra("work on several machines, and on object storage", ("ray", "fsspec")),
     "tensorboard": Extra("log to TensorBoard", ("tensorboard",)),
 }
 

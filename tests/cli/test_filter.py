@@ -1,5 +1,6 @@
 """`dragoman filter`: what is kept, what is left out and why."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,9 @@ def test_of_the_faultless_the_best_by_a_score_stay(tmp_path: Path) -> None:
         return [float("dog" not in pair.src) for pair in pairs]
 
     sources = group_files(corpus(tmp_path, [*GOOD, *FAULTY]))
-    found = list(judged_pairs(sources, ("en", "de"), tmp_path, lambda *_: None, score, keep=0.5))  # type: ignore[arg-type]
+    found = list(
+        judged_pairs(sources, ("en", "de"), tmp_path, lambda *_: None, partial(map, score), keep=0.5)
+    )  # type: ignore[arg-type]
     assert len(found) == len(GOOD) + len(FAULTY) and "" not in asked
     dogs = {one.reason for one in found if "dog" in one.pair.src and one.score is not None}
     assert dogs == {IMPROBABLE}

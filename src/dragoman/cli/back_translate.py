@@ -1,11 +1,12 @@
 """`dragoman back-translate`: a synthetic source for text of the target language."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import BatchTokens, Beam, Checkpoint, Device, FurtherRuns, SearchFields
+from dragoman.cli.options import BatchTokens, Beam, Checkpoint, Cluster, Device, FurtherRuns, SearchFields
 from dragoman.errors import UserError
 
 
@@ -23,6 +24,7 @@ def back_translate(
     batch_tokens: BatchTokens = 2048,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
+    cluster: Cluster = None,
 ) -> None:
     """Translate target-language text back, to train on it (back-translation).
 
@@ -37,19 +39,27 @@ def back_translate(
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.data.formats import read_lines
     from dragoman.files import hash_file
-    from dragoman.runs.corpus_job import CorpusTask, translate_corpus
+    from dragoman.runs.corpus_job import CorpusTask, identity, translate_corpus
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
 
     total = sum(1 for _ in read_lines(mono))
     runs = [Run.open(path) for path in (run, *(also or []))]
-    translator = open_translator(runs, checkpoint, device)
+    translator = open_translator(runs, checkpoint, "cpu" if cluster else device)
     method = "sample" if sample else None
     search = with_changes(translator.search, method, fields or [], beam=beam, n_best=1)
     task = CorpusTask(
         search, hash_file(mono), runs[0].config.data.clean.max_length, prefix=f"{tag} " if tag else ""
     )
-    with corpus_progress(total) as progress:
+    with ExitStack() as stack:
+        spread = None
+        if cluster:
+            from dragoman.cli.clustered import cluster_at, corpus_spread
+
+            connected = stack.enter_context(cluster_at(cluster))
+            paths = [one.directory for one in runs]
+            spread = corpus_spread(connected, paths, checkpoint, device, batch_tokens, identity(translator))
+        progress = stack.enter_context(corpus_progress(total))
         done = translate_corpus(
             translator,
             read_lines(mono),
@@ -58,6 +68,7 @@ def back_translate(
             batch_tokens=batch_tokens,
             progress=progress,
             total=total,
+            spread=spread,
         )
     tell(done)
     typer.echo(f"the pairs are {out} and {mono}; train on them together with real pairs (data.train)")

@@ -47,10 +47,18 @@ class Trust:
             self._flagged.append((sure, source, hypothesis.text))
         return sure, low
 
+    @property
+    def flagged(self) -> int:
+        return len(self._flagged)
+
     def tell(self, listed: bool = False) -> None:
         """How many need a look; `listed`: and which."""
         if self._below is None:
             return
-        typer.echo(f"{len(self._flagged)} of {self._asked} translations below {self._below:g}", err=True)
+        tell_flagged(self.flagged, self._asked, self._below)
         for sure, source, text in self._flagged if listed else ():
             typer.echo(f"  {sure:.2f}\t{one_line(source)}\t{one_line(text)}", err=True)
+
+
+def tell_flagged(flagged: int, asked: int, below: float) -> None:
+    typer.echo(f"{flagged} of {asked} translations below {below:g}", err=True)

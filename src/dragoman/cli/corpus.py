@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.options import Cluster
+
 if TYPE_CHECKING:
     from dragoman.autopilot.profile import Profile
     from dragoman.data.config import SourceConfig
@@ -89,11 +91,13 @@ def corpus(
     suspects: Annotated[
         bool, typer.Option("--suspects/--no-suspects", help="Look for pairs that are no translations.")
     ] = True,
+    cluster: Cluster = None,
 ) -> None:
     """Show what is in a parallel corpus: lengths, faults, overlap with a test set, what training drops."""
     from dataclasses import replace
 
     from dragoman.autopilot.profiler import Profiler
+    from dragoman.cli.clustered import encoding_on
     from dragoman.cli.corpus_tables import print_report
     from dragoman.data.config import CleanConfig
     from dragoman.data.formats import Pair, group_files
@@ -129,7 +133,7 @@ def corpus(
         typer.echo(_line_as_json(origin, pair.src, pair.tgt) if json else _line(origin, pair.src, pair.tgt))
 
     profiler = Profiler()
-    with progress_of_stages() as progress:
+    with encoding_on(cluster), progress_of_stages() as progress:
         report = analyse(
             sources,
             test=corpora(test) if test else (),

@@ -1,12 +1,13 @@
 """`dragoman distill`: a student that learns what its teachers say."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Quiet
+from dragoman.cli.options import Cluster, Quiet
 from dragoman.errors import UserError
 
 
@@ -36,6 +37,7 @@ def distill(
     ] = "best",
     device: Annotated[str, typer.Option(help="Device of the teachers: auto, cpu, cuda or mps.")] = "auto",
     quiet: Quiet = False,
+    cluster: Cluster = None,
 ) -> None:
     """Train a small model on the translations of a large one (distillation).
 
@@ -46,6 +48,7 @@ def distill(
     from dragoman.cli.synthetic import corpus_progress, tell
     from dragoman.files import beside
     from dragoman.models.presets import PRESETS, unknown_preset
+    from dragoman.runs.corpus_job import identity
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
     from dragoman.training.api import execute
@@ -63,9 +66,17 @@ def distill(
     teacher = teachers[0]
     target = out or beside(teacher.directory, "-student")
     text = write_text(teacher, beside(target, "-corpus"))
-    translator = open_translator(teachers, checkpoint, device)
+    translator = open_translator(teachers, checkpoint, "cpu" if cluster else device)
     search = with_changes(translator.search, "beam", [], beam=beam, n_best=1)
-    with corpus_progress(text.pairs) as progress:
+    with ExitStack() as stack:
+        spread = None
+        if cluster:
+            from dragoman.cli.clustered import cluster_at, corpus_spread
+
+            connected = stack.enter_context(cluster_at(cluster))
+            paths = [one.directory for one in teachers]
+            spread = corpus_spread(connected, paths, checkpoint, device, batch_tokens, identity(translator))
+        progress = stack.enter_context(corpus_progress(text.pairs))
         done = translate_text(
             translator,
             text,
@@ -73,6 +84,7 @@ def distill(
             max_tokens=teacher.config.data.clean.max_length,
             batch_tokens=batch_tokens,
             progress=progress,
+            spread=spread,
         )
     if not quiet:
         tell(done)

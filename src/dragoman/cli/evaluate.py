@@ -1,6 +1,7 @@
 """`dragoman evaluate`: BLEU, chrF and TER of a run or an export on a test set, with signatures and intervals;
 or the perplexity of a language model."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from dragoman.cli.options import (
     Beam,
     BleuTokenizer,
     Checkpoint,
+    Cluster,
     Device,
     FurtherRuns,
     Lowercase,
@@ -23,6 +25,7 @@ from dragoman.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.cli.translators import Asked, Opened
     from dragoman.data.config import SourceConfig
     from dragoman.data.directions import Directions
     from dragoman.evaluate.testset import Evaluation
@@ -65,42 +68,118 @@ def evaluate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
+    cluster: Cluster = None,
 ) -> None:
     """Print BLEU, chrF and TER of a run or an export on a test set, or the perplexity of a language model.
 
     The translations and the scores are kept in RUN/evaluation. Images and series: metrics of their labels, or
     errors of forecasts beside those of baselines.
     """
+    from dragoman.cli.clustered import cluster_at
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
     from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import open_undirected
-    from dragoman.cli.vectors import evaluate_vectors
-    from dragoman.data.config import SourceConfig
+    from dragoman.cli.translators import Asked, open_undirected
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import detect_format, stem_of
-    from dragoman.data.labelled.config import VECTORS
-    from dragoman.errors import UserError
     from dragoman.evaluate.testset import evaluate as evaluate_on
-    from dragoman.learning import learning_of
-    from dragoman.runs.directory import Run
     from dragoman.text.context import sentence_of
 
     files = [*(files or []), *(test or [])]
-    if Run.exists(run) and learning_of((own := Run.open(run)).config).learns_from == "text":
-        _print_text(own, files, checkpoint, device)
+    if _evaluated_otherwise(run, files, checkpoint, device, cluster):
         return
-    if Run.exists(run) and (task := Run.open(run).config.task) is not None and task.kind in VECTORS:
-        evaluate_vectors(Run.open(run), files, task, checkpoint, device)
-        return
-    opened = open_undirected(run, also or [], checkpoint, device, precision, context)
+    opened = open_undirected(run, also or [], checkpoint, "cpu" if cluster else device, precision, context)
     translator, directions_of_run = opened.translator, opened.directions
     search = with_changes(translator.search, method, fields or [], beam=beam, alpha=alpha)
+    tests = _test_sets(opened, run, files, directions, zero_shot)
+    further = _further(metric, opened.run)
+    asked = Asked(run, tuple(also or ()), checkpoint, precision, zero_shot=zero_shot, context=context)
+    results: dict[str, dict[str, Any]] = {}
+    with ExitStack() as stack:
+        connected = stack.enter_context(cluster_at(cluster)) if cluster else None
+        for source in tests:
+            languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
+            pairs = list(in_their_documents(read_pairs(source, *languages), translator.context))
+            sources, references = [src for src, _ in pairs], [sentence_of(tgt) for _, tgt in pairs]
+            with progress_bar(len(sources)) as progress:
+                found = evaluate_on(
+                    _translator_of(connected, device, asked, opened, languages),
+                    sources,
+                    references,
+                    search=search,
+                    batch_tokens=batch_tokens or translator.default_batch_tokens,
+                    tokenize=tokenize,
+                    lowercase=lowercase,
+                    bootstrap=bootstrap,
+                    further=further,
+                    progress=progress,
+                )
+            title = name or Path(source.files[0]).name
+            if directions_of_run is not None:
+                test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
+                title = f"{test_set}.{direction}"
+                results.setdefault(test_set, {})[direction] = found
+            directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
+            _print(title, found, directory)
+            if detect_format(source.files) == "dialogue" and opened.run is not None:
+                _print_replies(opened.directed(languages).translator, sources, references, found.hypotheses)
+            if opened.run is not None:
+                warn_of_overlap(opened.run, list(map(sentence_of, sources)), references)
+    for test_set, by_direction in results.items():
+        _print_directions(test_set, by_direction)
+
+
+def _evaluated_otherwise(
+    run: Path, files: list[str], checkpoint: str, device: str, cluster: str | None
+) -> bool:
+    """A language model, and a model of images or series, has figures of its own."""
+    from dragoman.cli.vectors import evaluate_vectors
+    from dragoman.data.labelled.config import VECTORS
+    from dragoman.errors import UserError
+    from dragoman.learning import learning_of
+    from dragoman.runs.directory import Run
+
+    own = Run.open(run) if Run.exists(run) else None
+    is_text = own is not None and learning_of(own.config).learns_from == "text"
+    task = None if own is None else own.config.task
+    if own is None or not (is_text or (task is not None and task.kind in VECTORS)):
+        return False
+    if cluster:
+        what = "a language model is" if is_text else "images and series are"
+        raise UserError(f"--cluster: {what} evaluated on one machine; leave it out")
+    if is_text:
+        _print_text(own, files, checkpoint, device)
+    elif task is not None:
+        evaluate_vectors(own, files, task, checkpoint, device)
+    return True
+
+
+def _translator_of(
+    connected: Any, device: str, asked: "Asked", opened: "Opened", languages: tuple[str, str]
+) -> Any:
+    """That of a direction; on a cluster, what stands for it."""
+    directed = opened.directed(languages)
+    if connected is None:
+        return directed.translator
+    from dragoman.cli.clustered import ClusterTranslator
+
+    if opened.directions is not None:
+        asked = asked._replace(source=languages[0], to=languages[1])
+    return ClusterTranslator(connected, device, asked, directed)
+
+
+def _test_sets(
+    opened: "Opened", run: Path, files: list[str], directions: str | None, zero_shot: bool
+) -> "list[SourceConfig]":
+    from dragoman.data.config import SourceConfig
+    from dragoman.data.directions import direction_name
+    from dragoman.errors import UserError
+
     named = [] if opened.run is None else list(opened.run.config.data.test)
-    if directions_of_run is not None:
-        tests = _tests_by_direction(directions_of_run, named, files, directions, zero_shot)
+    if opened.directions is not None:
+        tests = _tests_by_direction(opened.directions, named, files, directions, zero_shot)
     elif directions is not None:
         raise UserError(f"--directions: {run} has one, {direction_name(opened.languages)}; leave it out")
     else:
@@ -110,38 +189,7 @@ def evaluate(
     if not tests:
         what = "an export" if opened.run is None else "its configuration"
         raise UserError(f"{run}: {what} names no test set; give the test files after it")
-    further = _further(metric, opened.run)
-    results: dict[str, dict[str, Any]] = {}
-    for source in tests:
-        languages = source.src_lang or opened.languages[0], source.tgt_lang or opened.languages[1]
-        pairs = list(in_their_documents(read_pairs(source, *languages), translator.context))
-        sources, references = [src for src, _ in pairs], [sentence_of(tgt) for _, tgt in pairs]
-        with progress_bar(len(sources)) as progress:
-            found = evaluate_on(
-                opened.directed(languages).translator,
-                sources,
-                references,
-                search=search,
-                batch_tokens=batch_tokens or translator.default_batch_tokens,
-                tokenize=tokenize,
-                lowercase=lowercase,
-                bootstrap=bootstrap,
-                further=further,
-                progress=progress,
-            )
-        title = name or Path(source.files[0]).name
-        if directions_of_run is not None:
-            test_set, direction = name or Path(stem_of(source.files[0])).name, direction_name(languages)
-            title = f"{test_set}.{direction}"
-            results.setdefault(test_set, {})[direction] = found
-        directory = _write(run, title, found, list(source.files), [str(path) for path in also or []])
-        _print(title, found, directory)
-        if detect_format(source.files) == "dialogue" and opened.run is not None:
-            _print_replies(opened.directed(languages).translator, sources, references, found.hypotheses)
-        if opened.run is not None:
-            warn_of_overlap(opened.run, list(map(sentence_of, sources)), references)
-    for test_set, by_direction in results.items():
-        _print_directions(test_set, by_direction)
+    return tests
 
 
 def _further(named: list[str] | None, run: "Run | None") -> list[str]:

@@ -1,14 +1,19 @@
 """`dragoman filter`: the pairs of a corpus that are worth learning from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.options import Device
+from dragoman.cli.options import Cluster, Device
 from dragoman.errors import UserError
+
+_WORST = -1e9
+"""The score of a pair that no machine can score."""
 
 if TYPE_CHECKING:
     from dragoman.data.filter import PairScorer
@@ -33,6 +38,7 @@ def filter_corpus(
         float, typer.Option(min=0.01, max=1, help="With --run: share of the faultless pairs to keep.")
     ] = 0.9,
     device: Device = "auto",
+    cluster: Cluster = None,
 ) -> None:
     """Write the pairs of a corpus without its faults: empty, copied, repeated, misaligned, other languages.
 
@@ -54,9 +60,16 @@ def filter_corpus(
         raise UserError(f"--out {out}: this is a directory; give a name for the files, as in {out / 'clean'}")
     sources = group_files(files)
     languages = languages_of(sources[0]) or ("src", "tgt")
-    score = None if run is None else pair_score(run, backward, languages, device)
+    if cluster and run is None:
+        raise UserError(
+            "--cluster: only a run, which scores the pairs, is worth it; give --run, or leave it out"
+        )
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
+        score = None
+        if run is not None:
+            work = PairScores(run, backward, languages, "cpu" if cluster else device)
+            score = on_cluster(stack, cluster, work, device) if cluster else partial(map, work.open())
         scratch = stack.enter_context(scratch_directory())
         progress = stack.enter_context(progress_of_stages())
         names = [*(out.with_name(f"{out.name}.{code}") for code in languages)]
@@ -79,34 +92,59 @@ def filter_corpus(
             typer.echo(f"  {count:9,}  {reason.replace('_', ' ')} ({count / total:.1%})")
 
 
-def pair_score(run: Path, backward: Path | None, languages: tuple[str, str], device: str) -> "PairScorer":
-    """Scores pairs by the cross-entropies of the run and, if given, of a run for the reverse direction."""
-    from dragoman.cli.translators import open_translator
-    from dragoman.data.directions import Directions
-    from dragoman.data.filter import dual_score
-    from dragoman.runs.directory import Run
+def on_cluster(stack: ExitStack, address: str, work: "PairScores", device: str) -> "PairScorer":
+    """The same scores from the machines of a cluster, which is connected to as long as the stack is."""
+    from dragoman.cli.clustered import cluster_at
 
-    directions: Directions | None = Run.open(run).config.data.directions
-    src, tgt = languages if directions is not None else (None, None)
-    ahead = open_translator(run, [], "best", device, "float32", tgt, src).translator
-    back: Any = None
-    if backward is not None:
-        back = open_translator(backward, [], "best", device).translator
-    elif directions is not None and languages[::-1] in directions.trained:
-        back = open_translator(run, [], "best", device, "float32", src, tgt).translator
+    work.open()  # a mistake is told before anything starts
+    cluster = stack.enter_context(cluster_at(address))
+    there = replace(work.resolved(), device=cluster.device(device))
+    return lambda chunks: cluster.map(there, chunks, there.device)
 
-    def entropies(translator: Any, pairs: "list[tuple[str, str]]") -> list[float]:
-        found = translator.score(pairs, alpha=1.0)
-        return [-one.log_prob / max(1, len(one.token_scores)) for one in found]
 
-    def score(pairs: "Sequence[Pair]") -> list[float]:
-        forward = entropies(ahead, [(pair.src, pair.tgt) for pair in pairs])
-        if back is None:
-            return [dual_score(own, None) for own in forward]
-        other = entropies(back, [(pair.tgt, pair.src) for pair in pairs])
-        return list(map(dual_score, forward, other))
+@dataclass(frozen=True)
+class PairScores:
+    """Scores pairs by the cross-entropies of the run, and of another one for the way back where there is
+    one: here, or on a machine of a cluster."""
 
-    return score
+    run: Path
+    backward: Path | None
+    languages: tuple[str, str]
+    device: str
+
+    def resolved(self) -> "PairScores":
+        backward = None if self.backward is None else self.backward.resolve()
+        return replace(self, run=self.run.resolve(), backward=backward)
+
+    def open(self) -> "Callable[[Sequence[Pair | None]], list[float]]":
+        from dragoman.cli.translators import open_translator
+        from dragoman.data.directions import Directions
+        from dragoman.data.filter import dual_score
+        from dragoman.runs.directory import Run
+
+        directions: Directions | None = Run.open(self.run).config.data.directions
+        src, tgt = self.languages if directions is not None else (None, None)
+        ahead = open_translator(self.run, [], "best", self.device, "float32", tgt, src).translator
+        back: Any = None
+        if self.backward is not None:
+            back = open_translator(self.backward, [], "best", self.device).translator
+        elif directions is not None and self.languages[::-1] in directions.trained:
+            back = open_translator(self.run, [], "best", self.device, "float32", src, tgt).translator
+
+        def entropies(translator: Any, pairs: "list[tuple[str, str]]") -> list[float]:
+            found = translator.score(pairs, alpha=1.0)
+            return [-one.log_prob / max(1, len(one.token_scores)) for one in found]
+
+        def score(pairs: "Sequence[Pair | None]") -> list[float]:
+            texts = [("", "") if pair is None else (pair.src, pair.tgt) for pair in pairs]
+            forward = entropies(ahead, texts)
+            other: Sequence[float | None] = [None] * len(texts)
+            if back is not None:
+                other = entropies(back, [(tgt, src) for src, tgt in texts])
+            scores = map(dual_score, forward, other)
+            return [_WORST if pair is None else one for pair, one in zip(pairs, scores, strict=True)]
+
+        return score
 
 
 def _one_line(text: str) -> str:

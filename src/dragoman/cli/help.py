@@ -3,6 +3,7 @@ options that are spelt alike everywhere."""
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -29,6 +30,9 @@ _VALUES |= {"float range": "X", "file": "PATH", "directory": "PATH", "TEXT": "TE
 _VALUES |= {"PATH": "PATH", "FLOAT": "X", "INTEGER RANGE": "N", "FLOAT RANGE": "X"}
 
 
+_STAGED = "dragoman.staged"
+
+
 class Command(TyperCommand):
     """A command whose help has examples, and no names of Python types."""
 
@@ -37,7 +41,17 @@ class Command(TyperCommand):
         _add_usual_spellings(self.params)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, gather_files(self.name or "", args, self.params))
+        args = gather_files(self.name or "", args, self.params)
+        if any("://" in argument for argument in args) and not {"-h", "--help"} & {*args}:
+            from dragoman.cli.addresses import Staged
+
+            staged = ctx.meta[_STAGED] = Staged()
+            args = staged.localised(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with ctx.meta[_STAGED].kept() if _STAGED in ctx.meta else nullcontext():
+            return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = ["[OPTIONS]"]

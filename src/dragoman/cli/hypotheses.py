@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.text.glossary import Glossary
 
 
 def as_json(
@@ -39,3 +42,20 @@ def as_json(
     if hypotheses[0].trace is not None:
         entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
     return json.dumps(entry, ensure_ascii=False)
+
+
+def applied_terms(glossary: "Glossary", source: str, text: str) -> list[dict[str, Any]]:
+    """The glossary's terms in a source, each with the variant that the translation has, or a form of it."""
+    from dragoman.text.forms import form_in
+    from dragoman.text.word_boundaries import has_phrase
+
+    return [
+        {
+            "source": match.entry.source,
+            "start": match.start,
+            "end": match.end,
+            "target": next((target for target in match.targets if has_phrase(text, target)), None)
+            or next((form for target in match.targets if (form := form_in(text, target))), None),
+        }
+        for match in glossary.matches(source)
+    ]

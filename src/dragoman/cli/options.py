@@ -35,6 +35,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; every
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan with all reasons, and stop.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the reasons for every choice.")]
 FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Ray cluster that does the work: HOST:PORT, or local."),
+]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 
 

@@ -2,17 +2,25 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import typer
 
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing
 from dragoman.text.normalize import escaped, one_line
+
+if TYPE_CHECKING:
+    from dragoman.cli.beside import GivenMemory
+    from dragoman.cli.confidence import Trust
+    from dragoman.text.glossary import Glossary
+
+_TAB_CHECK = "\tcheck"
 
 
 class Newlines(StrEnum):
@@ -26,6 +34,30 @@ class Newlines(StrEnum):
     def writer(self, alone: bool) -> Callable[[str], str]:
         keeps = alone if self is Newlines.auto else self is Newlines.keep
         return escaped if self is Newlines.escape else str if keeps else one_line
+
+
+class WrittenLines(NamedTuple):
+    """Lines to write for some lines of the input."""
+
+    out: list[str]
+    lines: int
+    unproven: int = 0
+    """Translations of an exhaustive search that may not be the optimum."""
+    flagged: int = 0
+    """Translations whose confidence is too low."""
+    failed: int = 0
+    """Lines that were left out."""
+
+
+def write_lines(parts: Iterable[WrittenLines], path: Path | None) -> WrittenLines:
+    """Write the lines of all parts; return their counts."""
+    counts = [0] * 4
+    with open_output(path) as write:
+        for part in parts:
+            for line in part.out:
+                write(line)
+            counts = [a + b for a, b in zip(counts, part[1:], strict=True)]
+    return WrittenLines([], *counts)
 
 
 ENDINGS = (".png", ".svg", ".tsv")
@@ -105,3 +137,52 @@ class Alone:
                 "the output had lost or gained a separator",
                 err=True,
             )
+
+
+@dataclass(frozen=True)
+class WrittenAs:
+    """How `translate` writes hypotheses: as JSON, or the best of each sentence, or its n best with their
+    number and score."""
+
+    n_best: int
+    json_lines: bool
+    newlines: Newlines
+    alone: bool
+    """One text, for one reader."""
+
+    def lines(
+        self,
+        number: int,
+        source: str,
+        hypotheses: list[Any],
+        glossary: "Glossary | None" = None,
+        trust: "Trust | None" = None,
+        memory: "GivenMemory | None" = None,
+    ) -> list[str]:
+        written = self.newlines.writer(self.alone)
+        sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
+        if self.json_lines:
+            from dragoman.cli.hypotheses import applied_terms, as_json
+
+            sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
+            terms = None if glossary is None else applied_terms(glossary, source, hypotheses[0].text)
+            beside = None if memory is None else memory.found(source)
+            return [as_json(source, hypotheses, terms, sures, beside)]
+        if self.n_best == 1:
+            told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
+            return [f"{_with_alignment(hypotheses[0], written)}{told}"]
+        found = []
+        for hypothesis in hypotheses:
+            told = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
+            found.append(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis, written)}{told}")
+        return found
+
+
+def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:
+    """The text, and its alignment where it has one."""
+    text = written(hypothesis.text)
+    if hypothesis.alignment is None:
+        return text
+    from dragoman.data.alignment.links import pharaoh
+
+    return f"{text}\t{pharaoh(hypothesis.alignment)}"

@@ -1,11 +1,14 @@
 """`dragoman score`: how probable a model finds given translations."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.options import (
     Checkpoint,
+    Cluster,
     Device,
     FromLanguage,
     FurtherRuns,
@@ -15,6 +18,10 @@ from dragoman.cli.options import (
     UseContext,
     ZeroShot,
 )
+from dragoman.cli.output import WrittenLines
+
+if TYPE_CHECKING:
+    from dragoman.cli.translators import Asked, Opened
 
 
 def score(
@@ -35,30 +42,60 @@ def score(
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch.")] = None,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
+    cluster: Cluster = None,
 ) -> None:
     """Print how probable the model finds given translations.
 
     One line for each pair: score, log p(target | source), number of tokens. A run that was trained with the
     sentences before reads them in the files; blank lines, which end documents, get no line."""
-    from dragoman.cli.hypotheses import as_json
-    from dragoman.cli.output import open_output
+    from dragoman.cli.output import write_lines
     from dragoman.cli.texts import chunks
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import Asked
     from dragoman.data.config import SourceConfig
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.formats import read_pairs
-    from dragoman.text.context import sentence_of
 
-    opened = open_translator(run, also or [], checkpoint, device, "float32", to, source, zero_shot, context)
-    translator = opened.translator
+    asked = Asked(run, tuple(also or ()), checkpoint, "float32", to, source, zero_shot, context)
+    opened = asked.open("cpu" if cluster else device)
     read = read_pairs(SourceConfig(tuple(files)), *opened.languages)
-    pairs = in_their_documents(read, translator.context)
-    size = batch_tokens or translator.default_batch_tokens
-    with open_output(output) as write:
-        for chunk in chunks(pairs):
-            found = translator.score(chunk, alpha=alpha, batch_tokens=size)
-            for (src, _), scored in zip(chunk, found, strict=True):
-                if json_lines:
-                    write(as_json(sentence_of(src), [scored]))
+    pairs = chunks(in_their_documents(read, opened.translator.context))
+    work = Scoring(asked, alpha, json_lines, batch_tokens)
+    if not cluster:
+        write_lines(map(work.using(opened), pairs), output)
+        return
+    from dragoman.cli.clustered import cluster_at, parts_on
+
+    with cluster_at(cluster) as connected:
+        write_lines(parts_on(connected, device, work, opened, pairs), output)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is done with some pairs: here, or on a machine of a cluster."""
+
+    asked: "Asked"
+    alpha: float | None
+    json_lines: bool
+    batch_tokens: int | None
+
+    def using(self, opened: "Opened") -> "Callable[[Sequence[tuple[str, str] | None]], WrittenLines]":
+        from dragoman.cli.hypotheses import as_json
+        from dragoman.text.context import sentence_of
+
+        size = self.batch_tokens or opened.translator.default_batch_tokens
+
+        def written(pairs: "Sequence[tuple[str, str] | None]") -> WrittenLines:
+            texts = [pair or ("", "") for pair in pairs]
+            out: list[str] = []
+            found = opened.translator.score(texts, alpha=self.alpha, batch_tokens=size)
+            for (src, _), pair, scored in zip(texts, pairs, found, strict=True):
+                if self.json_lines:
+                    failed = '{"failed": true}'
+                    out.append(failed if pair is None else as_json(sentence_of(src), [scored]))
+                elif pair is None:
+                    out.append("nan\tnan\t0")
                 else:
-                    write(f"{scored.score:.5f}\t{scored.log_prob:.5f}\t{len(scored.token_scores)}")
+                    out.append(f"{scored.score:.5f}\t{scored.log_prob:.5f}\t{len(scored.token_scores)}")
+            return WrittenLines(out, len(pairs), failed=pairs.count(None))
+
+        return written

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.runs.corpus_job import Done
+    from dragoman.runs.journal import Done
 
 _EVERY_SECONDS = 30.0
 
@@ -55,6 +55,7 @@ def tell(done: "Done") -> None:
         (done.too_long, "left empty, since they had too many tokens"),
         (done.cut_off, "cut off at the length limit"),
         (done.loops, "redone, since they were stuck in a loop"),
+        (done.failed, "left empty, since every machine fails at them"),
     ):
         if count:
             typer.echo(f"  {count:,} {what}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli import BEGAN
-from dragoman.cli.options import DryRun, Quiet, Verbose
+from dragoman.cli.options import Cluster, DryRun, Quiet, Verbose
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,16 +48,20 @@ def train(
     dry_run: DryRun = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
+    cluster: Cluster = None,
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
 
     Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
     `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
+    from dragoman.cli.clustered import encoding_on
     from dragoman.training.api import plan_and_train
     from dragoman.training.clock import Clock
     from dragoman.training.draft import split_arguments, with_columns, with_directions
 
+    if cluster and not dry_run:
+        raise UserError("--cluster: prepares the data alone; give --dry-run, then train without it")
     files, overrides = split_arguments(arguments)
     if columns is not None and directions is not None:
         raise UserError("--columns: the directions name the columns by their languages; leave it out")
@@ -66,18 +70,19 @@ def train(
         sources, valid = [with_columns(files, valid or [], columns)], []
     elif directions is not None:
         sources, valid = [with_directions(files, valid or [], directions)], []
-    run = plan_and_train(
-        sources,
-        out=out,
-        overrides=overrides,
-        valid=valid or [],
-        quiet=quiet,
-        dry_run=dry_run,
-        verbose=verbose,
-        minutes=minutes,
-        search=search,
-        half=half,
-        clock=Clock.began(BEGAN),
-    )
+    with encoding_on(cluster):
+        run = plan_and_train(
+            sources,
+            out=out,
+            overrides=overrides,
+            valid=valid or [],
+            quiet=quiet,
+            dry_run=dry_run,
+            verbose=verbose,
+            minutes=minutes,
+            search=search,
+            half=half,
+            clock=Clock.began(BEGAN),
+        )
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

@@ -1,7 +1,7 @@
 """`dragoman translate`: text in, translations out, line by line in the same order."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from dragoman.cli.options import (
     BatchTokensIfGiven,
     Beam,
     Checkpoint,
+    Cluster,
     Device,
     FromLanguage,
     FurtherRuns,
@@ -33,13 +34,11 @@ from dragoman.text.context import SIGN
 if TYPE_CHECKING:
     from dragoman.cli.beside import GivenMemory
     from dragoman.cli.confidence import Trust
-    from dragoman.cli.output import Alone
+    from dragoman.cli.output import Alone, WrittenAs, WrittenLines
+    from dragoman.cli.translate_clustered import TranslateWork
     from dragoman.cli.translators import Opened
     from dragoman.decode.search.config import SearchConfig
-    from dragoman.text.glossary import Glossary
-
-
-_TAB_CHECK = "\tcheck"
+    from dragoman.text.glossary import Glossary, GlossaryEntry
 
 
 def translate(
@@ -112,14 +111,16 @@ def translate(
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
     precision: Precision = "float32",
+    cluster: Cluster = None,
 ) -> None:
     """Translate sentences, a file with one sentence a line, or whole documents."""
     from dragoman.cli.beside import GivenMemory, asks_with_terms
     from dragoman.cli.confidence import Trust, calibration
     from dragoman.cli.file_names import check_input, documents_among
+    from dragoman.cli.output import WrittenAs
     from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import Asked
     from dragoman.text.context import in_documents
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 
@@ -130,24 +131,33 @@ def translate(
     documents = documents_among(texts or [], output)
     lines = input_lines(texts, input)
     constraints = GivenConstraints(prefix, glossary, forbid)
-    opened = open_translator(run, also or [], checkpoint, device, precision, to, source, zero_shot, context)
+    asked = Asked(run, tuple(also or ()), checkpoint, precision, to, source, zero_shot, context)
+    opened = asked.open("cpu" if cluster else device)
     if opened.zero_shot:
         typer.echo(f"zero-shot: no pairs of {'-'.join(opened.languages)} were trained", err=True)
     translator, size = opened.translator, batch_tokens or opened.translator.default_batch_tokens
-    prompts = not texts and input is None and sys.stdin.isatty()
-    written = newlines.writer(output is None and (prompts or len(texts or []) == 1))
-    numbers = {"beam": beam, "n_best": n_best, "alpha": alpha}
-    flags = {"record": record or None, "shortlist": shortlist or None}
-    settings = with_changes(translator.search, method, fields or [], **numbers, **flags)
-    trust = None
+    alone = output is None and (len(texts) == 1 if texts else input is None and sys.stdin.isatty())
+    changes = {"beam": beam, "n_best": n_best, "alpha": alpha}
+    changes |= {"record": record or None, "shortlist": shortlist or None}
+    settings = with_changes(translator.search, method, fields or [], **changes)
+    written = WrittenAs(settings.n_best, json_lines, newlines, alone)
+    sure = None
     if confidence or flag_below is not None:
         if also:
             raise UserError("--confidence: it is calibrated for one run; leave out --with")
-        trust = Trust(calibration(run, opened, checkpoint, device), flag_below)
+        sure = calibration(run, opened, checkpoint, device)
+    trust = None if sure is None else Trust(sure, flag_below)
     kinds = (ALL_KINDS if protect_numbers else DEFAULT_KINDS) if protect else ()
-    ask: Callable[..., list[list[Any]]] = partial(
-        translator.hypotheses, search=settings, forbidden=constraints.forbidden, batch_tokens=size
-    )
+    asking = {"search": settings, "forbidden": constraints.forbidden, "batch_tokens": size}
+    how = {"protect": kinds, "prefix_open": prefix_open, "align": align}
+    if cluster:
+        from dragoman.cli.translate_clustered import TranslateWork, refuse, translate_on
+
+        refuse(opened, {"documents": documents, "--stream": stream, "--memory": memory})
+        work = TranslateWork(asked, asking | how, constraints.entries, terms, written, sure, flag_below)
+        _tell(translate_on(cluster, device, work, opened, constraints, lines, (input, output)), work)
+        return
+    ask: Callable[..., list[list[Any]]] = partial(translator.hypotheses, **asking)
     known = None
     if glossary or terms or memory:
         ask = asks_with_terms(ask, opened, constraints.glossary, terms)
@@ -155,21 +165,13 @@ def translate(
         ask = ask if known is None else known.asks(ask)
     if documents:
         options = {"--json": json_lines, "--align": align, "--stream": stream, "--prefix": prefix}
-        refused = [name for name, given in options.items() if given]
-        protected = partial(ask, protect=kinds or DEFAULT_KINDS)
-        _translate_documents(documents, opened, protected, trust, refused)
+        _translate_documents(documents, opened, partial(ask, protect=kinds or DEFAULT_KINDS), trust, options)
         return
     if stream:
         whole_only = {"--json": json_lines, "--align": align, "--output": output, "--prefix": prefix}
-        whole_only |= {
-            "--confidence": trust,
-            "--glossary": glossary,
-            "--memory": memory,
-            "--forbid": forbid,
-            "--n-best": settings.n_best > 1,
-        }
-        _refuse_with_stream([name for name, given in whole_only.items() if given])
-        _stream(translator, lines, settings, kinds, written)
+        whole_only |= {"--confidence": trust, "--glossary": glossary, "--memory": memory, "--forbid": forbid}
+        _refuse_with_stream(whole_only | {"--n-best": settings.n_best > 1})
+        _stream(translator, lines, settings, kinds, newlines.writer(alone))
         return
     if input is not None and opened.context:
         lines = in_documents(lines, opened.context)
@@ -177,10 +179,9 @@ def translate(
     if opened.fast and not more and settings.n_best == 1:
         # The best texts alone are quicker to have than their scores.
         quick = partial(translator.translate, search=settings, protect=kinds, batch_tokens=size)
-        _write_texts(quick, lines, output, written)
+        _write_texts(quick, lines, output, newlines.writer(alone))
         return
-    whole = partial(ask, protect=kinds, prefix_open=prefix_open, align=align)
-    _write_hypotheses(whole, lines, output, constraints, settings, json_lines, written, trust, known)
+    _write_hypotheses(partial(ask, **how), lines, output, constraints, settings, written, trust, known)
     if trust is not None:
         trust.tell()
 
@@ -208,24 +209,9 @@ class GivenConstraints:
             raise UserError(f"--prefix {self.prefix}: it has fewer lines than there are texts")
         return found
 
-    def applied(self, source: str, text: str) -> list[dict[str, Any]] | None:
-        """The glossary's terms in a source, each with the variant that the translation has, or a form of
-        it."""
-        from dragoman.text.forms import form_in
-        from dragoman.text.word_boundaries import has_phrase
-
-        if self.glossary is None:
-            return None
-        return [
-            {
-                "source": match.entry.source,
-                "start": match.start,
-                "end": match.end,
-                "target": next((target for target in match.targets if has_phrase(text, target)), None)
-                or next((form for target in match.targets if (form := form_in(text, target))), None),
-            }
-            for match in self.glossary.matches(source)
-        ]
+    @property
+    def entries(self) -> "tuple[GlossaryEntry, ...]":
+        return () if self.glossary is None else self.glossary.entries
 
 
 def _load(path: Path) -> "Glossary":
@@ -265,13 +251,10 @@ def _write_hypotheses(
     output: Path | None,
     constraints: GivenConstraints,
     search: "SearchConfig",
-    json_lines: bool,
-    written: Callable[[str], str],
-    trust: "Trust | None" = None,
-    memory: "GivenMemory | None" = None,
+    written: "WrittenAs",
+    trust: "Trust | None",
+    memory: "GivenMemory | None",
 ) -> None:
-    """As JSON, or the best of each sentence, or its n best with their number and score."""
-    from dragoman.cli.hypotheses import as_json
     from dragoman.cli.output import Alone, open_output
     from dragoman.cli.texts import chunks
 
@@ -285,34 +268,21 @@ def _write_hypotheses(
                 lone.note(hypotheses[0])
                 number += 1
                 unproven += hypotheses[0].exact is False
-                sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
-                told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
-                if json_lines:
-                    sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
-                    terms = constraints.applied(source, hypotheses[0].text)
-                    beside = None if memory is None else memory.found(source)
-                    write(as_json(source, hypotheses, terms, sures, beside))
-                elif search.n_best == 1:
-                    write(f"{_with_alignment(hypotheses[0], written)}{told}")
-                else:
-                    for hypothesis in hypotheses:
-                        sure = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
-                        text = _with_alignment(hypothesis, written)
-                        write(f"{number}\t{hypothesis.score:.5f}\t{text}{sure}")
+                for line in written.lines(number, source, hypotheses, constraints.glossary, trust, memory):
+                    write(line)
         constraints.finish()
     lone.tell()
     if unproven:
         _warn_of_unproven(unproven, number, search)
 
 
-def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:
-    """The text, and its alignment where it has one."""
-    text = written(hypothesis.text)
-    if hypothesis.alignment is None:
-        return text
-    from dragoman.data.alignment.links import pharaoh
+def _tell(done: "WrittenLines", work: "TranslateWork") -> None:
+    from dragoman.cli.confidence import tell_flagged
 
-    return f"{text}\t{pharaoh(hypothesis.alignment)}"
+    if done.unproven:
+        _warn_of_unproven(done.unproven, done.lines, work.how["search"])
+    if work.below is not None:
+        tell_flagged(done.flagged, done.lines, work.below)
 
 
 def _warn_of_unproven(unproven: int, number: int, search: "SearchConfig") -> None:
@@ -331,12 +301,13 @@ def _translate_documents(
     opened: "Opened",
     found: Callable[[list[str]], list[list[Any]]],
     trust: "Trust | None",
-    refused: Sequence[str],
+    options: Mapping[str, Any],
 ) -> None:
     from dragoman.cli.documents import translate_files
     from dragoman.cli.output import Alone
 
     lone = Alone()
+    refused = [name for name, given in options.items() if given]
     best = _best_texts(found, trust, lone)
     translate_files(documents, opened.languages, best, refused, opened.context)
     lone.tell()
@@ -358,8 +329,8 @@ def _best_texts(
     return best
 
 
-def _refuse_with_stream(options: list[str]) -> None:
-    if options:
+def _refuse_with_stream(whole_only: Mapping[str, Any]) -> None:
+    if options := [name for name, given in whole_only.items() if given]:
         raise UserError(f"--stream: goes to standard output as plain text; leave out {', '.join(options)}")
 
 

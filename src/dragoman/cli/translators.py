@@ -75,6 +75,23 @@ def open_translator(
     return opened.directed(chosen_languages(opened.directions, opened.languages, to, source, zero_shot))
 
 
+class Asked(NamedTuple):
+    """A translator that is yet to be opened: here, or on another machine."""
+
+    directory: Path
+    also: tuple[Path, ...] = ()
+    checkpoint: str = "best"
+    precision: str = "float32"
+    to: str | None = None
+    source: str | None = None
+    zero_shot: bool = False
+    context: bool = True
+
+    def open(self, device: str) -> Opened:
+        own = self._asdict()
+        return open_translator(own.pop("directory"), own.pop("also"), own.pop("checkpoint"), device, **own)
+
+
 def open_directions(directory: Path, checkpoint: str, device: str, zero_shot: bool) -> list[Opened]:
     """Translators of all directions of a run or an export, which share the model."""
     opened = open_undirected(directory, [], checkpoint, device)

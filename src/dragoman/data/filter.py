@@ -1,6 +1,7 @@
 """Selects the pairs of a corpus worth training on: without faults or suspicions, and probable under a
 model."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -19,8 +20,8 @@ from dragoman.data.scan import StageProgress
 IMPROBABLE = "improbable"
 """The reason for dropping pairs that the model finds less probable than the others."""
 _CHUNK = 2048
-PairScorer = Callable[[Sequence[Pair]], Sequence[float]]
-"""Scores pairs with a model. Higher is better."""
+PairScorer = Callable[[Iterator[list[Pair]]], Iterator[Sequence[float]]]
+"""Scores pairs with a model, chunk by chunk. Higher is better."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,18 @@ def _scores(data: DataConfig, codes: np.ndarray, score: PairScorer, progress: St
     """The scores of the pairs without a fault. Other pairs are not scored."""
     scores = np.zeros(len(codes))
     pairs = (pair for _, pair in _pairs(data))
-    done = 0
-    while chunk := list(islice(pairs, _CHUNK)):
-        places = [place for place in range(len(chunk)) if codes[done + place] == KEPT]
-        scores[[done + place for place in places]] = score([chunk[place] for place in places])
-        done += len(chunk)
+    asked: deque[tuple[np.ndarray, int]] = deque()
+
+    def chunks() -> Iterator[list[Pair]]:
+        done = 0
+        while chunk := list(islice(pairs, _CHUNK)):
+            places = np.flatnonzero(codes[done : done + len(chunk)] == KEPT)
+            asked.append((done + places, done + len(chunk)))
+            done += len(chunk)
+            yield [chunk[place] for place in places.tolist()]
+
+    for found in score(chunks()):
+        places, done = asked.popleft()
+        scores[places] = found
         progress("score", done, len(codes))
     return scores

@@ -13,8 +13,11 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -51,9 +54,55 @@ class Workers:
             self._idle.put(process)
 
 
+@dataclass(frozen=True)
+class EncodeWork:
+    """What a machine of a cluster does: it has the tokenizers, and encodes."""
+
+    tokenizers: tuple[bytes, ...]
+
+    def open(self) -> Callable[[Sequence[tuple[str, Sequence[str]]]], list[EncodedSide]]:
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [Path(directory, f"{number}.json") for number in range(len(self.tokenizers))]
+            for path, data in zip(paths, self.tokenizers, strict=True):
+                path.write_bytes(data)
+            tokenizers = sides(paths)
+        return lambda items: [flat(tokenizers[side].encode_batch(texts)) for side, texts in items]
+
+
+class WorkersElsewhere(Workers):
+    """The same on other machines, which `ask` knows."""
+
+    def __init__(
+        self, count: int, ask: Callable[[list[tuple[str, Sequence[str]]]], list[EncodedSide]]
+    ) -> None:
+        self.count, self._ask = count, ask
+
+    def encode(self, src: Sequence[str], tgt: Sequence[str]) -> tuple[EncodedSide, EncodedSide]:
+        src_side, tgt_side = self._ask([("s", src), ("t", tgt)])
+        return src_side, tgt_side
+
+
+Hire = Callable[[EncodeWork], AbstractContextManager[Workers]]
+_hire: ContextVar[Hire | None] = ContextVar("hire", default=None)
+
+
+@contextmanager
+def encoding_by(hire: Hire) -> Iterator[None]:
+    """Inside, corpora are encoded by workers that are hired so."""
+    token = _hire.set(hire)
+    try:
+        yield
+    finally:
+        _hire.reset(token)
+
+
 @contextmanager
 def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
     """Workers for a corpus of `pairs` pairs. None if it is too small or the machine has one core."""
+    if (hire := _hire.get()) is not None:
+        with hire(EncodeWork(tuple(path.read_bytes() for path in tokenizers))) as workers:
+            yield workers
+        return
     count = min(_MOST, usable_cores())
     if pairs < WORTH_WORKERS or count < 2:
         yield None

@@ -24,8 +24,9 @@ from dragoman.decode.translator.translator import SentenceProgress, Translator
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, read_regular, replace_file, write_new
 from dragoman.runs.config import RunConfig, to_yaml
-from dragoman.runs.corpus_job import CorpusTask, Done, translate_corpus
+from dragoman.runs.corpus_job import CorpusTask, Spread, translate_corpus
 from dragoman.runs.directory import Run
+from dragoman.runs.journal import Done
 from dragoman.text.normalize import one_line
 from dragoman.text.tokenizer import Tokenizer
 
@@ -129,6 +130,7 @@ def translate_text(
     max_tokens: int,
     batch_tokens: int,
     progress: SentenceProgress | None = None,
+    spread: Spread | None = None,
 ) -> Done:
     """The teachers' translation of every source, part by part. An interrupted run is resumed."""
     before, total = Done(finished=True), text.pairs
@@ -141,16 +143,16 @@ def translate_text(
         task = CorpusTask(search, f"{text.fingerprint}-{number}", max_tokens)
         lines = read_lines(part.src)
         done = translate_corpus(
-            translator, lines, part.synthetic, task, batch_tokens=batch_tokens, progress=report, total=total
+            translator,
+            lines,
+            part.synthetic,
+            task,
+            batch_tokens=batch_tokens,
+            progress=report,
+            total=total,
+            spread=spread,
         )
-        before = Done(
-            before.lines + done.lines,
-            before.bytes + done.bytes,
-            before.too_long + done.too_long,
-            before.cut_off + done.cut_off,
-            before.loops + done.loops,
-            finished=True,
-        )
+        before = before.plus(done)
     return before
 
 

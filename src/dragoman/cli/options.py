@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.beside import TermsOption
+from dragoman.cli.output import Newlines
 from dragoman.errors import UserError
 
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.")]
@@ -37,7 +39,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the reasons
 FirstWord = Annotated[int, typer.Option(min=0, max=1, help="Number of the first word in --gold.")]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Ray cluster that does the work: HOST:PORT, or local."),
+    typer.Option("--cluster", metavar="ADDRESS", help="Ray cluster: HOST:PORT, or local."),
 ]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 
@@ -54,8 +56,18 @@ ZeroShot = Annotated[
 ]
 
 
+TermsHow = Annotated[
+    TermsOption | None, typer.Option(metavar="HOW", help="How: annotate, constrain or placeholder.")
+]
+MemoryLeast = Annotated[float | None, typer.Option(min=0, max=100, help="Least similarity in percent (60).")]
+NewlinesOption = Annotated[
+    Newlines, typer.Option(metavar="HOW", help="Newlines: auto, space, escape or keep.", show_default=False)
+]
 UseContext = Annotated[
-    bool, typer.Option("--context/--no-context", help="Sentences with those before them, if learnt so.")
+    bool,
+    typer.Option(
+        "--context/--no-context", help="Read the sentences before, if trained so.", show_default=False
+    ),
 ]
 
 

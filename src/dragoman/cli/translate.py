@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.beside import TermsOption
 from dragoman.cli.options import (
     Alpha,
     BatchTokensIfGiven,
@@ -19,10 +18,13 @@ from dragoman.cli.options import (
     Device,
     FromLanguage,
     FurtherRuns,
+    MemoryLeast,
+    NewlinesOption,
     OutputOrOut,
     Precision,
     RunOrExport,
     SearchFields,
+    TermsHow,
     ToLanguage,
     UseContext,
     ZeroShot,
@@ -68,33 +70,22 @@ def translate(
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
     glossary: Annotated[Path | None, typer.Option(help="TSV or CSV: source term, target term (a|b).")] = None,
-    terms: Annotated[
-        TermsOption | None,
-        typer.Option(help="How a glossary is used; by default as the model was trained, else constrain."),
-    ] = None,
-    memory: Annotated[
-        list[Path] | None, typer.Option(help="Translation memory: a file of pairs, or a run (repeatable).")
-    ] = None,
-    memory_least: Annotated[
-        float | None,
-        typer.Option(min=0, max=100, help="Least similarity of what is used of it in percent; default 60."),
-    ] = None,
+    terms: TermsHow = None,
+    memory: Annotated[list[Path] | None, typer.Option(help="Translation memory (repeatable).")] = None,
+    memory_least: MemoryLeast = None,
     forbid: Annotated[list[str] | None, typer.Option(help="Phrase to avoid, or @FILE (repeatable).")] = None,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="Use the lexical shortlist: faster.")
     ] = False,
     fields: SearchFields = None,
-    newlines: Annotated[
-        Newlines, typer.Option(help="How a newline in an output is written: auto, space, escape or keep.")
-    ] = Newlines.auto,
+    newlines: NewlinesOption = Newlines.auto,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines with scores and pieces.")] = False,
     record: Annotated[bool, typer.Option("--record", help="With --json: include the search trace.")] = False,
     protect: Annotated[
         bool, typer.Option(help="Keep URLs, e-mail addresses, placeholders and markup.")
     ] = True,
     protect_numbers: Annotated[
-        bool,
-        typer.Option("--protect-numbers", help="Keep numbers with signs or many digits too."),
+        bool, typer.Option("--protect-numbers", help="Keep numbers with signs or many digits too.")
     ] = False,
     align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
     confidence: Annotated[

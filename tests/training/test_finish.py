@@ -130,6 +130,11 @@ def records(*values: tuple[float, float], nll: float = 1.0) -> list[dict[str, ob
         ([(1, 5), (29, 4), (30, 3), (30, 2), (30, 1.2)], 1.0, ["change little", "larger model"]),
         ([(1, 5), (29, 4), (30, 3), (30, 2), (30, 2.2)], 1.0, ["change little", "more pairs"]),
         ([(1, 5)], 1.0, ["too few validations"]),
+        (
+            [(1, 5), (90, 4), (100, 3), (100, 2), (100, 1.2)],
+            1.0,
+            ["cannot be improved"],
+        ),
     ],
 )
 def test_advice_follows_from_the_curve_and_the_losses(
@@ -146,7 +151,7 @@ def test_more_time_is_no_advice_for_a_run_that_has_everything_right_or_got_worse
         return advice([{"kind": "train", "update": 1, "nll": 0.9, "epoch": 2}, *valid], "exact", 15)
 
     assert told([10, 50, 90, 100, 99]) == [
-        "every output on the validation set is right: try it on other data (dragoman evaluate)"
+        "exact match 100% on the validation set cannot be improved: try other data (dragoman evaluate)"
     ]
     assert "more minutes would probably help most" in told([10, 20, 30, 40, 50])[0]
     assert "would probably change little" in told([10, 80, 79, 78, 77])[0]

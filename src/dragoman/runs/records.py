@@ -11,7 +11,10 @@ from dragoman.files import open_regular
 LOSS = {"train": "nll", "valid": "loss"}
 """The field that is plotted as loss: cross-entropy without label smoothing, so that training and validation
 are comparable."""
-_SCORES = {"bleu": ("BLEU", ""), "chrf": ("chrF", ""), "exact": ("exact match", "%")}
+_SCORES = {
+    **{"bleu": ("BLEU", ""), "chrf": ("chrF", ""), "exact": ("exact match", "%")},
+    **{"rouge": ("ROUGE-L", ""), "brackets": ("bracket F1", "")},
+}
 """Metrics from 0 to 100: what people call them, and their unit."""
 
 
@@ -26,6 +29,11 @@ class Sample:
 
 def metric_name(metric: str) -> str:
     return _SCORES[metric][0] if metric in _SCORES else metric
+
+
+def is_perfect(metric: str, value: float) -> bool:
+    """Whether a metric has its highest value; only known for metrics from 0 to 100."""
+    return metric in _SCORES and value >= 100
 
 
 def metric_value(metric: str, value: float) -> str:

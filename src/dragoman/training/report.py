@@ -18,7 +18,7 @@ from dragoman.files import explained, read_regular, replace_file
 from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
 from dragoman.runs.directory import Outcome, Run
-from dragoman.runs.records import metric_name, metric_value, scored
+from dragoman.runs.records import is_perfect, metric_name, metric_value, scored
 from dragoman.training.contest_record import read_contest
 from dragoman.training.curve import text_curve
 from dragoman.training.display import duration
@@ -124,8 +124,9 @@ def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | N
     late = valid[int(_LATE * (len(valid) - 1)) :]
     best = max(valid, key=lambda r: sign * r[metric])
     then, now = late[0][metric], max(late, key=lambda r: sign * r[metric])[metric]
-    if metric == "exact" and best[metric] >= 100:
-        return ["every output on the validation set is right: try it on other data (dragoman evaluate)"]
+    if is_perfect(metric, best[metric]):
+        best_value = scored(metric, best[metric])
+        return [f"{best_value} on the validation set cannot be improved: try other data (dragoman evaluate)"]
     if learnt[-1].get("epoch", _FEW_EPOCHS) < _FEW_EPOCHS and now == best[metric]:
         more = "more minutes" if minutes else "more updates"
         return [f"training is in epoch {learnt[-1]['epoch']} of its data: {more} would probably help most"]

@@ -25,10 +25,11 @@ MOST_CHARACTERS = 1000
 
 class Attention(BaseModel):
     kind: Annotated[
-        Literal["encoder", "decoder", "cross", "joint", "copy"], Field(description="Who looks where.")
+        Literal["encoder", "decoder", "cross", "joint", "copy"],
+        Field(description="Which attention: rows attend to columns."),
     ]
-    layer: Annotated[int, Field(description="Among those of its kind, from 1.")]
-    aligns: Annotated[bool, Field(description="Whether this is the one that aligns words best.")]
+    layer: Annotated[int, Field(description="Number of the layer, from 1.")]
+    aligns: Annotated[bool, Field(description="Whether this attention aligns words best.")]
     weights: Annotated[
         list[list[list[float]]],
         Field(
@@ -39,11 +40,11 @@ class Attention(BaseModel):
 
 
 class Explanation(BaseModel):
-    text: Annotated[str, Field(description="The translation that is explained.")]
+    text: Annotated[str, Field(description="The explained translation.")]
     source: Annotated[list[str], Field(description="Pieces of the source, with </s>.")]
-    read: Annotated[list[str], Field(description="<s> and the pieces that the decoder has read.")]
-    written: Annotated[list[str], Field(description="The pieces that it wrote, with </s>.")]
-    scores: Annotated[list[float], Field(description="log p of each piece that was written.")]
+    read: Annotated[list[str], Field(description="<s> and the pieces that the decoder read.")]
+    written: Annotated[list[str], Field(description="The pieces of the translation, with </s>.")]
+    scores: Annotated[list[float], Field(description="log p of each piece of the translation.")]
     attentions: list[Attention]
 
 
@@ -57,7 +58,9 @@ class ExplainRequest(BaseModel):
     text: Annotated[str, Field(min_length=1, description="One sentence.")]
     source: str
     target: str
-    translation: Annotated[str | None, Field(description="Given; without it the model translates.")] = None
+    translation: Annotated[
+        str | None, Field(description="A translation to explain; by default the model's own.")
+    ] = None
 
 
 def _answer(explains: Explains, text: str, translation: str | None) -> bytes:

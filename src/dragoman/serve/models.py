@@ -59,31 +59,37 @@ Question = Predict | Fill | Embed | Write
 
 
 class PredictedText(BaseModel):
-    label: Annotated[str | None, Field(description="classify, pair.")] = None
-    score: Annotated[float | None, Field(description="similarity, regress.")] = None
-    tags: Annotated[list[str] | None, Field(description="tag: one for each word.")] = None
-    choice: Annotated[int | None, Field(description="choice: counted from 0.")] = None
-    answer: Annotated[str | None, Field(description="span: empty if there is none.")] = None
-    start: Annotated[int | None, Field(description="span: characters of the context.")] = None
+    label: Annotated[str | None, Field(description="Tasks classify and pair: the label.")] = None
+    score: Annotated[float | None, Field(description="Tasks similarity and regress: the number.")] = None
+    tags: Annotated[list[str] | None, Field(description="Task tag: one tag per word.")] = None
+    choice: Annotated[int | None, Field(description="Task choice: index of the choice, from 0.")] = None
+    answer: Annotated[str | None, Field(description="Task span: the answer; empty if there is none.")] = None
+    start: Annotated[int | None, Field(description="Task span: where the answer starts in the context.")] = (
+        None
+    )
     end: int | None = None
-    probability: Annotated[float | None, Field(description="Of the prediction; of tags the mean.")] = None
-    probabilities: Annotated[dict[str, float] | None, Field(description="Of every label or choice.")] = None
+    probability: Annotated[
+        float | None, Field(description="Probability of the prediction; mean over tags.")
+    ] = None
+    probabilities: Annotated[
+        dict[str, float] | None, Field(description="Probability of every label or choice.")
+    ] = None
 
 
 class FilledText(BaseModel):
     probability: float
-    gaps: Annotated[list[str], Field(description="What stands in each; empty where it cannot be told.")]
+    gaps: Annotated[list[str], Field(description="The text in each gap; empty if it cannot be determined.")]
     text: str
 
 
 class Continuation(BaseModel):
-    text: Annotated[str, Field(description="Without the prompt.")]
+    text: Annotated[str, Field(description="The continuation without the prompt.")]
     finish_reason: Literal["stop", "length"]
     log_prob: Annotated[
         float | None,
-        Field(description="Of the whole line, prompt and end counted; null where a stop has cut it."),
+        Field(description="log p of the whole line, including prompt and end; null if cut by `stop`."),
     ]
-    tokens: Annotated[int, Field(description="Its pieces.")]
+    tokens: Annotated[int, Field(description="Number of pieces of the continuation.")]
 
 
 @dataclass(frozen=True)

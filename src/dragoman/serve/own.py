@@ -23,11 +23,11 @@ class Closed(BaseModel):
 class TranslateRequest(Closed):
     texts: Annotated[list[str], Field(min_length=1, description="Texts of any number of sentences.")]
     source: Annotated[str, Field(description="Code of a language, or `auto`.")] = "auto"
-    target: Annotated[str | None, Field(description="May be left out where there is only one.")] = None
+    target: Annotated[str | None, Field(description="Optional if there is only one target language.")] = None
     format: Literal["text", "html"] = "text"
     split: Annotated[
         Literal["sentences", "no_lines", "none"],
-        Field(description="`no_lines`: a line's end ends no sentence."),
+        Field(description="`no_lines`: line ends do not end sentences."),
     ] = "sentences"
     alternatives: Annotated[int, Field(ge=0, le=16, description="Further translations of each text.")] = 0
     details: Annotated[bool, Field(description="Sentences with scores and word alignments.")] = False
@@ -39,14 +39,14 @@ class TranslateRequest(Closed):
         ),
     ] = None
     glossary: Annotated[
-        dict[str, str], Field(description="Terms and what they are to be called.", max_length=1000)
+        dict[str, str], Field(description="Source terms and their translations.", max_length=1000)
     ] = {}
 
 
 class Changed(BaseModel):
     kind: Annotated[
         Literal["same", "removed", "added"],
-        Field(description="`removed`: in the source of the match alone; `added`: in the text alone."),
+        Field(description="`removed`: only in the source of the match; `added`: only in the text."),
     ]
     text: str
 
@@ -54,9 +54,9 @@ class Changed(BaseModel):
 class Match(BaseModel):
     source: str
     target: str
-    quality: Annotated[float, Field(description="0 to 100: how similar the source is.")]
+    quality: Annotated[float, Field(description="Similarity of the source, 0 to 100.")]
     difference: Annotated[
-        list[Changed], Field(description="From the source of the match to the text, word by word.")
+        list[Changed], Field(description="Word differences from the source of the match to the text.")
     ]
 
 
@@ -64,7 +64,9 @@ class Sentence(BaseModel):
     source: str
     text: str
     score: float | None
-    alignment: Annotated[list[tuple[int, int]] | None, Field(description="Words of source and text.")]
+    alignment: Annotated[
+        list[tuple[int, int]] | None, Field(description="Aligned words of source and translation.")
+    ]
     source_words: Annotated[
         list[tuple[int, int]], Field(description="Start and end of each word, in characters.")
     ] = []

@@ -14,12 +14,12 @@ class AlternativesRequest(Closed):
     text: Annotated[str, Field(description="One sentence.")]
     source: str
     target: str
-    prefix: Annotated[str, Field(description="What the translation begins with: whole words.")] = ""
+    prefix: Annotated[str, Field(description="The beginning of the translation, in whole words.")] = ""
     count: Annotated[int, Field(ge=1, le=8)] = 8
 
 
 class Alternative(BaseModel):
-    text: Annotated[str, Field(description="The whole sentence.")]
+    text: Annotated[str, Field(description="The whole translation.")]
     next: Annotated[str, Field(description="The first word after the prefix.")]
     score: float | None
 

@@ -20,7 +20,7 @@ class Started(BaseModel):
 
 class DocumentProgress(BaseModel):
     status: Literal["waiting", "translating", "done", "error"]
-    done: Annotated[int, Field(description="Sentences that are translated, of `total`.")]
+    done: Annotated[int, Field(description="Number of translated sentences, of `total`.")]
     total: int
     error: str | None = None
 
@@ -36,7 +36,7 @@ def router_of(service: Service, documents: Documents, jobs: Jobs) -> APIRouter:
         file: UploadFile,
         source: Annotated[str, Form()],
         target: Annotated[str, Form()],
-        wait: Annotated[bool, Form(description="`false`: the answer is an id to ask about.")] = True,
+        wait: Annotated[bool, Form(description="`false`: return an id for polling at once.")] = True,
     ) -> Response:
         """Translate a document in place. `X-Units-Translated` and `X-Units-Left` count its units."""
         data = await file.read()

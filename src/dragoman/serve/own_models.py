@@ -25,15 +25,15 @@ from dragoman.serve.models import (
 from dragoman.serve.own import ERRORS, Closed, Error
 from dragoman.serve.refusal import Refusal
 
-Name = Annotated[str | None, Field(description="May be left out where there is only one.")]
+Name = Annotated[str | None, Field(description="Optional if only one model of this kind is served.")]
 Texts = Annotated[list[str], Field(min_length=1)]
 
 
 class ServedModel(BaseModel):
     name: str
     does: list[Ability]
-    objective: Annotated[str, Field(description="What it was trained with.")]
-    task: Annotated[str | None, Field(description="What it predicts.")]
+    objective: Annotated[str, Field(description="Training objective.")]
+    task: Annotated[str | None, Field(description="Task of a fine-tuned model.")]
     labels: list[str]
 
 
@@ -41,7 +41,7 @@ class ModelList(BaseModel):
     models: list[ServedModel]
     characters: int
     texts: int
-    written: Annotated[int, Field(description="Most pieces that are written for a prompt.")]
+    written: Annotated[int, Field(description="Maximum number of generated pieces.")]
 
 
 class PredictRequest(Closed):
@@ -62,14 +62,17 @@ class Predictions(BaseModel):
 
 
 class GenerateRequest(Closed):
-    prompts: Annotated[Texts, Field(description="Texts of any number of lines; the last is continued.")]
-    max_tokens: Annotated[int, Field(ge=1, description="Longest continuation, in pieces.")] = 64
-    count: Annotated[int, Field(ge=1, description="Continuations of each prompt.")] = 1
-    temperature: Annotated[float, Field(ge=0, le=100, description="0: always the most probable piece.")] = 1.0
+    prompts: Annotated[Texts, Field(description="Prompts; the last line of each is continued.")]
+    max_tokens: Annotated[int, Field(ge=1, description="Maximum length of the continuation, in pieces.")] = 64
+    count: Annotated[int, Field(ge=1, description="Number of continuations per prompt.")] = 1
+    temperature: Annotated[float, Field(ge=0, le=100, description="Sampling temperature; 0 is greedy.")] = 1.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    seed: Annotated[int | None, Field(ge=0, lt=2**63, description="Without it each answer differs.")] = None
+    seed: Annotated[
+        int | None, Field(ge=0, lt=2**63, description="Random seed; by default each answer differs.")
+    ] = None
     stop: Annotated[
-        tuple[str, ...], Field(max_length=8, description="A continuation ends before these.", strict=False)
+        tuple[str, ...],
+        Field(max_length=8, description="Texts at which a continuation is cut.", strict=False),
     ] = ()
     prompt_open: Annotated[bool, Field(description="The last word of a prompt may be incomplete.")] = False
     stream: Annotated[
@@ -80,12 +83,12 @@ class GenerateRequest(Closed):
 
 class Continuations(BaseModel):
     model: str
-    continuations: Annotated[list[list[Continuation]], Field(description="Of each prompt.")]
+    continuations: Annotated[list[list[Continuation]], Field(description="The continuations of each prompt.")]
 
 
 class FillRequest(Closed):
-    texts: Annotated[Texts, Field(description="With `<mask>` where something is missing.")]
-    count: Annotated[int, Field(ge=1, le=100, description="Fillings of each text, best first.")] = 5
+    texts: Annotated[Texts, Field(description="Texts with `<mask>` at each gap.")]
+    count: Annotated[int, Field(ge=1, le=100, description="Number of fillings per text, best first.")] = 5
     model: Name = None
 
 
@@ -96,7 +99,9 @@ class Fillings(BaseModel):
 
 class EmbedRequest(Closed):
     texts: Texts
-    pool: Annotated[Literal["mean", "first", "last"], Field(description="Of the last layer.")] = "mean"
+    pool: Annotated[
+        Literal["mean", "first", "last"], Field(description="How the vectors of the last layer are pooled.")
+    ] = "mean"
     model: Name = None
 
 

@@ -23,6 +23,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"num_beams": 5, "length_penalty": 0.6}, {"beam": 5, "alpha": 0.6}),
         ({"num_beams": 1, "length_penalty": 0}, {"alpha": 0.0}),
         ({"num_beams": 2, "length_penalty": 20.0}, {"beam": 2}),
+        ({"num_beams": 2, "early_stopping": True}, {"beam": 2, "stop": "complete"}),
+        ({"num_beams": 2, "early_stopping": False}, {"beam": 2}),
+        ({"num_beams": 2, "early_stopping": "never"}, {"beam": 2, "stop": "bound"}),
         ({"length_penalty": -1.0}, {}),  # short ones are favoured without a limit: there is no such alpha
     ],
 )

@@ -269,6 +269,7 @@ def _search(generation: ConfigFields, fields: ConfigFields) -> dict[str, Any]:
     if power is not None and type(power) not in (int, float):
         raise UserError(f"length_penalty: expected a number, found {shown(power)}")
     found: dict[str, Any] = {"beam": beam} if beam is not None and beam > 1 else {}
-    if found and one_of(files, "early_stopping") is True:
-        found["stop"] = "complete"
+    early = one_of(files, "early_stopping")
+    if found and (early is True or early == "never"):
+        found["stop"] = "complete" if early is True else "bound"
     return found | ({"alpha": float(power)} if power is not None and 0 <= power < 10 else {})

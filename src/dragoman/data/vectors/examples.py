@@ -1,5 +1,6 @@
 """Images and series in the form that training draws batches from; see `Examples` in `learning/base.py`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from dragoman.data.vectors.cut import (
 )
 
 
-class VectorExamples:
+class VectorExamples(ABC):
     """Common base of image and series examples: all sequences have the same length."""
 
     def __init__(
@@ -37,12 +38,12 @@ class VectorExamples:
     def origin(self, index: int) -> str:
         return self.examples[index].origin
 
-    def batch(self, numbers: np.ndarray, epoch: int) -> VectorBatch:
-        raise NotImplementedError
+    @abstractmethod
+    def batch(self, numbers: np.ndarray, epoch: int) -> VectorBatch: ...
 
+    @abstractmethod
     def unchanged(self, numbers: np.ndarray) -> VectorBatch:
         """A batch without augmentation, for validation and prediction."""
-        raise NotImplementedError
 
     def in_order(self, batch_tokens: int) -> Iterator[np.ndarray]:
         each = max(1, batch_tokens // (self.task.vectors.places + 1))

@@ -140,3 +140,11 @@ def test_parts_are_those_of_the_literature() -> None:
         parts_of(9000, etth1, "a")
     with pytest.raises(UserError, match=r"needs 432; lower task\.series\.window"):
         parts_of(500, SeriesInput(336, 16, 8, 96), "a")
+
+
+def test_numbers_that_tell_the_time_are_no_channel(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Date,load\n1,2.5\n2,3.5\n", encoding="utf-8")
+    found = read_series(str(path), ())
+    assert (found.names, found.times, found.values.tolist()) == (("load",), ("1", "2"), [[2.5], [3.5]])
+    assert read_series(str(path), ("Date",)).names == ("Date",)

@@ -16,6 +16,8 @@ from dragoman.errors import UserError, missing_extra
 
 _MISSING = ("", "na", "nan", "null", "none", "?")
 _LABELS = ("label", "class", "target")
+_TIMES = ("date", "time", "datetime", "timestamp", "index")
+"""Names of columns that tell the time of a row, even if as numbers. They are no channels unless named."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,11 @@ class Series:
     """N C, with NaN for missing values."""
     names: tuple[str, ...]
     times: tuple[str, ...] = ()
-    """The values of the first column that holds no numbers."""
+    """The values of the first column that holds times or no numbers."""
 
 
 def read_series(path: str, columns: Sequence[str]) -> Series:
-    """Read the named columns, or all columns that hold numbers if none is named."""
+    """Read the named columns, or all columns that hold numbers and no times if none is named."""
     if is_array(path):
         values = read_array(path, (1, 2)).astype(np.float64)
         values = values[:, None] if values.ndim == 1 else values
@@ -51,10 +53,11 @@ def read_series(path: str, columns: Sequence[str]) -> Series:
             raise UserError(
                 f"{path}:{line}: expected {len(names)} columns as in the first line, found {len(cells)}"
             )
-    wanted = columns or [n for place, n in enumerate(names) if _number(body[0][1][place]) is not None]
+    tells = [_tells_time(n) or _number(body[0][1][place]) is None for place, n in enumerate(names)]
+    wanted = columns or [name for name, told in zip(names, tells, strict=True) if not told]
     refuse_other_columns(wanted, names, path)
     places = [names.index(name) for name in wanted]
-    told = next((place for place in range(len(names)) if _number(body[0][1][place]) is None), None)
+    told = tells.index(True) if True in tells else None
     values = np.empty((len(body), len(places)))
     for row, (line, cells) in enumerate(body):
         for column, place in enumerate(places):
@@ -97,16 +100,21 @@ def _of_parquet(path: str, columns: Sequence[str]) -> Series:
         ) from None
     kinds: Any = pyarrow.types
     numeric = {f.name for f in table.schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)}
-    names = [name for name in table.column_names if name in (columns or numeric)]
+    channels = {name for name in numeric if not _tells_time(name)}
+    names = [name for name in table.column_names if name in (columns or channels)]
     refuse_other_columns(columns or names, [n for n in table.column_names if n in numeric], path)
     values = [table[name].cast(pyarrow.float64()).to_numpy() for name in names]
-    times = [name for name in table.column_names if name not in numeric]
+    times = [name for name in table.column_names if name not in channels]
     told = tuple(map(str, table[times[0]].to_pylist())) if times else ()
     return Series(np.stack(values, axis=1), tuple(names), told)
 
 
 def _table(path: str) -> Iterator[tuple[int, list[str]]]:
     return csv.rows(path) if path.removesuffix(".gz").endswith(".csv") else tsv.rows(path)
+
+
+def _tells_time(name: str) -> bool:
+    return name.strip().lower() in _TIMES
 
 
 def _number(cell: str) -> float | None:

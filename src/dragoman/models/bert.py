@@ -18,6 +18,7 @@ from torch import nn
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.layer import ACTIVATIONS, EncoderLayer, all_layers, read_through
 from dragoman.nn.linear import xavier_linear
@@ -90,7 +91,7 @@ class Bert(nn.Module):
 
     def _begun(self, placed: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         x = self.embedding_norm(placed + F.embedding(segments, self.segments))
-        return residual_stream(F.dropout(x, self.dropout, self.training), "post")
+        return residual_stream(dropout(x, self.dropout, self.training), "post")
 
     def before_projection(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         return self.transform_norm(self.activation(self.transform(hidden)))
@@ -105,5 +106,5 @@ class Bert(nn.Module):
 
     def follows(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B 2"]:
         """Logits of next-sentence prediction: the second text follows the first, or does not."""
-        pooled = F.dropout(self.pool(hidden), self.dropout, self.training)
+        pooled = dropout(self.pool(hidden), self.dropout, self.training)
         return self.next_sentence(pooled)

@@ -45,6 +45,7 @@ from dragoman.config import check_shares, check_sizes
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.linear import normal_linear
 from dragoman.nn.mask import lengths
@@ -143,7 +144,7 @@ class ConvolutionBlock(nn.Module):
         return self._gate(x, inputs), window.put(kept, position)
 
     def _drop(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def _gate(self, x: Float[Tensor, "N T D"], inputs: Float[Tensor, "N T kD"]) -> Float[Tensor, "N T D"]:
         return (x + F.glu(self.gates(inputs), dim=-1)) * HALVE_VARIANCE
@@ -165,7 +166,7 @@ class ConvEncoder(nn.Module):
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
-        embedded = F.dropout(self.positions(self.embedding(src_ids)), self.dropout, self.training)
+        embedded = dropout(self.positions(self.embedding(src_ids)), self.dropout, self.training)
         x = self.into(embedded)
         padded = ~src_mask[:, :, None]
         for layer in self.layers:
@@ -234,7 +235,7 @@ class ConvDecoder(nn.Module):
         x = self.into(embedded)
         for layer, prepared in zip(self.layers, self._prepare(memory), strict=True):
             x = layer(x, embedded, prepared)
-        return F.dropout(self.out(x), self.dropout, self.training)
+        return dropout(self.out(x), self.dropout, self.training)
 
     def start(self, memory: Memory) -> "ConvState":
         rows = len(memory.hidden)
@@ -250,11 +251,11 @@ class ConvDecoder(nn.Module):
         for layer, memory, window in zip(self.layers, state.memory, state.windows, strict=True):
             x, window = layer.step(x, embedded, memory, window, state.position)
             windows.append(window)
-        hidden = F.dropout(self.out(x), self.dropout, self.training)[:, 0]
+        hidden = dropout(self.out(x), self.dropout, self.training)[:, 0]
         return hidden, replace(state, windows=tuple(windows), position=state.position + 1)
 
     def _embed(self, ids: Int[Tensor, "N T"], start: int = 0) -> Float[Tensor, "N T D"]:
-        return F.dropout(self.positions(self.embedding(ids), start), self.dropout, self.training)
+        return dropout(self.positions(self.embedding(ids), start), self.dropout, self.training)
 
     def _prepare(self, memory: Memory) -> tuple[PreparedMemory, ...]:
         """Keys and values for the attention of every layer. The values are shared, and already scaled by

@@ -35,6 +35,7 @@ from dragoman.config import WIDEST, check_counts, check_shares, check_sizes
 from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import Projection, embedding_weight
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import lengths
@@ -127,7 +128,7 @@ class Elmo(nn.Module):
         self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
     ) -> tuple[list[Float[Tensor, "B T D"]], list[Float[Tensor, "B T D"]]]:
         """The layers of each direction, the embeddings before them."""
-        x = F.dropout(self.embedding(ids), self.dropout, self.training)
+        x = dropout(self.embedding(ids), self.dropout, self.training)
         turned = self.back(_turned(x, mask))
         return [x, *self.ahead(x)], [x, *(_turned(layer, mask) for layer in turned)]
 
@@ -170,7 +171,7 @@ class _Direction(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"]) -> list[Float[Tensor, "B T D"]]:
         found: list[Tensor] = []
         for layer in self.layers:
-            out = F.dropout(layer(found[-1] if found else x)[0], self.dropout, self.training)
+            out = dropout(layer(found[-1] if found else x)[0], self.dropout, self.training)
             found.append(found[-1] + out if found else out)
         return found
 

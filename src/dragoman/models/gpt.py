@@ -22,6 +22,7 @@ from torch import nn
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import Activation, EncoderLayer, all_layers, read_through
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
@@ -114,7 +115,7 @@ class GptDecoder(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         """Add the given positions, or positions from 0 on."""
         x = self.positions(x) if places is None else self.positions.at(x, places)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 @dataclass(frozen=True)

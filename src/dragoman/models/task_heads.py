@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from dragoman.config import LEFT_OUT, WIDEST, check_counts, check_sizes
@@ -30,6 +29,7 @@ from dragoman.errors import UserError
 from dragoman.models import Network
 from dragoman.models.base import Reader
 from dragoman.models.layer_stack import gpt_weights
+from dragoman.nn.dropout import dropout
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import RecurrentStack
@@ -112,7 +112,7 @@ class Head(nn.Module):
         hidden = layers[self.layer] if self.mix is None else self.mix(layers)
         if self.lstm is None:
             return hidden
-        return self.lstm.read(F.dropout(hidden, self.dropout, self.training), mask)
+        return self.lstm.read(dropout(hidden, self.dropout, self.training), mask)
 
 
 class Pooled(Head):
@@ -134,7 +134,7 @@ class Pooled(Head):
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch | VectorBatch) -> Float[Tensor, "B C"]:
         pooled = pool(hidden, batch.mask, self.how) if self._own is None else self._own(hidden)
         pooled = pooled.unflatten(0, (-1, self.rows)).sum(dim=1)  # both orders of a pair are added up
-        return self.out(F.dropout(pooled, self.dropout, self.training))
+        return self.out(dropout(pooled, self.dropout, self.training))
 
 
 class Classifier(Pooled):
@@ -171,7 +171,7 @@ class Tagger(Head):
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "A C"]:
         assert batch.asked is not None, "the batches of this task ask for places"
         words = hidden.flatten(0, 1)[batch.asked]
-        return self.out(F.dropout(words, self.dropout, self.training))
+        return self.out(dropout(words, self.dropout, self.training))
 
 
 class SpanFinder(Head):
@@ -183,7 +183,7 @@ class SpanFinder(Head):
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: TaskBatch) -> Float[Tensor, "B 2 T"]:
         assert batch.allowed is not None, "the batches of this task say where an answer may be"
-        scores = self.out(F.dropout(hidden, self.dropout, self.training)).transpose(1, 2)
+        scores = self.out(dropout(hidden, self.dropout, self.training)).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
@@ -196,7 +196,7 @@ class Forecaster(Head):
 
     def forward(self, hidden: Float[Tensor, "R T D"], batch: VectorBatch) -> Float[Tensor, "R F"]:
         patches = hidden.masked_fill(~batch.mask[..., None], 0.0)[:, 1:].flatten(1)
-        return self.out(F.dropout(patches, self.dropout, self.training))
+        return self.out(dropout(patches, self.dropout, self.training))
 
 
 AnyHead = Pooled | Tagger | SpanFinder | Forecaster

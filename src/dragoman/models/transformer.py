@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self, cast
 
-import torch.nn.functional as F
 from torch import nn
 
 from dragoman.config import check_not_negative, check_shares, check_sizes
@@ -23,6 +22,7 @@ from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.nn import positions as places
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import (
     Activation,
@@ -174,12 +174,12 @@ class TransformerEncoder(nn.Module):
     def packed(self, src_ids: Int[Tensor, "1 N"], packing: Packing) -> Float[Tensor, "1 N D"]:
         """Encode packed sequences."""
         x = self.embedding_norm(self.positions.packed(self.embedding(src_ids), packing))
-        x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
+        x = residual_stream(dropout(x, self.dropout, self.training), self.norm_place)
         return self._read(x, packed(packing, packing), self.relations.packed(packing, like=x))
 
     def _embedded(self, src_ids: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         x = self.embedding_norm(self.positions(self.embedding(src_ids)))
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def _read(
         self, x: Float[Tensor, "B S D"], mask: Mask, relation: places.Relation
@@ -202,7 +202,7 @@ class TransformerDecoder(nn.Module):
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         x = self.embedding_norm(self.positions(self.embedding(tgt_in)))
-        x = F.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         mask, relation = padding(memory.mask), self.relations(x.size(1), x.size(1), like=x)
         self_mask = CAUSAL if self.causal else padding(tgt_in != PAD_ID)
         hidden = decode_through(self.layers, x, memory.hidden, mask, relation, self.final_norm, self_mask)
@@ -217,7 +217,7 @@ class TransformerDecoder(nn.Module):
     ) -> Float[Tensor, "1 N D"]:
         """`forward` for sequences that lie one after another."""
         x = self.embedding_norm(self.positions.packed(self.embedding(tgt_in), packing))
-        x = residual_stream(F.dropout(x, self.dropout, self.training), self.norm_place)
+        x = residual_stream(dropout(x, self.dropout, self.training), self.norm_place)
         mask, self_mask = packed(packing, memory_packing), packed(packing, packing, self.causal)
         relation = self.relations.packed(packing, like=x)
         hidden = decode_through(self.layers, x, memory, mask, relation, self.final_norm, self_mask)
@@ -238,7 +238,7 @@ class TransformerDecoder(nn.Module):
         self, last_ids: Int[Tensor, "N"], state: "TransformerState"
     ) -> tuple[Float[Tensor, "N D"], "TransformerState"]:
         x = self.positions(self.embedding(last_ids[:, None]), start=state.position)  # N 1 D
-        x = F.dropout(self.embedding_norm(x), self.dropout, self.training)
+        x = dropout(self.embedding_norm(x), self.dropout, self.training)
         mask, relation = padding(state.memory_mask), self.relations(1, state.position + 1, like=x)
         layers = []
         for layer, layer_state in zip(self.layers, state.layers, strict=True):

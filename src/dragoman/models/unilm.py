@@ -28,6 +28,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.models.gpt import GptReader, GptState, positions_of_tokens, step_through
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import ACTIVATIONS, EncoderLayer, all_layers
 from dragoman.nn.linear import xavier_linear
@@ -132,7 +133,7 @@ class UnilmDecoder(nn.Module):
         self, x: Float[Tensor, "B T D"], places: Int[Tensor, "#B T"], segments: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         x = self.positions.at(x, places) + F.embedding(segments, self.segments)
-        return F.dropout(self.embedding_norm(x), self.dropout, self.training)
+        return dropout(self.embedding_norm(x), self.dropout, self.training)
 
     def _through(self, x: Float[Tensor, "B T D"], mask: Mask) -> list[Float[Tensor, "B T D"]]:
         return all_layers(self.layers, x, mask, UNRELATED)

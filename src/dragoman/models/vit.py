@@ -21,6 +21,7 @@ from dragoman.config import check_sizes
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import EncoderLayer, all_layers
 from dragoman.nn.linear import xavier_linear
@@ -92,7 +93,7 @@ class Vit(nn.Module):
         x = vectors.masked_fill(~mask[:, 1:, None], 0.0).to(self.class_token.dtype)
         x = self.inputs(x)
         x = self.positions(torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1))
-        x = F.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         return all_layers(self.layers, x, padding(mask), UNRELATED, self.final_norm)
 
 

@@ -1,4 +1,4 @@
-"""Dropout whose masks are drawn once for a whole sequence.
+"""Dropout: a quick one for the CPU, and dropout whose masks are drawn once for a whole sequence.
 
     units      the same units are dropped at every position             Gal & Ghahramani 2016
     words      the same words are dropped wherever they occur           Gal & Ghahramani 2016
@@ -9,16 +9,54 @@ begins and travels with its state; modules keep none. Outside training there are
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
 from dragoman.shapes import Float, Int, Tensor
 
+_BITS = 16
+_LEVELS = 1 << _BITS
+
+
+def dropout(x: Float[Tensor, "..."], rate: float, training: bool = True) -> Float[Tensor, "..."]:
+    """`F.dropout`, which on a CPU draws 16 random bits for each number instead of calling the generator for
+    each: two to three times as fast. Drawing was up to a fifth of an update of a small model. Numbers are
+    dropped with the rate rounded to 1/65536."""
+    if not training or rate <= 0.0:
+        return x
+    if x.device.type != "cpu" or not torch.is_grad_enabled() or round(rate * _LEVELS) >= _LEVELS:
+        return F.dropout(x, rate)
+    return _DropoutOnCpu.apply(x, rate)
+
+
+class _DropoutOnCpu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
+        dropped = round(rate * _LEVELS)
+        mask = random_bits(x.numel()).view(x.shape).ge(dropped - _LEVELS // 2).to(x.dtype)
+        mask.mul_(1 / (1 - rate))
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (mask,) = ctx.saved_tensors
+        return gradients[0] * mask, None
+
+
+def random_bits(count: int) -> Int[Tensor, "N"]:
+    """`count` random numbers of 16 bits, from torch's generator of the CPU."""
+    each = 64 // _BITS
+    drawn = torch.empty(-(-count // each), dtype=torch.int64).random_(-(1 << 63), None)
+    return drawn.view(torch.int16)[:count]
+
 
 def draw_mask(rate: float, *shape: int, like: Tensor) -> Float[Tensor, "..."]:
     """0 with the probability `rate`, else 1 / (1 − rate)."""
-    return F.dropout(like.new_ones(shape), rate)
+    return dropout(like.new_ones(shape), rate)
 
 
 class SequenceDropout(nn.Module):
@@ -36,7 +74,7 @@ class SequenceDropout(nn.Module):
     def forward(self, x: Float[Tensor, "N T D"], mask: Float[Tensor, "N D"] | None) -> Float[Tensor, "N T D"]:
         if self.held:
             return x if mask is None else x * mask[:, None].to(x.dtype)
-        return F.dropout(x, self.rate, self.training)
+        return dropout(x, self.rate, self.training)
 
 
 class WordDropout(nn.Module):

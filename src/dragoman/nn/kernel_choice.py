@@ -23,6 +23,7 @@ from dragoman.nn.attention_kernels import (
     attend_one_query,
     attend_packed,
 )
+from dragoman.nn.dropout import dropout
 from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
@@ -280,7 +281,7 @@ def _run_post_norm(x: Tensor, sublayer: Tensor, norm: nn.Module, rate: float) ->
 
 
 def _run_norm(x: Tensor, sublayer: Tensor, norm: nn.Module, rate: float) -> Tensor:
-    return norm(x + F.dropout(sublayer, rate))
+    return norm(x + dropout(sublayer, rate))
 
 
 POST_NORM = (

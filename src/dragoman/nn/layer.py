@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.dropout import dropout
 from dragoman.nn.kernel_choice import FEEDFORWARD, choose
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import CAUSAL, Mask
@@ -71,7 +72,7 @@ class FeedForward(nn.Module):
             inner = self.activation(opened) * passed  # *B F
         else:
             inner = self.activation(inner)
-        return self.narrow(F.dropout(inner, self.dropout, self.training) if self.dropout else inner)
+        return self.narrow(dropout(inner, self.dropout, self.training) if self.dropout else inner)
 
 
 class AttentionPast(Protocol):

@@ -14,10 +14,10 @@ none:   x
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from dragoman.kernels import usable
+from dragoman.nn.dropout import dropout
 from dragoman.nn.kernel_choice import POST_NORM, choose, pre_norm_refusal
 from dragoman.shapes import Float, Tensor
 
@@ -79,7 +79,7 @@ class Residual(nn.Module):
 
     def after(self, x: Float[Tensor, "B T D"], sublayer: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         if self.place == "pre":
-            return x + F.dropout(sublayer, self.dropout, self.training)
+            return x + dropout(sublayer, self.dropout, self.training)
         call = (x, sublayer, self.norm, self.rate)
         return choose(POST_NORM, *call).run(*call)
 
@@ -106,7 +106,7 @@ class NoResidual(Residual):
         x: Float[Tensor, "B T D"],  # noqa: ARG002
         sublayer: Float[Tensor, "B T D"],
     ) -> Float[Tensor, "B T D"]:
-        dropped = F.dropout(sublayer, self.dropout, self.training)
+        dropped = dropout(sublayer, self.dropout, self.training)
         return dropped if self.place == "pre" else self.norm(dropped)
 
     def fuses_next_norm(self, x: Float[Tensor, "B T D"]) -> bool:  # noqa: ARG002

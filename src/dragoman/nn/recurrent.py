@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask
+from dragoman.nn.dropout import NOTHING, StackMasks, draw_mask, dropout
 from dragoman.nn.linear import linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent_layer import LayerPast, advance, kernel, loop, recurrent_weights, settle
@@ -98,7 +98,7 @@ class RecurrentStack(nn.Module):
             past = draw_mask(self.recurrent_dropout, *shape, like=like)
         if self.weight_dropout:
             weights = tuple(
-                F.dropout(weight, self.weight_dropout) for i in range(count) for weight in self._weights(i)
+                dropout(weight, self.weight_dropout) for i in range(count) for weight in self._weights(i)
             )
         return StackMasks(between, past, weights)
 
@@ -214,7 +214,7 @@ class RecurrentStack(nn.Module):
             return x
         if self.variational:
             return x if masks is None else x * masks[layer - 1].to(x.dtype)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def _weights(self, layer: int, masks: StackMasks = NOTHING) -> Sequence[Float[Tensor, "G W"]]:
         """The recurrent weights of every direction of a layer."""

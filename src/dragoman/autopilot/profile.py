@@ -35,6 +35,9 @@ class SideProfile:
     """Share of characters that are digits."""
     code: float
     """Share of characters that are brackets, operators and other marks of formal languages."""
+    segments_a_name: float = 1.0
+    """Number of segments (see `Lengths`), divided by their number if identifiers such as `t0.total_sum` are
+    one segment each."""
 
 
 @dataclass(frozen=True)

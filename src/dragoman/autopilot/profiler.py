@@ -30,6 +30,7 @@ _STEMS, _LONGEST_WORD = 1000, 80
 _SHOWN = 60
 """Number of characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
+_WITH_IDENTIFIERS = re.compile(r"[^\W\d](?:\.?\w)*|\S")
 _TAGS = re.compile(r"(?<!\S)[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _RARE = 2
@@ -152,7 +153,12 @@ class _Counts:
             tags=sum(_TAGS.search(text) is not None for text in texts) / max(1, len(texts)),
             digits=sum(n for character, n in characters.items() if character.isdigit()) / visible,
             code=sum(n for character, n in characters.items() if character in _FORMAL) / visible,
+            segments_a_name=_count(_SEGMENT, texts) / max(1, _count(_WITH_IDENTIFIERS, texts)),
         )
+
+
+def _count(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
+    return sum(len(pattern.findall(text)) for text in texts)
 
 
 def _sampled(src: str, tgt: str) -> _Sampled:

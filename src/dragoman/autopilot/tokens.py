@@ -23,6 +23,12 @@ _LETTER_LIKE = 1.6
 _COPIED = 0.2
 """Share of rare words that are copied from the source."""
 _SHARED = 0.2
+_KNOWN_NAMES, _SEGMENTS_A_NAME = 0.9, 1.3
+"""Smallest share of frequent words in formal targets, and smallest number of segments of their identifiers,
+from which identifiers are kept whole."""
+_PIECES_A_NAME = 3
+"""Pieces of the vocabulary for each different word: a whole identifier and steps on the way to it."""
+_MOST_FOR_NAMES = 4000
 _MANY = 200_000
 """Number of pairs from which two scripts need separate vocabularies."""
 _CONTROL_AND_BYTES = 259
@@ -93,6 +99,9 @@ def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
     if _whole_words(profile):
         why = "both sides have few different words, so each can be a piece, with its punctuation"
         return Choice({"kind": "bpe", "split_punctuation": False}, why)
+    if _keeps_identifiers(profile):
+        why = f"{src.name} → {tgt.name}, whose identifiers are kept whole"
+        return Choice({"kind": "bpe", "keep_identifiers": True}, why)
     return Choice({"kind": "bpe"}, f"{src.name} → {tgt.name}")
 
 
@@ -101,6 +110,14 @@ def _whole_words(profile: Profile) -> bool:
     it."""
     closed = all(looks_of(side, profile.pairs).closed for side in (profile.src, profile.tgt))
     return closed and profile.copied_words < _COPIED
+
+
+def _keeps_identifiers(profile: Profile) -> bool:
+    """Whether identifiers such as `t0.total_sum` are pieces: if targets are formal and use the same ones
+    again and again."""
+    tgt = looks_of(profile.tgt, profile.pairs)
+    known = profile.tgt.frequent_words >= _KNOWN_NAMES and profile.tgt.segments_a_name >= _SEGMENTS_A_NAME
+    return tgt.formal and known and not _whole_words(profile)
 
 
 def _side(source: bool) -> str:
@@ -135,6 +152,8 @@ def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
     size = 8000 * (share if share < 1 else math.sqrt(share))
     if profile.overlap < _COPYING:
         size = max(size, min(_LEAST_OF_TRANSLATION, characters / 260))
+    if _keeps_identifiers(profile):
+        size = max(size, min(_MOST_FOR_NAMES, least + _PIECES_A_NAME * profile.tgt.word_types))
     low, high = _PIECES
     wanted = min(high, max(low, size, min(high, least)))
     step = 100 if wanted < 2000 else 500 if wanted < 10_000 else 1000
@@ -198,6 +217,7 @@ def count_tokens(profile: Profile, kind: str) -> TokenCounts:
     src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
 
     whole_words = _whole_words(profile)
+    identifiers = _keeps_identifiers(profile)
 
     def pieces(characters: int, segments: int, side: SideProfile, looks: Looks) -> int:
         if kind == "byte":
@@ -208,6 +228,8 @@ def count_tokens(profile: Profile, kind: str) -> TokenCounts:
             return max(1, round(characters * side.words / side.characters))
         if kind == "word":
             return segments if looks.closed else characters + 1
+        if identifiers and looks.formal:
+            return max(1, round(1.15 * segments / side.segments_a_name))
         a_piece = _UNSPACED_CHARACTERS_A_PIECE if _is_unspaced(side) else _CHARACTERS_A_PIECE
         return max(1, round(1.15 * max(segments, characters / a_piece)))
 

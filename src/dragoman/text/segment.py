@@ -1,7 +1,8 @@
 """Pre-tokenization: segments that no piece of a vocabulary crosses.
 
-A segment is a word with its space, a punctuation mark or a digit with its space, or a single space. Python
-and the trainer of the library use the same pattern, so they agree. It is built here from character
+A segment is a word with its space, a punctuation mark or a digit with its space, or a single space. With
+`keep_identifiers` a name such as `course0.total_sum` is one word. Python and the trainer of the library use
+the same pattern, so they agree. It is built here from character
 categories, never read from a file, and matches in linear time.
 
 "<" is always a segment of its own. All control pieces begin with "<" and are longer, so no text can spell
@@ -35,12 +36,16 @@ def with_mark(text: str, config: TokenizerConfig) -> str:
 def segment_pattern(config: TokenizerConfig, space: str = " ", mark: MarkPlace | None = None) -> str:
     """The regular expression of one segment; its matches cover any text without gaps.
 
-    The alternatives in order: "<", one isolated character, a run of others, a single space. The second and
-    the third include one space on the side of the word mark.
+    The alternatives in order: "<", an identifier if they are kept, one isolated character, a run of others, a
+    single space. Identifiers, isolated characters and runs include one space on the side of the word mark.
     """
     spaces, punctuation, digits = _character_classes()
     isolated = spaces + punctuation * config.split_punctuation + digits * config.split_digits
-    body = rf"(?:[{isolated}]|[^<{space}{isolated}]{{1,{_LONGEST_RUN}}})"
+    bodies = [f"[{isolated}]", f"[^<{space}{isolated}]{{1,{_LONGEST_RUN}}}"]
+    if config.keep_identifiers:
+        letter, inside = (f"(?:_|[^<{space}{spaces}{punctuation}{more}])" for more in (digits, ""))
+        bodies.insert(0, rf"{letter}(?:\.?{inside}){{0,{_LONGEST_RUN - 1}}}")
+    body = f"(?:{'|'.join(bodies)})"
     glued = f"{space}?{body}" if (mark or config.word_mark) == "start" else f"{body}{space}?"
     return f"<|{glued}|{space}"
 

@@ -33,6 +33,8 @@ class TokenizerConfig:
     """The space of a word: before it (▁word) or after it (word▁)."""
     split_punctuation: bool = True
     split_digits: bool = True
+    keep_identifiers: bool = False
+    """Names of formal languages are words: letters with digits, `_` and single dots among them."""
     dropout: float = 0.0
     """Rate of BPE-dropout on training text (Provilkov et al. 2020)."""
     specials: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 """How images and series become sequences of vectors: `task.image` and `task.series` of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from dragoman.config import check_not_negative
+from dragoman.config import LEFT_OUT, check_not_negative
 from dragoman.errors import UserError
 
 
@@ -22,11 +22,15 @@ class ImageInput:
     std: tuple[float, ...] = ()
     shift: int = 0
     """Augmentation: each training image is moved by up to this number of pixels, anew in every epoch."""
+    rotate: float = field(default=0.0, metadata=LEFT_OUT)
+    """Augmentation: and turned by up to this number of degrees."""
     flip: bool = False
     """Augmentation: half of the training images are mirrored."""
 
     def __post_init__(self) -> None:
-        check_not_negative(self, "height", "width", "channels", "patch", "shift")
+        check_not_negative(self, "height", "width", "channels", "patch", "shift", "rotate")
+        if self.rotate > 180:
+            raise UserError(f"rotate: expected at most 180 degrees, found {self.rotate:g}")
         if self.channels not in (0, 1, 3):
             raise UserError(f"channels: expected 1 for grey or 3 for colours, found {self.channels}")
         if self.patch and (self.height % self.patch or self.width % self.patch):

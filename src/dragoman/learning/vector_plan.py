@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.config import to_dict
+from dragoman.config import from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import VectorExample
@@ -59,6 +59,22 @@ def completed_vectors(
     else:
         chosen["model"] = {}
     return {**whole, **{section: chosen[section] for section in missing}}
+
+
+def refuse_other_images(task: Mapping[str, Any], start: str, begun: TaskConfig | None) -> None:
+    """A run that is begun with has position embeddings for the patches of images of one size."""
+    own, other = task.get("image"), begun.image if begun is not None else None
+    if own is None or other is None:
+        return
+    image = from_dict(ImageInput, own, "task.image")
+    sizes = [(each.height, each.width, each.channels, each.patch) for each in (image, other)]
+    if sizes[0] == sizes[1]:
+        return
+    here, there = (f"{h} × {w} pixels in {c} channels, patches of {p}" for h, w, c, p in sizes)
+    raise UserError(
+        f"start: {start} has positions for images of {there}, and these are of {here}; set "
+        "task.image.height, width and patch to its sizes, and images of PNG and JPEG are scaled"
+    )
 
 
 def _has_stem(model: object, brings_model: bool) -> bool:

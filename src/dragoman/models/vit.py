@@ -13,14 +13,13 @@ forecast.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from dragoman.config import LEFT_OUT, check_sizes
-from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
@@ -33,8 +32,6 @@ from dragoman.nn.norm import make_norm
 from dragoman.nn.positions import UNRELATED, LearnedPositions
 from dragoman.shapes import Bool, Float, Tensor
 
-Stem = Literal["linear", "convolution"]
-
 
 @dataclass(frozen=True)
 class VitConfig(StackConfig):
@@ -44,7 +41,7 @@ class VitConfig(StackConfig):
     max_positions: int = 14 * 14  # vectors of a sequence, the class token not counted
     dropout: float = 0.0
     attention_dropout: float = 0.0
-    stem: Stem = field(default="linear", metadata=LEFT_OUT)
+    stem: Literal["linear", "convolution"] = field(default="linear", metadata=LEFT_OUT)
     channels: int = field(default=3, metadata=LEFT_OUT)
     """Of a patch, and patches in a row of the image; both for the convolutional stem alone."""
     columns: int = field(default=14, metadata=LEFT_OUT)
@@ -52,8 +49,6 @@ class VitConfig(StackConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_sizes(self, places=["input_dim", "channels", "columns"])
-        if self.stem not in get_args(Stem):
-            raise UserError(f"stem: expected one of {', '.join(get_args(Stem))}, found {shown(self.stem)}")
         if self.stem == "convolution":
             patch_side(self.input_dim, self.channels)
 

@@ -58,6 +58,6 @@ def patch_side(input_dim: int, channels: int) -> int:
     side = math.isqrt(input_dim // channels)
     if side * side * channels != input_dim:
         raise UserError(
-            f"model.channels: {input_dim} numbers are not the pixels of a square in {channels} channels"
+            f"input_dim: {input_dim} numbers are not the pixels of a square in {channels} channels"
         )
     return side

@@ -2,12 +2,14 @@
 
 import numpy as np
 import torch
+from torch.distributions import StudentT
 
 from dragoman.data.batch import VectorBatch
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import Windows
+from dragoman.decode.predict_vectors import forecast_of
 from dragoman.evaluate.forecasts import (
     baselines_for,
     by_channel,
@@ -19,6 +21,7 @@ from dragoman.evaluate.forecasts import (
 )
 from dragoman.learning.labels import forecast_loss
 from dragoman.learning.vector_plan import season_of
+from dragoman.nn.student import student
 
 
 def test_naive_and_seasonal_naive() -> None:
@@ -83,5 +86,32 @@ def test_squares_and_the_pinball_loss_by_hand() -> None:
         one * 0, one, torch.tensor([[[True], [False]]]),
     )  # fmt: skip
     expected = (0.1 * 2 + 0.5 * 1 + 0.1 * 1) / 3  # below by 2 and by 1, above by 1; the second is missing
-    torch.testing.assert_close(forecast_loss(said, batch, (0.1, 0.5, 0.9)), torch.tensor(expected))
-    torch.testing.assert_close(forecast_loss(said[..., 1:2], batch, ()), torch.tensor(1.0))
+    quantiles, squares = SeriesInput(quantiles=(0.1, 0.5, 0.9)), SeriesInput()
+    torch.testing.assert_close(forecast_loss(said.flatten(1), batch, quantiles), torch.tensor(expected))
+    torch.testing.assert_close(forecast_loss(said[..., 1:2].flatten(1), batch, squares), torch.tensor(1.0))
+
+
+def test_a_distribution_of_student_in_units_of_the_window() -> None:
+    """Against PyTorch's, moved and stretched as the window was; a value that is missing does not count."""
+    torch.manual_seed(2)
+    scores = torch.randn(2, 3 * 3 * 1)
+    known = torch.ones(2, 3, 1, dtype=torch.bool)
+    known[1, 2] = False
+    batch = VectorBatch(
+        torch.zeros(2, 1, 1), torch.ones(2, 2, dtype=torch.bool), torch.randn(2, 3, 1), 5,
+        torch.tensor([[[2.0]], [[-1.0]]]), torch.tensor([[[3.0]], [[0.5]]]), known,
+    )  # fmt: skip
+    series = SeriesInput(distribution="student")
+    assert series.quantiles == (0.1, 0.5, 0.9)
+    assert series.outputs == 3
+    location, scale, freedom = student(scores.view(2, 3, 1, 3))
+    assert batch.scale is not None and batch.shift is not None
+    own = StudentT(freedom, location * batch.scale + batch.shift, scale * batch.scale)
+    expected = -own.log_prob(batch.targets)[known].sum()
+    torch.testing.assert_close(forecast_loss(scores, batch, series), expected)
+    said = forecast_of(scores, batch, series)
+    torch.testing.assert_close(said[..., series.median], own.loc)
+    draws = own.sample((20_000,))
+    for place, level in enumerate(series.quantiles):
+        share = (draws < said[..., place]).double().mean(dim=0)
+        torch.testing.assert_close(share, torch.full_like(share, level), atol=0.02, rtol=0)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from drafted import make_config
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.batch import VectorBatch
@@ -17,6 +18,7 @@ from dragoman.data.vectors.series import read_series
 from dragoman.errors import UserError
 from dragoman.probe.patches import look_at
 from dragoman.probe.record import record
+from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor, open_vector_predictor
 from dragoman.training.api import train
@@ -199,14 +201,56 @@ def test_errors_stand_beside_baselines(folder: Path) -> None:
     assert best["head.out.weight"].shape == (4 * 3, 7 * 8)
 
 
+def test_a_distribution_is_learnt_and_its_quantiles_are_said(folder: Path) -> None:
+    changes = {"task.series.distribution": "student", "task.series.quantiles": [0.2, 0.5]}
+    run = trained(folder, "forecast", **changes)
+    done = CliRunner().invoke(app, ["predict", str(run.directory), str(folder / "f.csv")])
+    assert done.exit_code == 0, done.output
+    lines = [line.split("\t") for line in done.stdout.split("\n") if line]
+    assert lines[0] == ["time", "a:0.2", "a:0.5", "b:0.2", "b:0.5"]
+    assert all(float(low) < float(middle) for _, *row in lines[1:] for low, middle in (row[:2], row[2:]))
+    best = find_checkpoint(run.directory).read("model")
+    assert best["head.out.weight"].shape == (4 * 3, 7 * 8)  # three numbers for each of four steps
+
+
+def test_images_bring_their_stem_and_small_ones_are_moved_and_turned(folder: Path) -> None:
+    def settled(*more: tuple[str, Any], kind: str = "image") -> RunConfig:
+        given = {"task.kind": kind, **dict(more)}
+        return make_config([folder / FILES[kind]], overrides=given, valid=(), display=Quiet())
+
+    plain = settled()
+    assert plain.task is not None and plain.task.image is not None
+    assert (plain.task.image.shift, plain.task.image.rotate) == (1, 10.0)
+    stem = {"stem": "convolution", "channels": 1, "columns": 3}
+    assert {name: plain.model[name] for name in stem} == stem
+    still = settled(("task.image.shift", 0), ("task.image.rotate", 0.0)).task
+    assert still is not None and still.image is not None
+    assert (still.image.shift, still.image.rotate) == (0, 0.0)
+    assert "stem" not in settled(("model.preset", "vit-tiny")).model
+    caption = settled(kind="caption")
+    assert caption.task is not None and caption.task.image is not None
+    assert (caption.task.image.shift, caption.task.image.rotate) == (0, 0.0)  # it may say where something is
+    assert {name: caption.model["encoder"][name] for name in stem} == stem
+
+
+def test_a_run_is_begun_with_for_images_of_the_same_size_alone(folder: Path, tmp_path: Path) -> None:
+    run = trained(folder, "image")
+    images = np.zeros((12, 8, 6), dtype=np.uint8)
+    np.save(tmp_path / "o.images.npy", images)
+    np.save(tmp_path / "o.labels.npy", np.arange(12) % 3)
+    given = {"task.kind": "image", "start": str(run.directory), "train.max_updates": 2}
+    with pytest.raises(UserError, match=r"positions for images of 4 × 6 pixels .*, and these are of 8 × 6"):
+        train(tmp_path / "o.images.npy", out=tmp_path / "run", overrides=given, quiet=True)
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
         ("image", {"model.kind": "bert"}, "task image needs a model that reads vectors; choose vit"),
         ("caption", {"objective.name": "vectors"}, "the task caption is learnt by captions, found vectors"),
-        ("caption", {"model.encoder.input_dim": 5}, "vectors of this task have 4 numbers, found 5"),
+        ("caption", {"model.encoder.input_dim": 9}, "vectors of this task have 4 numbers, found 9"),
         ("image", {"task.image.patch": 3}, "4 × 6 pixels cannot be cut into squares of 3"),
-        ("image", {"model.input_dim": 5}, "vectors of this task have 4 numbers, found 5"),
+        ("image", {"model.input_dim": 9}, "vectors of this task have 4 numbers, found 9"),
         ("image", {"objective.name": "task"}, "the task image is learnt by vectors, found task"),
         ("forecast", {"task.series.split": [90, 40, 0]}, "split asks for 130 steps, and there are 120"),
         ("forecast", {"task.series.horizon": 90}, "which is too short for a horizon of 90|needs 106"),

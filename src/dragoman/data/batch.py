@@ -140,8 +140,14 @@ class VectorBatch(Movable):
 
     def restored(self, scores: Float[Tensor, "R F"]) -> Float[Tensor, "R H C Q"]:
         """A forecast scaled back by the mean and standard deviation of its window."""
+        return self.scaled(self.unscaled(scores))
+
+    def unscaled(self, scores: Float[Tensor, "R F"]) -> Float[Tensor, "R H C Q"]:
+        """The outputs of the network for every number to come."""
+        return scores.float().view(*self.targets.shape, -1)
+
+    def scaled(self, said: Float[Tensor, "R H C Q"]) -> Float[Tensor, "R H C Q"]:
         assert self.scale is not None and self.shift is not None, "this batch is of windows"
-        said = scores.float().view(*self.targets.shape, -1)
         return said * self.scale[..., None] + self.shift[..., None]
 
     @property

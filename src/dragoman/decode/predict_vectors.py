@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from dragoman.data.batch import VectorBatch
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import SeriesInput
@@ -20,6 +21,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
+from dragoman.nn.student import quantile, student
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
@@ -31,6 +33,17 @@ def labelled(scores: Float[Tensor, "R C"], task: TaskConfig) -> list[Prediction]
         best = int(np.argmax(row))
         found.append(Prediction(task.labels[best], dict(zip(task.labels, row, strict=True)), row[best]))
     return found
+
+
+def forecast_of(
+    scores: Float[Tensor, "R F"], batch: VectorBatch, series: SeriesInput
+) -> Float[Tensor, "R H C Q"]:
+    """The numbers to come, or their quantiles, in units of the training part's standard deviation."""
+    if series.distribution == "quantiles":
+        return batch.restored(scores)
+    location, scale, freedom = student(batch.unscaled(scores))
+    levels = [location + scale * quantile(level, freedom) for level in series.quantiles]
+    return batch.scaled(torch.stack(levels, dim=-1))
 
 
 class VectorPredictor:
@@ -64,7 +77,7 @@ class VectorPredictor:
         future = np.full((len(rows), series.horizon, rows.shape[2]), np.nan, dtype=np.float32)
         batch = window_batch(rows, future, series)
         batch = batch.to(self.device)
-        said = batch.restored(self.model(batch)).cpu().numpy()  # R H c Q
+        said = forecast_of(self.model(batch), batch, series).cpu().numpy()  # R H c Q
         together = said[0] if series.row_channels > 1 else said[:, :, 0].transpose(1, 0, 2)
         return together * np.array(series.std)[:, None] + np.array(series.mean)[:, None]
 

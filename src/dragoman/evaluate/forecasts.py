@@ -13,6 +13,7 @@ import torch
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import Windows
+from dragoman.decode.predict_vectors import forecast_of
 from dragoman.models.task_heads import TaskNetwork
 
 Baseline = Callable[[np.ndarray], np.ndarray]
@@ -150,7 +151,7 @@ def in_batches(
     @torch.inference_mode()
     def predict(numbers: np.ndarray) -> np.ndarray:
         batch = windows.unchanged(numbers).to(device)
-        return batch.restored(model(batch)).cpu().numpy()
+        return forecast_of(model(batch), batch, windows.series).cpu().numpy()
 
     return predict
 

@@ -1,13 +1,13 @@
 """Losses for labels and scores of whole inputs or of words, and for forecasts."""
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 
 from dragoman.data.batch import TaskBatch, VectorBatch
+from dragoman.data.vectors.config import SeriesInput
 from dragoman.learning.loss import Loss, Objective
 from dragoman.models.task_heads import TaskNetwork
+from dragoman.nn.student import log_density, student
 from dragoman.shapes import Float, Int, Tensor
 
 
@@ -64,24 +64,29 @@ class VectorLabels(Objective):
 class ForecastLoss(Objective):
     """Σ (predicted − target)² over all numbers to come that are known, in units of the standard deviation of
     the training part; with quantiles q the pinball loss Σ mean_q max(q·d, (q − 1)·d), d = target − predicted
-    (Koenker & Bassett 1978). The count is the number of targets."""
+    (Koenker & Bassett 1978); with Student's t distribution Σ −log p(target). The count is the number of
+    targets."""
 
     uses_every_weight = False
 
-    def __init__(self, quantiles: Sequence[float]) -> None:
-        self.quantiles = tuple(quantiles)
+    def __init__(self, series: SeriesInput) -> None:
+        self.series = series
 
     def __call__(self, model: TaskNetwork, batch: VectorBatch, update: int = 0) -> Loss:  # noqa: ARG002
-        total = forecast_loss(batch.restored(model(batch)), batch, self.quantiles)
+        total = forecast_loss(model(batch), batch, self.series)
         return Loss(total, total.detach(), batch.num_tokens)
 
 
-def forecast_loss(
-    said: Float[Tensor, "R H C Q"], batch: VectorBatch, quantiles: Sequence[float]
-) -> Float[Tensor, ""]:
-    assert batch.known is not None, "these batches are of windows"
+def forecast_loss(scores: Float[Tensor, "R F"], batch: VectorBatch, series: SeriesInput) -> Float[Tensor, ""]:
+    assert batch.known is not None and batch.scale is not None, "these batches are of windows"
+    if series.distribution == "student":
+        location, scale, freedom = student(batch.unscaled(scores))
+        said = batch.scaled(location[..., None])[..., 0]
+        density = log_density(batch.targets, said, scale * batch.scale, freedom)
+        return -density.masked_fill(~batch.known, 0.0).sum()
+    said = batch.restored(scores)
     missed = (batch.targets[..., None] - said).masked_fill(~batch.known[..., None], 0.0)
-    if not quantiles:
+    if not series.quantiles:
         return missed.square().sum()
-    levels = torch.tensor(quantiles, device=missed.device)
+    levels = torch.tensor(series.quantiles, device=missed.device)
     return torch.maximum(levels * missed, (levels - 1) * missed).mean(dim=-1).sum()

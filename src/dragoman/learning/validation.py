@@ -1,7 +1,8 @@
 """Validation of a model: its loss, and its translations.
 
-loss          of every pair, or of every block of text, with teacher forcing forced_loss   the same for the
-sentences that are also translated free_loss     of those sentences, with the decoder fed with its own output
+    loss          of every pair, or of every block of text, with teacher forcing
+    forced_loss   the same for the first positions of the sentences that are also translated
+    free_loss     of those positions, with the decoder fed with its own output
 
 A decoder that has only seen reference tokens may not recover from its own errors: exposure bias (Ranzato et
 al. 2016). free_loss − forced_loss is an upper bound of it: one extra word in a good translation shifts all
@@ -43,7 +44,8 @@ _LEARNT = 0.3
 _FEW_MORE = 5
 _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """Batches and sentences for estimating the time of a validation."""
-
+_FREE_POSITIONS = 128
+"""A loss with the model's own output reads no further: outputs such as trees would take most of the time."""
 
 _LOGITS_AT_ONCE = 1 << 24
 
@@ -274,8 +276,9 @@ class DecoderValidator(SequenceValidator):
             return {}
         forced, free = torch.zeros(2, 2, dtype=widest(self.device), device=self.device)
         tokens = 0
-        for batch in self._load(self._chosen_batches):
-            assert isinstance(batch, PairBatch)
+        for whole in self._load(self._chosen_batches):
+            assert isinstance(whole, PairBatch)
+            batch = _beginning(whole)
             forced += measured(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
             own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
             free += measured(model, *_said(own, batch))
@@ -294,6 +297,15 @@ class DecoderValidator(SequenceValidator):
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         ask = partial(Translator.translate, batch_tokens=batch_tokens)
         return translator.by_opening(self.sources, self.openings, ask)
+
+
+def _beginning(batch: PairBatch) -> PairBatch:
+    """The first positions of the targets: each costs a step of the decoder."""
+    tgt_in, tgt_out, tgt_mask = (
+        part[:, :_FREE_POSITIONS] for part in (batch.tgt_in, batch.tgt_out, batch.tgt_mask)
+    )
+    tokens = int(tgt_mask.sum())
+    return replace(batch, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, num_tokens=tokens)
 
 
 def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.config import to_dict
+from dragoman.config import from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import VectorExample
@@ -26,6 +26,7 @@ _AT_ONCE = {"image": 64, "series": 32, "forecast": 256, "caption": 64}
 """Number of sequences per batch."""
 _MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series", "caption": "vit-tiny"}
 _DECODER = "transformer-tiny"
+_SMALL_IMAGE, _DEGREES = 64, 10.0
 
 
 def completed_vectors(
@@ -41,12 +42,15 @@ def completed_vectors(
     if task.kind == "forecast":
         found, rows = _of_forecast(data, task)
     else:
-        found, rows = _of_labelled(data, task)
+        found, rows = _of_labelled(data, task, given.get("task"))
     own = given.get("task")
     whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), "kind": task.kind, **found}}
     vectors = replace(task, **_as_configs(found)).vectors
     chosen = _chosen(task, rows, vectors.places, updates)
-    sizes = {"input_dim": vectors.vector, "max_positions": vectors.places}
+    sizes: dict[str, Any] = {"input_dim": vectors.vector, "max_positions": vectors.places}
+    if isinstance(vectors, ImageInput) and _has_stem(model, brings_model):
+        columns = vectors.width // vectors.patch
+        sizes |= {"stem": "convolution", "channels": vectors.channels, "columns": columns}
     if task.kind == "caption":
         encoder = {"preset": _MODEL[task.kind], **sizes}
         chosen["model"] = {"kind": "mixed", "encoder": encoder, "decoder": {"preset": _DECODER}}
@@ -55,6 +59,40 @@ def completed_vectors(
     else:
         chosen["model"] = {}
     return {**whole, **{section: chosen[section] for section in missing}}
+
+
+def refuse_other_images(task: Mapping[str, Any], start: str, begun: TaskConfig | None) -> None:
+    """A run that is begun with has position embeddings for the patches of images of one size."""
+    own, other = task.get("image"), begun.image if begun is not None else None
+    if own is None or other is None:
+        return
+    image = from_dict(ImageInput, own, "task.image")
+    sizes = [(each.height, each.width, each.channels, each.patch) for each in (image, other)]
+    if sizes[0] == sizes[1]:
+        return
+    here, there = (f"{h} × {w} pixels in {c} channels, patches of {p}" for h, w, c, p in sizes)
+    raise UserError(
+        f"start: {start} has positions for images of {there}, and these are of {here}; set "
+        "task.image.height, width and patch to its sizes, and images of PNG and JPEG are scaled"
+    )
+
+
+def _has_stem(model: object, brings_model: bool) -> bool:
+    """Whether convolutions read an image: unless another model is given, or another stem."""
+    stem = model.get("stem") if isinstance(model, Mapping) else None
+    return stem == "convolution" or (stem is None and not brings_model)
+
+
+def _augmentation(image: ImageInput, kind: str, given: object) -> dict[str, Any]:
+    """Small images with labels are moved by up to a fourteenth of their side and turned by up to 10 degrees,
+    if nothing else is said. Captions may say where something is."""
+    said = given.get("image") if isinstance(given, Mapping) else None
+    told = said if isinstance(said, Mapping) else {}
+    side = max(image.height, image.width)
+    if kind != "image" or side > _SMALL_IMAGE:
+        return {}
+    chosen = {"shift": max(1, round(side / 14)), "rotate": _DEGREES}
+    return {name: value for name, value in chosen.items() if not getattr(image, name) and name not in told}
 
 
 def _as_configs(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +104,7 @@ def _as_configs(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_labelled(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], int]:
+def _of_labelled(data: DataConfig, task: TaskConfig, given: object) -> tuple[dict[str, Any], int]:
     examples = [
         example
         for source in data.train
@@ -78,7 +116,9 @@ def _of_labelled(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], in
         raise UserError(f"{files}: there is no example to learn from")
     labels = {} if task.labels or task.kind == "caption" else {"labels": list(labels_of(examples, task))}
     if task.kind != "series":
-        return labels | {"image": to_dict(_image_of(examples, task.image or ImageInput()))}, len(examples)
+        image = _image_of(examples, task.image or ImageInput())
+        image = replace(image, **_augmentation(image, task.kind, given))
+        return labels | {"image": to_dict(image)}, len(examples)
     return labels | {"series": to_dict(_series_of(examples, task.series or SeriesInput()))}, len(examples)
 
 

@@ -6,7 +6,7 @@ import torch
 
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import VectorExamples, Windows
-from dragoman.decode.predict_vectors import labelled
+from dragoman.decode.predict_vectors import forecast_of, labelled
 from dragoman.learning.base import Validator
 from dragoman.learning.labels import forecast_loss, label_loss
 from dragoman.learning.task_validation import task_metrics
@@ -56,8 +56,8 @@ class VectorValidator(Validator):
             assert batch.known is not None, "these batches are of windows"
             with autocast:
                 scores = model(batch)
-            said = batch.restored(scores)
-            loss += float(forecast_loss(said, batch, series.quantiles))
+            loss += float(forecast_loss(scores, batch, series))
+            said = forecast_of(scores, batch, series)
             missed = (said[..., series.median] - batch.targets)[batch.known].double()
             square += float(missed.square().sum())
             absolute += float(missed.abs().sum())

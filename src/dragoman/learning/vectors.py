@@ -61,7 +61,7 @@ class VectorTask(LabelledTask):
         outputs = len(task.labels)
         series = task.vectors
         if task.kind == "forecast" and isinstance(series, SeriesInput):
-            outputs = series.horizon * series.row_channels * max(1, len(series.quantiles))
+            outputs = series.horizon * series.row_channels * series.outputs
         return HeadConfig(
             task.kind, outputs, task.pooling, task.dropout, layers=task.layers, places=series.places
         )
@@ -76,7 +76,8 @@ class VectorTask(LabelledTask):
     def objective(self, config: RunConfig, model: Any, processes: int) -> Objective:  # noqa: ARG002
         task = task_of(config)
         if task.kind == "forecast":
-            return ForecastLoss(task.vectors.quantiles if isinstance(task.vectors, SeriesInput) else ())
+            assert isinstance(task.vectors, SeriesInput), "forecasts are made from series"
+            return ForecastLoss(task.vectors)
         return VectorLabels(config.objective.label_smoothing)
 
     def validator(

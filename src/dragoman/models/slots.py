@@ -19,6 +19,8 @@ import torch
 
 from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, Memory
+from dragoman.models.copy_slots import CopySlots, source_bytes
+from dragoman.models.copying import CopyingEncoderDecoder
 from dragoman.models.transformer import TransformerDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention, attend
 from dragoman.nn.attention_kernels import Projected, join_heads, split_heads
@@ -29,13 +31,11 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 
 
 def fits(model: EncoderDecoder) -> bool:
-    """Whether a model can use slots: a Transformer that reads pieces, does not copy, and scores queries and
-    keys alone."""
+    """Whether a model can use slots: the decoder is a Transformer that scores queries and keys alone. The
+    encoder may be any, and it may copy."""
     decoder = model.decoder
     return (
         isinstance(decoder, TransformerDecoder)
-        and not model.abilities.copies
-        and model.abilities.vectors is None
         and isinstance(decoder.relations, NoRelation | Rotary)
         and all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers)
     )
@@ -48,6 +48,11 @@ def past_bytes(model: EncoderDecoder) -> int:
     own = [layer.self_attention for layer in decoder.layers]
     numbers = sum(a.num_heads * (a.head_dim + a.value_dim) for a in own if isinstance(a, SelfAttention))
     return numbers * decoder.embedding.weight.element_size()
+
+
+def memory_bytes(model: EncoderDecoder, memory: int) -> int:
+    """Bytes of one source of `memory` positions beside its keys and values."""
+    return source_bytes(memory) if model.abilities.copies else 0
 
 
 @dataclass
@@ -149,12 +154,24 @@ class TransformerSlots:
         self.memory = torch.arange(memory, device=like.device)
         self.by_kernels = usable(like)
         """Kernels read only the slots in use."""
+        self.model = model
+        self.copying = None
+        if isinstance(model, CopyingEncoderDecoder):
+            self.copying = CopySlots(model, sentences, beams, memory)
 
     def admit(self, rows: Int[Tensor, "R"], memory: Memory) -> None:
         """Sentences replace others. Old slots are hidden, since positions begin at 0 again."""
         for layer in self.layers:
             layer.admit(rows, memory.hidden)
         self.lengths.index_copy_(0, rows, lengths(memory.mask))
+        if self.copying is not None:
+            self.copying.admit(rows, memory)
+
+    def scores(self, hidden: Float[Tensor, "B K D"], last: Int[Tensor, "B K"]) -> Float[Tensor, "N V"]:
+        """The logits of every beam after `step`."""
+        if self.copying is not None:
+            return self.copying.log_p(hidden, last)
+        return self.model.project(hidden.flatten(0, 1))
 
     def step(
         self,

@@ -270,7 +270,7 @@ class TaskNetwork(nn.Module):
 
 
 def _widths(network: Network, only_last: bool) -> list[int]:
-    """The widths of the layers, found by reading one piece or vector. Dropout is off."""
+    """The widths of the layers, found by reading one piece or image. Dropout is off."""
     was_training = network.training
     network.eval()
     with torch.no_grad():
@@ -280,8 +280,9 @@ def _widths(network: Network, only_last: bool) -> list[int]:
             piece = torch.zeros(1, 1, dtype=torch.long, device=device)
             inputs = piece, piece == 0, piece
         else:
-            vector = torch.zeros(1, 1, network.abilities.vectors, device=device)
-            inputs = vector, torch.ones(1, 2, dtype=torch.bool, device=device)
+            places = network.abilities.max_length or 1  # a whole image: a stem of convolutions reads no less
+            vector = torch.zeros(1, places, network.abilities.vectors, device=device)
+            inputs = vector, torch.ones(1, 1 + places, dtype=torch.bool, device=device)
         reader = cast(Any, network)
         layers = [reader.read(*inputs)] if only_last else reader.read_layers(*inputs)
     network.train(was_training)

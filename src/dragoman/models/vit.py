@@ -4,23 +4,26 @@
     series of real vectors ───┴─ linear ─┐
     class token ─────────────────────────┴─ + learnt positions ─ [ self-attention ─ feed-forward ]×L ─ norm
 
+With `stem: convolution`, small convolutions over the whole image take the place of the linear layer.
+
 The blocks are those of the other models here, with pre-norm. Inputs are vectors: patches of an image, or of
 the values of a series. A head (`task_heads.py`) reads the class token for a label, or all patches for a
 forecast.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.config import check_sizes
+from dragoman.config import LEFT_OUT, check_sizes
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
+from dragoman.nn.conv_stem import ConvStem, patch_side
 from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import EncoderLayer, all_layers
@@ -39,10 +42,16 @@ class VitConfig(StackConfig):
     max_positions: int = 14 * 14  # vectors of a sequence, the class token not counted
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    stem: Literal["linear", "convolution"] = field(default="linear", metadata=LEFT_OUT)
+    channels: int = field(default=3, metadata=LEFT_OUT)
+    """Of a patch, and patches in a row of the image; both for the convolutional stem alone."""
+    columns: int = field(default=14, metadata=LEFT_OUT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sizes(self, places=["input_dim"])
+        check_sizes(self, places=["input_dim", "channels", "columns"])
+        if self.stem == "convolution":
+            patch_side(self.input_dim, self.channels)
 
     @property
     def abilities(self) -> Abilities:
@@ -69,7 +78,10 @@ class Vit(nn.Module):
     def __init__(self, config: VitConfig) -> None:
         super().__init__()
         width = config.model_dim
-        self.inputs = xavier_linear(config.input_dim, [width])
+        if config.stem == "convolution":
+            self.inputs = ConvStem(config.input_dim, config.channels, config.columns, width)
+        else:
+            self.inputs = xavier_linear(config.input_dim, [width])
         self.class_token = nn.Parameter(torch.empty(width).normal_(std=0.02))
         self.positions = LearnedPositions(1 + config.max_positions, width)
         self.layers = cast(Sequence[EncoderLayer], stack(config, "pre"))
@@ -78,7 +90,10 @@ class Vit(nn.Module):
         gpt_weights(self)
         # The input projection has no words' embeddings behind it: at 0.02 one number a moment is lost beside
         # the positions. Glorot & Bengio (2010) keep the size of what comes in.
-        nn.init.xavier_uniform_(self.inputs.weight)
+        if isinstance(self.inputs, ConvStem):
+            self.inputs.reset()
+        else:
+            nn.init.xavier_uniform_(self.inputs.weight)
 
     def read(self, vectors: Float[Tensor, "B T I"], mask: Bool[Tensor, "B P"]) -> Float[Tensor, "B P D"]:
         """One vector for each of P = T + 1 places, the first of which is the class token."""

@@ -26,6 +26,7 @@ from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
 from dragoman.learning.resolve import resolve
 from dragoman.learning.task_plan import completed_task
+from dragoman.learning.vector_plan import refuse_other_images
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.given import check_given
@@ -85,6 +86,9 @@ def make_draft(
     missing = [section for section in CHOSEN if section not in given]
     if plain.get("task") is not None:
         task = completed_task(given, plain, data, missing, _brings_model(assignments))
+        if plain.get("start") is not None:
+            begun = Run.open(str(plain["start"])).config.task
+            refuse_other_images(task["task"], str(plain["start"]), begun)
         return Draft(resolve(task, assignments, minutes))
     if not missing:
         return Draft(resolve(given, assignments, minutes))

@@ -163,11 +163,9 @@ def _training(plan: Planned) -> str:
         return f"{about}{updates:,} updates {batch} ({often}), {where}"
     ends = {"updates": train.max_updates, "epochs": train.max_epochs}
     known = " or ".join(f"{value:,} {name}" for name, value in ends.items() if value is not None)
-    return (
-        f"{known or 'updates'} {batch}, {where}"
-        if train.max_updates
-        else f"{known}, updates {batch}, {where}"
-    )
+    if train.max_updates:
+        return f"{known} {batch}, {where}"
+    return f"{known}, updates {batch}, {where}" if known else f"updates {batch}, {where}"
 
 
 def _device(config: RunConfig) -> str:

@@ -28,6 +28,7 @@ from dragoman.runs.optim import TransferConfig
 
 EMBEDDINGS, HEAD = "embeddings", "head"
 _INPUTS = {"embedding", "positions", "segments", "embedding_norm", "relations", "into"}
+_INPUTS |= {"inputs", "class_token"}  # of vectors
 _LAYER = re.compile(r"(?:(.*?)\.)?layers\.(\d+)\.")
 
 

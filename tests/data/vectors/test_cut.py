@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import ImageInput, SeriesInput
-from dragoman.data.vectors.cut import augmented, image_patches, series_patches, window_scale
+from dragoman.data.vectors.cut import augmented, image_patches, series_patches, turned, window_scale
 from dragoman.data.vectors.examples import Windows, window_batch
 from dragoman.errors import UserError
 
@@ -42,6 +42,30 @@ def test_augmentation_is_a_function_of_seed_epoch_and_number() -> None:
     assert seen == allowed  # 9 places, mirrored or not
     plain = ImageInput(5, 5, 1, 1, (0.0,), (1.0,))
     np.testing.assert_array_equal(augmented(images, plain, numbers, 1, 3), images)
+
+
+def test_turned_images_are_those_of_pytorch() -> None:
+    images = np.random.default_rng(5).normal(size=(4, 6, 9, 2))
+    angles = np.deg2rad(np.array([0.0, 8.0, -25.0, 180.0]))
+    height, width = 6, 9
+    sine, cosine = np.sin(angles), np.cos(angles)
+    ratio = (height - 1) / (width - 1)  # the grid counts from −1 to 1 along both sides
+    rows = np.stack([[cosine, -sine * ratio, 0 * sine], [sine / ratio, cosine, 0 * sine]]).transpose(2, 0, 1)
+    grid = F.affine_grid(torch.from_numpy(rows), [4, 2, height, width], align_corners=True)
+    asked = torch.from_numpy(images).permute(0, 3, 1, 2)
+    expected = F.grid_sample(asked, grid, padding_mode="zeros", align_corners=True).permute(0, 2, 3, 1)
+    np.testing.assert_allclose(turned(images, angles), expected.numpy(), atol=1e-12)
+    square = images[:, :6, :6]
+    np.testing.assert_allclose(
+        turned(square, np.full(4, np.pi / 2)), np.rot90(square, axes=(1, 2)), atol=1e-12
+    )
+    image = ImageInput(6, 6, 1, 1, (0.0,), (1.0,), rotate=10)
+    numbers = np.arange(4)
+    own = augmented(square, image, numbers, 1, 3)
+    np.testing.assert_array_equal(own[2:3], augmented(square[2:3], image, numbers[2:3], 1, 3))
+    assert not np.array_equal(own, augmented(square, image, numbers, 1, 4))
+    with pytest.raises(UserError, match="rotate: expected at most 180 degrees, found 200"):
+        ImageInput(rotate=200)
 
 
 def test_mean_and_deviation_leave_out_what_is_missing() -> None:

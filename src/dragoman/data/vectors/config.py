@@ -1,10 +1,13 @@
 """How images and series become sequences of vectors: `task.image` and `task.series` of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from dragoman.config import check_not_negative
+from dragoman.config import LEFT_OUT, check_not_negative
 from dragoman.errors import UserError
+
+STUDENT = 3
+"""Parameters of a Student's t distribution."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,15 @@ class ImageInput:
     std: tuple[float, ...] = ()
     shift: int = 0
     """Augmentation: each training image is moved by up to this number of pixels, anew in every epoch."""
+    rotate: float = field(default=0.0, metadata=LEFT_OUT)
+    """Augmentation: and turned by up to this number of degrees."""
     flip: bool = False
     """Augmentation: half of the training images are mirrored."""
 
     def __post_init__(self) -> None:
-        check_not_negative(self, "height", "width", "channels", "patch", "shift")
+        check_not_negative(self, "height", "width", "channels", "patch", "shift", "rotate")
+        if self.rotate > 180:
+            raise UserError(f"rotate: expected at most 180 degrees, found {self.rotate:g}")
         if self.channels not in (0, 1, 3):
             raise UserError(f"channels: expected 1 for grey or 3 for colours, found {self.channels}")
         if self.patch and (self.height % self.patch or self.width % self.patch):
@@ -70,6 +77,9 @@ class SeriesInput:
     scaled back."""
     quantiles: tuple[float, ...] = ()
     """forecast: quantiles to predict instead of the mean. They must include 0.5."""
+    distribution: Literal["quantiles", "student"] = field(default="quantiles", metadata=LEFT_OUT)
+    """forecast: what is learnt besides the mean. `quantiles`: those quantiles, each for itself. `student`: a
+    Student's t distribution for every number, from which the quantiles are computed."""
     season: int = 0
     """forecast: length of a season in steps, for the seasonal baseline. 0: estimated from the training
     part."""
@@ -89,6 +99,8 @@ class SeriesInput:
             raise UserError(
                 f"quantiles: expected rising numbers between 0 and 1, found {list(self.quantiles)}"
             )
+        if self.distribution == "student" and not self.quantiles:
+            object.__setattr__(self, "quantiles", (0.1, 0.5, 0.9))
         if self.quantiles and 0.5 not in self.quantiles:
             raise UserError(f"quantiles: the forecast is the median; add 0.5 to {list(self.quantiles)}")
         if self.patch and self.window and self.stride:
@@ -111,6 +123,11 @@ class SeriesInput:
     def row_channels(self) -> int:
         """Number of channels in a sequence."""
         return len(self.mean) if self.channels == "together" or not self.columns else 1
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers the network gives for each number to come."""
+        return STUDENT if self.distribution == "student" else max(1, len(self.quantiles))
 
     @property
     def median(self) -> int:

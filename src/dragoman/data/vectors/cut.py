@@ -29,24 +29,49 @@ def scaled_pixels(images: np.ndarray, image: ImageInput) -> np.ndarray:
 def augmented(
     images: np.ndarray, image: ImageInput, numbers: np.ndarray, seed: int, epoch: int
 ) -> np.ndarray:
-    """Images moved and mirrored. The random draw of each image is a function of its number, the seed and the
-    epoch. Pixels that move in have the mean colour, which is 0."""
-    if not image.shift and not image.flip:
+    """Images moved, turned and mirrored. The random draw of each image is a function of its number, the seed
+    and the epoch. Pixels that come in from outside have the mean colour, which is 0."""
+    if not image.shift and not image.flip and not image.rotate:
         return images
-    draws = [uniform_each(numbers, seed, epoch, turn) for turn in range(3)]
+    down, right, mirror, turn = (uniform_each(numbers, seed, epoch, draw) for draw in range(4))
     if image.flip:
-        images = np.where(draws[2][:, None, None, None] < 0.5, images[:, :, ::-1], images)
+        images = np.where(mirror[:, None, None, None] < 0.5, images[:, :, ::-1], images)
+    if image.rotate:
+        images = turned(images, np.deg2rad(image.rotate) * (2 * turn - 1))
     if not image.shift:
         return images
     by = image.shift
     padded = np.pad(images, ((0, 0), (by, by), (by, by), (0, 0)))
     found = np.empty_like(images)
     height, width = images.shape[1:3]
-    for row, (down, right) in enumerate(
-        zip(*((draw * (2 * by + 1)).astype(int) for draw in draws[:2]), strict=True)
-    ):
-        found[row] = padded[row, down : down + height, right : right + width]
+    steps = ((draw * (2 * by + 1)).astype(int) for draw in (down, right))
+    for row, (y, x) in enumerate(zip(*steps, strict=True)):
+        found[row] = padded[row, y : y + height, x : x + width]
     return found
+
+
+def turned(images: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """Each image (B H W C) turned anticlockwise about its middle by its angle, by bilinear interpolation."""
+    height, width = images.shape[1:3]
+    middle_y, middle_x = (height - 1) / 2, (width - 1) / 2
+    y, x = np.mgrid[:height, :width]
+    y, x = y - middle_y, x - middle_x
+    sine, cosine = (part[:, None, None] for part in (np.sin(angles), np.cos(angles)))
+    from_y = y * cosine + x * sine + middle_y  # B H W: where each pixel comes from
+    from_x = x * cosine - y * sine + middle_x
+    rows = np.arange(len(images))[:, None, None]
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    top = np.clip(np.floor(from_y), -1, height - 1).astype(int)
+    left = np.clip(np.floor(from_x), -1, width - 1).astype(int)
+    below, beside = (from_y - top)[..., None], (from_x - left)[..., None]
+    inside = ((from_y > -1) & (from_y < height) & (from_x > -1) & (from_x < width))[..., None]
+    found = (
+        padded[rows, top + 1, left + 1] * (1 - below) * (1 - beside)
+        + padded[rows, top + 2, left + 1] * below * (1 - beside)
+        + padded[rows, top + 1, left + 2] * (1 - below) * beside
+        + padded[rows, top + 2, left + 2] * below * beside
+    )
+    return np.where(inside, found, 0.0).astype(images.dtype)
 
 
 def window_scale(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,11 +19,13 @@ from functools import partial
 import torch
 
 from dragoman.decode.gpu.continuous_beam import BeamPool, is_plain
+from dragoman.decode.gpu.open_brackets import OpenBrackets
+from dragoman.decode.rules.brackets import BracketTables
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended
 from dragoman.models.base import EncoderDecoder
-from dragoman.models.slots import TransformerSlots, fits, past_bytes
+from dragoman.models.slots import TransformerSlots, fits, memory_bytes, past_bytes
 from dragoman.nn.tap import tap_is_open
 
 
@@ -104,17 +106,30 @@ class Shape:
 class Continuous:
     """One model, one search, and the slots of one shape."""
 
-    def __init__(self, model: EncoderDecoder, config: BeamSearch, shape: Shape) -> None:
+    def __init__(
+        self, model: EncoderDecoder, config: BeamSearch, shape: Shape, tables: BracketTables | None = None
+    ) -> None:
+        """`tables` are those of `config.brackets`."""
         self.model, self.shape = model, shape
         weight = next(model.parameters())
         self.device = weight.device
         self.slots = TransformerSlots(model, shape.sentences, config.beam, shape.capacity, shape.memory)
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
-        self.pool = BeamPool(model.vocab, config, shape.sentences, shape.capacity, exact, self.device)
+        sizes = shape.sentences, config.beam, shape.capacity
+        brackets = None if tables is None else OpenBrackets(tables, *sizes, self.device)
+        copying = self.slots.copying
+        followers = [] if copying is None else [copying]
+        self.pool = BeamPool(
+            model.vocab, config, shape.sentences, shape.capacity, exact, self.device, brackets, followers
+        )
         self.steps: dict[int, Replayed] = {}
         self.done = Signal(self.pool.done)
         whole = {"dtype": torch.long, "device": self.device}
-        self.src_ids = torch.zeros(shape.sentences, shape.memory, **whole)
+        vectors = model.abilities.vectors
+        if vectors is None:
+            self.sources = torch.zeros(shape.sentences, shape.memory, **whole)
+        else:
+            self.sources = torch.zeros(shape.sentences, shape.memory, vectors, device=self.device)
         self.src_mask = torch.zeros(shape.sentences, shape.memory, dtype=torch.bool, device=self.device)
         self.limits, self.shortest = (torch.ones(shape.sentences, **whole) for _ in range(2))
         self.everywhere = torch.arange(shape.sentences, device=self.device)
@@ -187,7 +202,7 @@ class Continuous:
     def _one_position(self, used: int) -> None:
         pool = self.pool
         hidden = self.slots.step(pool.last, pool.position, pool.ancestors, used)
-        pool.step(self.model.project(hidden.flatten(0, 1)).to(pool.sums.dtype))
+        pool.step(self.slots.scores(hidden, pool.last).to(pool.sums.dtype))
 
     def _admit(self, coming: list[tuple[int, int]], batch: SearchBatch) -> None:
         if not coming:
@@ -200,14 +215,14 @@ class Continuous:
             self.pool.admit(rows, limits, shortest)
             return
         width = src_ids.size(1)
-        self.src_ids.fill_(self.model.vocab.pad_id)[:, :width] = src_ids  # rows are all slots in order
+        self.sources.fill_(self.model.vocab.pad_id)[:, :width] = src_ids  # rows are all slots in order
         self.src_mask.fill_(False)[:, :width] = src_mask
         self.limits.copy_(limits)
         self.shortest.copy_(shortest)
         self.fill_all()
 
     def _fill_all(self) -> None:
-        self.slots.admit(self.everywhere, self.model.encode(self.src_ids, self.src_mask))
+        self.slots.admit(self.everywhere, self.model.encode(self.sources, self.src_mask))
         self.pool.admit(self.everywhere, self.limits, self.shortest)
 
 
@@ -232,14 +247,16 @@ class Rooms:
         if config.beam == 1:
             config = replace(config, stop="complete")  # greedy search stops at the first `</s>`
         shape = shape_for(model, config, len(batch.jobs), int(batch.limits.max()), batch.src_ids.size(1))
-        return self._room(model, config, shape).run(batch)
+        return self._room(model, config, shape, batch.brackets).run(batch)
 
-    def _room(self, model: EncoderDecoder, config: BeamSearch, shape: Shape) -> Continuous:
+    def _room(
+        self, model: EncoderDecoder, config: BeamSearch, shape: Shape, tables: BracketTables | None
+    ) -> Continuous:
         key = (tuple(p.data_ptr() for p in model.parameters()), config, shape)
         if key not in self.kept:
             while len(self.kept) >= _KEPT:
                 self.kept.popitem(last=False)
-            self.kept[key] = Continuous(model, config, shape)
+            self.kept[key] = Continuous(model, config, shape, tables)
         self.kept.move_to_end(key)
         return self.kept[key]
 
@@ -247,8 +264,10 @@ class Rooms:
 def shape_for(model: EncoderDecoder, config: BeamSearch, sentences: int, longest: int, memory: int) -> Shape:
     """Few shapes, so that captured graphs are reused. A small batch has a slot for every sentence; in a large
     one the rest waits for free slots."""
-    capacity, memory = _rounded(longest), _rounded(memory)
-    bytes_each = config.beam * capacity * past_bytes(model)
+    capacity = _rounded(longest)
+    if model.abilities.vectors is None:  # a model that reads vectors has positions for as many as there are
+        memory = _rounded(memory)
+    bytes_each = config.beam * capacity * past_bytes(model) + memory_bytes(model, memory)
     most = max(1, min(_MOST_SENTENCES, int(_memory_of(model) * _SHARE / bytes_each)))
     wanted = min(sentences, most)
     places = 1 << (wanted.bit_length() - 1)  # the largest power of two that is not above

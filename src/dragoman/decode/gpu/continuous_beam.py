@@ -10,10 +10,13 @@ Only beam indices move. A finished sentence stays in its slot, and its further s
 """
 
 import math
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
 
+from dragoman.decode.gpu.open_brackets import OpenBrackets
 from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended
@@ -25,7 +28,7 @@ _WIDEST_FOR_KERNELS = 8  # most beams; more would need too many registers
 
 
 def is_plain(config: BeamSearch) -> bool:
-    """Whether this is a plain beam search, which does not need the tokens so far."""
+    """Whether this is a plain beam search, or one that keeps brackets valid."""
     return (
         config.groups == 1
         and not config.record
@@ -33,8 +36,15 @@ def is_plain(config: BeamSearch) -> bool:
         and config.coverage == 0
         and config.no_repeat_ngram == 0
         and config.repetition_penalty == 1
-        and not config.brackets
     )
+
+
+class Follower(Protocol):
+    """Holds something for every beam, which moves with it."""
+
+    def follow(self, parents: Int[Tensor, "B K"], token: Int[Tensor, "B K"]) -> None:
+        """Every beam continues one of these beams of its sentence with a token."""
+        ...
 
 
 class BeamPool:
@@ -53,8 +63,11 @@ class BeamPool:
         capacity: int,
         dtype: torch.dtype,
         device: torch.device,
+        brackets: OpenBrackets | None = None,
+        followers: Sequence[Follower] = (),
     ) -> None:
-        self.vocab, self.config = vocab, config
+        self.vocab, self.config, self.brackets = vocab, config, brackets
+        self.followers = (*followers, *([] if brackets is None else [brackets]))
         beams, best = config.beam, config.n_best
         whole = {"dtype": torch.long, "device": device}
         real = {"dtype": dtype, "device": device}
@@ -79,7 +92,7 @@ class BeamPool:
         # Entry n: factor on a sum of n tokens for ranking.
         weights = [0.0, *(config.rank(1.0, length) for length in range(1, capacity + 1))]
         self._weights = torch.tensor(weights, **real)
-        self._by_kernels = usable(self.sums) and beams <= _WIDEST_FOR_KERNELS
+        self._by_kernels = usable(self.sums) and beams <= _WIDEST_FOR_KERNELS and vocab.tgt_size >= 2 * beams
 
     def admit(self, rows: Int[Tensor, "R"], limits: Int[Tensor, "R"], shortest: Int[Tensor, "R"]) -> None:
         """Start new sentences in these slots. Only the first of their beams is live."""
@@ -92,12 +105,19 @@ class BeamPool:
         self.ended.index_fill_(0, rows, 0)
         self.done.index_fill_(0, rows, False)
         self.found_rank.index_fill_(0, rows, -torch.inf)
+        if self.brackets is not None:
+            self.brackets.admit(rows)
 
     def step(self, logits: Float[Tensor, "N V"]) -> None:
         """One more token for every beam; overwrites `logits`."""
-        if self._by_kernels:
-            self._step_by_kernels(logits)
-            return
+        here = self.position.clone()
+        (self._step_by_kernels if self._by_kernels else self._step_plainly)(logits)
+        if self.followers:
+            parents, token = (history[self._rows, here] for history in (self.parents, self.tokens))
+            for follower in self.followers:
+                follower.follow(parents, token)
+
+    def _step_plainly(self, logits: Float[Tensor, "N V"]) -> None:
         beams, eos_id = self.config.beam, self.vocab.eos_id
         values, pieces, eos = self._best(logits)
         own = values.view(len(self.sums), -1)  # B K·2K
@@ -117,7 +137,11 @@ class BeamPool:
 
         control = (self.vocab.pad_id, self.vocab.bos_id, self.vocab.eos_id)
         beams = self.config.beam
-        best = best_by_kernel(logits, self.position, self.shortest, beams, 2 * beams, control)
+        if self.brackets is None:
+            best = best_by_kernel(logits, self.position, self.shortest, beams, 2 * beams, control)
+        else:
+            values, pieces, eos = self._best(logits)
+            best = values.contiguous(), pieces.contiguous(), eos.contiguous()
         state = (self.last, self.sums, self.position, self.ancestors, self.limits, self.ended)
         state += (self.done.view(torch.uint8), self.tokens, self.parents, self.scores)
         state += (self.found_rank, self.found_at, self.found_eos, self._weights)
@@ -134,7 +158,13 @@ class BeamPool:
         eos = logits[:, eos_id] - total[:, 0]
         logits.index_fill_(1, self._never, -torch.inf)
         early = (self.position < self.shortest).repeat_interleave(beams)
+        if self.brackets is not None:
+            allowed = self.brackets.allowed(self.limits - 2 - self.position)
+            logits.masked_fill_(~allowed, -torch.inf)
         logits[:, eos_id].masked_fill_(early, -torch.inf)
+        if self.brackets is not None:  # if everything is forbidden, a row may end
+            stuck = logits.amax(dim=1).isneginf()
+            logits[:, eos_id] = torch.where(stuck, eos + total[:, 0], logits[:, eos_id])
         values, pieces = best_pieces(logits, min(2 * beams, logits.size(1)))
         return values - total, pieces, eos
 

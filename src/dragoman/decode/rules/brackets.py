@@ -15,31 +15,53 @@ import torch
 
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
-from dragoman.shapes import Float, Int, Tensor
+from dragoman.shapes import Bool, Float, Int, Tensor
 from dragoman.text.spelling import Spelling
 
 
-class Balanced:
-    """Masks tokens that would unbalance the brackets. Pieces with the same brackets form one class; every
-    table has one row per class."""
+class BracketTables:
+    """What every piece of the vocabulary closes and opens. Pieces with the same brackets form one class;
+    every table has one row per class."""
 
-    def __init__(self, pairs: str, vocab: Vocab, spelling: Spelling, limits: Int[Tensor, "B"]) -> None:
-        device = limits.device
+    def __init__(self, pairs: str, vocab: Vocab, spelling: Spelling, device: torch.device) -> None:
         found = [brackets_of(piece, pairs) for piece in spelling.pieces]
-        kinds = list(dict.fromkeys(found))
+        numbers = {own: number for number, own in enumerate(dict.fromkeys(found))}
         for number in range(1, len(pairs) // 2 + 1):
-            if ((number,), ()) not in kinds:
+            if ((number,), ()) not in numbers:
                 raise UserError(
                     f"search.brackets: no piece of the vocabulary is '{pairs[2 * number - 1]}' alone, so it "
                     "could not always be written in time; leave this pair out"
                 )
-        self.kind = torch.tensor([kinds.index(own) for own in found], device=device)  # V
-        self.never = torch.tensor([own is None for own in kinds], device=device)  # C
-        both = [own or ((), ()) for own in kinds]
+        self.kind = torch.tensor([numbers[own] for own in found], device=device)  # V
+        self.never = torch.tensor([own is None for own in numbers], device=device)  # C
+        both = [own or ((), ()) for own in numbers]
         self.closes = _padded([closed for closed, _ in both], device)  # C P
         self.opens = _padded([opened for _, opened in both], device)  # C Q
         self.closing, self.opening = (self.closes > 0).sum(dim=1), (self.opens > 0).sum(dim=1)  # C
-        self.eos_id, self.limits = vocab.eos_id, limits
+        self.eos_id = vocab.eos_id
+
+    def allowed(
+        self, depth: Int[Tensor, "N"], innermost: Int[Tensor, "N P"], room: Int[Tensor, "N"]
+    ) -> Bool[Tensor, "N V"]:
+        """The pieces that may come next, from the number of open brackets, the last of them, last opened
+        first, and the number of tokens that may follow, `</s>` not counted."""
+        fits = self.closing <= depth[:, None]  # N C
+        for place in range(self.closes.size(1)):
+            wanted = self.closes[:, place]
+            fits &= (wanted == 0) | (wanted == innermost[:, place, None])
+        after = depth[:, None] - self.closing + self.opening
+        fits &= ((after <= room[:, None]) | (after < depth[:, None])) & ~self.never
+        allowed = fits[:, self.kind]
+        allowed[:, self.eos_id] = depth == 0
+        return allowed
+
+
+class Balanced:
+    """Masks tokens that would unbalance the brackets."""
+
+    def __init__(self, pairs: str, vocab: Vocab, spelling: Spelling, limits: Int[Tensor, "B"]) -> None:
+        self.tables = BracketTables(pairs, vocab, spelling, limits.device)
+        self.limits = limits
 
     def __call__(
         self,
@@ -48,16 +70,8 @@ class Balanced:
         prefix: Int[Tensor, "N T"],
         sentences: Int[Tensor, "N"],
     ) -> Float[Tensor, "N V"]:
-        depth, last = self._open(self.kind[prefix])
-        fits = self.closing <= depth[:, None]  # N C
-        for place in range(self.closes.size(1)):
-            wanted = self.closes[:, place]
-            fits &= (wanted == 0) | (wanted == last[:, place, None])
-        after = depth[:, None] - self.closing + self.opening
-        room = (self.limits[sentences] - 2 - prefix.size(1))[:, None]  # tokens after one more, without `</s>`
-        fits &= ((after <= room) | (after < depth[:, None])) & ~self.never
-        allowed = fits[:, self.kind]
-        allowed[:, self.eos_id] = depth == 0
+        room = self.limits[sentences] - 2 - prefix.size(1)  # tokens after one more, without `</s>`
+        allowed = self.tables.allowed(*self._open(self.tables.kind[prefix]), room)
         scores.masked_fill_(~allowed, -torch.inf)
         if free is scores:
             return scores
@@ -66,12 +80,13 @@ class Balanced:
 
     def _open(self, kinds: Int[Tensor, "N T"]) -> tuple[Int[Tensor, "N"], Int[Tensor, "N P"]]:
         """The number of open brackets, and the innermost ones, last opened first; 0 beyond the depth."""
-        rows, width = len(kinds), self.closes.size(1)
+        tables = self.tables
+        rows, width = len(kinds), tables.closes.size(1)
         depth = torch.zeros(rows, dtype=torch.long, device=kinds.device)
         if not kinds.size(1):
             return depth, torch.zeros(rows, width, dtype=torch.long, device=kinds.device)
-        opening = self.opening[kinds]  # N T
-        free = (opening - self.closing[kinds]).cumsum(dim=1)
+        opening = tables.opening[kinds]  # N T
+        free = (opening - tables.closing[kinds]).cumsum(dim=1)
         # Closing a bracket that is not open does not count: the depth never falls below 0.
         below = (free - opening).cummin(dim=1).values.clamp(max=0)
         depths = free - below  # N T: after each token
@@ -81,8 +96,8 @@ class Balanced:
         # The last token that wrote this level: the last one that began below it.
         lowest = base.flip(1).cummin(dim=1).values.flip(1)  # from each token on
         place = (torch.searchsorted(lowest, level) - 1).clamp(min=0)  # N P
-        which = (level - base.gather(1, place) - 1).clamp(0, self.opens.size(1) - 1)
-        brackets = self.opens[kinds.gather(1, place), which]
+        which = (level - base.gather(1, place) - 1).clamp(0, tables.opens.size(1) - 1)
+        brackets = tables.opens[kinds.gather(1, place), which]
         return depth, brackets.where(level > 0, 0)
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 
 from dragoman.data.batch import pad, pad_vectors
-from dragoman.decode.rules.brackets import Balanced
+from dragoman.decode.rules.brackets import Balanced, BracketTables
 from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
 from dragoman.decode.rules.lexical import Required
 from dragoman.decode.search.config import SearchConfig
@@ -185,3 +185,9 @@ class SearchBatch:
     @property
     def can_be_cancelled(self) -> bool:
         return any(job.cancelled is not never for job in self.jobs)
+
+    @property
+    def brackets(self) -> BracketTables | None:
+        """The tables of the rule of brackets, if there is one."""
+        rules = (rule for rule in self.rules.insist if isinstance(rule, Balanced))
+        return next((rule.tables for rule in rules), None)

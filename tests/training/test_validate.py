@@ -8,13 +8,14 @@ from typing import Self
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 from torch import Tensor, nn
 
 from dragoman.checkpoint.model import vocab_of
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.learning import learning_of
+from dragoman.learning import learning_of, validation
 from dragoman.learning.validation import DecoderValidator
 from dragoman.models.base import EncoderDecoder, Memory, Vocab
 from dragoman.nn.embedding import Projection
@@ -92,7 +93,7 @@ def known_model(
 
 def chosen_pairs(validator: DecoderValidator, prepared: Prepared) -> list[tuple[tuple[int, ...], list[int]]]:
     store, eos = prepared.valid, 2
-    numbers = sorted(n for batch in validator._chosen_batches for n in batch)
+    numbers = sorted(n for batch in validator._free_batches for n in batch)
     return [((*store.src(n).tolist(), eos), [*store.tgt(n).tolist(), eos]) for n in numbers]
 
 
@@ -201,3 +202,38 @@ def test_validation_keeps_to_the_lengths_that_the_run_allows(
     search = _validator(make_config(*limits), prepared, CPU)._search
     assert (search.max_ratio, search.max_extra, search.max_length) == (12, 30, 500)
     assert search.longest(10) == 150
+
+
+def limited(config: RunConfig, prepared: Prepared, most: float, seconds: list[float]) -> DecoderValidator:
+    """A validator whose clock shows `seconds`, one after the other."""
+    validator, times = _validator(config, prepared, CPU), iter(seconds)
+    validator.limit(most, lambda: next(times))
+    return validator
+
+
+def test_with_a_time_limit_a_part_is_translated_from_all_over(
+    make_config: MakeConfig, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each portion is as large as all before it, and none is begun that would exceed the limit."""
+    vocab = vocab_of(prepared.src_tokenizer, prepared.tgt_tokenizer)
+    torch.manual_seed(0)
+    table = torch.randn(vocab.tgt_size, vocab.tgt_size)
+    model = known_model(lambda _source, _position, last: last, table, vocab)
+    monkeypatch.setattr(validation, "_FIRST_PORTION", 3)
+    config = make_config("train.validate_sentences=11", "train.samples=2")
+    whole = _validator(config, prepared, CPU)
+    expected = whole._translated(model, 0.0)
+    assert list(expected) == list(range(11))
+    in_time = limited(config, prepared, most=100.0, seconds=[0.0, 1.0, 2.0, 3.0])
+    found = in_time._translated(model, 0.0)
+    assert list(found) == [0, 4, 8, 2, 6, 10, 1, 3, 5, 7, 9]
+    assert found == expected
+    late = limited(config, prepared, most=10.0, seconds=[7.0, 8.0, 12.5])
+    part = late.run(model, NO_AUTOCAST)
+    assert [sample.src for sample in part.samples] == [whole.sources[0], whole.sources[4]]
+    outputs = {place: expected[place] for place in (0, 4, 8, 2, 6, 10)}
+    assert part.metrics["bleu"] == whole._scores(outputs)["bleu"]
+    references = [whole.references[place] for place in sorted(outputs)]
+    hypotheses = [outputs[place] for place in sorted(outputs)]
+    assert part.metrics["bleu"] == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references]).score)
+    assert len(chosen_pairs(late, prepared)) == 3  # of the loss with the model's own output

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.autopilot.choice import Choice
 from dragoman.autopilot.machine import GIB, Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.tokens import TokenCounts, looks_of
+from dragoman.autopilot.tokens import TokenCounts, is_arithmetic, looks_of
 from dragoman.models.presets import PRESETS
 
 CPU_MINUTES = 60.0
@@ -109,7 +109,9 @@ epochs in the time."""
 
 
 def is_spelt(profile: Profile) -> bool:
-    """Whether outputs are words spelt letter by letter or phoneme by phoneme."""
+    """Whether outputs are words or numbers, spelt letter by letter, phoneme by phoneme or digit by digit."""
+    if is_arithmetic(profile):
+        return True
     tgt = looks_of(profile.tgt, profile.pairs)
     src = looks_of(profile.src, profile.pairs)
     return (tgt.words or tgt.symbols) and (src.words or src.tagged or src.symbols)

@@ -26,9 +26,8 @@ _SHARED = 0.2
 _KNOWN_NAMES, _SEGMENTS_A_NAME = 0.9, 1.3
 """Smallest share of frequent words in formal targets, and smallest number of segments of their identifiers,
 from which identifiers are kept whole."""
-_PIECES_A_NAME = 3
-"""Pieces of the vocabulary for each different word: a whole identifier and steps on the way to it."""
-_MOST_FOR_NAMES = 4000
+_ARITHMETIC, _SHORT = 0.5, 100
+"""Smallest share of digits, and largest mean number of characters, of sides that are numbers."""
 _MANY = 200_000
 """Number of pairs from which two scripts need separate vocabularies."""
 _CONTROL_AND_BYTES = 259
@@ -74,10 +73,21 @@ def _is_closed(side: SideProfile) -> bool:
     return side.frequent_words >= 0.97 and side.word_types <= 1500 and side.word_tokens >= 10
 
 
+def is_arithmetic(profile: Profile) -> bool:
+    """Whether both sides are short and mostly digits: sums, dates in numbers, sequences to sort."""
+    lines = max(1, profile.pairs)
+    return all(
+        side.digits >= _ARITHMETIC and side.characters / lines <= _SHORT
+        for side in (profile.src, profile.tgt)
+    )
+
+
 def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
     """The section `tokenizer` without sizes."""
     src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
     spelt = (src.words or src.tagged or src.symbols) and (tgt.words or tgt.tagged or tgt.symbols)
+    if is_arithmetic(profile):
+        return Choice({"kind": "char"}, "both sides are numbers, and every digit counts")
     often = max(5, profile.pairs // 500)
     long_symbols = [
         side
@@ -152,8 +162,6 @@ def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
     size = 8000 * (share if share < 1 else math.sqrt(share))
     if profile.overlap < _COPYING:
         size = max(size, min(_LEAST_OF_TRANSLATION, characters / 260))
-    if _keeps_identifiers(profile):
-        size = max(size, min(_MOST_FOR_NAMES, least + _PIECES_A_NAME * profile.tgt.word_types))
     low, high = _PIECES
     wanted = min(high, max(low, size, min(high, least)))
     step = 100 if wanted < 2000 else 500 if wanted < 10_000 else 1000

@@ -9,7 +9,7 @@ from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
-from dragoman.autopilot.tokens import TokenCounts, looks_of
+from dragoman.autopilot.tokens import TokenCounts, is_arithmetic, looks_of
 from dragoman.extras import EXTRAS, install_command
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -154,6 +154,8 @@ def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
     by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
     by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
     low, high = size.dropout
+    if is_arithmetic(profile):
+        return Choice(low, "outputs are computed from every digit")
     value = min(high, max(low, min(by_pairs, by_epochs)))
     if size.name in ("rnn", "convs2s") and profile.pairs < 100_000 and epochs >= 12:
         value = high
@@ -175,6 +177,8 @@ def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Ch
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
     often = epochs >= least and updates >= _R_DROP_UPDATES
+    if is_arithmetic(profile):
+        return Choice(0.0, "no R-Drop: outputs are computed from every digit")
     if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
         return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")
     if "preset" in size.model and profile.pairs < 100_000 and often:

@@ -47,6 +47,9 @@ class Examples(Protocol):
 class Validator:
     """The validation set of a run, chosen and ordered once."""
 
+    def limit(self, seconds: float, now: Callable[[], float]) -> None:
+        """Limit the time that the translations of one validation may take."""
+
     def __len__(self) -> int:
         raise NotImplementedError
 

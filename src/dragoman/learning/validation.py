@@ -44,6 +44,8 @@ _LEARNT = 0.3
 _FEW_MORE = 5
 _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """Batches and sentences for estimating the time of a validation."""
+_FIRST_PORTION = 16
+"""Most sentences that are translated at once before a time limit is looked at."""
 _FREE_POSITIONS = 128
 """A loss with the model's own output reads no further: outputs such as trees would take most of the time."""
 
@@ -162,18 +164,41 @@ class DecoderValidator(SequenceValidator):
         if self.references and self.config.metric in FURTHER:
             SCORES[self.config.metric](self.references, self.references)  # what it refuses is told now
         # An untrained model is often stuck in loops: show that, and do not spend time on the loop guard.
+        self._most_seconds: float | None = None
         limits = {
             name: getattr(config.search, name)
             for name in ("max_ratio", "max_extra", "max_length", "brackets")
         }
         self._search = BeamSearch(beam=self.config.validate_beam, loop_guard=False, **limits)
 
+    def limit(self, seconds: float, now: Callable[[], float]) -> None:
+        """Translate only as many sentences as the time allows. The loss with the model's own output is that
+        of the first of them."""
+        self._most_seconds, self._now = seconds, now
+        self._free_batches = self._batches_of([self._chosen[place] for place in self._portions()[0]])
+
+    def _portions(self) -> list[range]:
+        """The places of the chosen sentences. With a time limit: a few from all over, then those in the
+        middle between them, and so on; each portion is as large as all before it."""
+        count = len(self._chosen)
+        step = 1
+        while self._most_seconds is not None and -(-count // step) > _FIRST_PORTION:
+            step *= 2
+        portions = [range(0, count, step)]
+        while step > 1:
+            portions.append(range(step // 2, count, step))
+            step //= 2
+        return portions
+
+    def _batches_of(self, numbers: Sequence[int]) -> list[list[int]]:
+        places = by_length([int(self.lengths[i]) for i in numbers], self.config.batch_tokens)
+        return [[numbers[place] for place in batch] for batch in places]
+
     def _choose(self, chosen: list[int]) -> None:
         """The sentences to translate."""
         prepared, self._chosen = self.prepared, chosen
         store, src, tgt = prepared.valid, prepared.src_tokenizer, prepared.tgt_tokenizer
-        of_chosen = by_length([int(self.lengths[i]) for i in chosen], self.config.batch_tokens)
-        self._chosen_batches = [[chosen[place] for place in places] for places in of_chosen]
+        self._free_batches = self._batches_of(chosen)
         self.sources = sources_in_context(prepared, chosen)
         self.openings = [src.opening_of(store.src(i)) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
@@ -192,12 +217,25 @@ class DecoderValidator(SequenceValidator):
         model.eval()
         with autocast:
             metrics = self._teacher_forced(model) | self._free_running(model)
-        outputs = self._translate(model, metrics["loss"]) if self.sources else []
+        outputs = self._translated(model, metrics["loss"]) if self.sources else {}
         model.train()
         if outputs:
             metrics |= self._scores(outputs)
-        shown = zip(map(sentence_of, self.sources), self.references, outputs, strict=True) if outputs else ()
-        return Validation(metrics, [Sample(*texts) for texts in list(shown)[: self.config.samples]])
+        samples = [
+            Sample(sentence_of(self.sources[place]), self.references[place], output)
+            for place, output in list(outputs.items())[: self.config.samples]
+        ]
+        return Validation(metrics, samples)
+
+    def _translated(self, model: EncoderDecoder, loss: float) -> dict[int, str]:
+        """Outputs by place. With a time limit, no further portion is begun that would exceed it."""
+        outputs: dict[int, str] = {}
+        began = 0.0 if self._most_seconds is None else self._now()
+        for places in self._portions():
+            outputs |= zip(places, self._translate(model, loss, places), strict=True)
+            if self._most_seconds is not None and 2 * (self._now() - began) > self._most_seconds:
+                break
+        return outputs
 
     def estimated_seconds(
         self, model: EncoderDecoder, autocast: torch.autocast, now: Callable[[], float]
@@ -220,13 +258,13 @@ class DecoderValidator(SequenceValidator):
                 forced = now()
                 part._free_running(model)
             if part.sources:
-                part._translate(model, 0.0)
+                part._translate(model, 0.0, range(len(part.sources)))
             seconds = (forced - began) * more + (now() - forced) * step
         model.train()
         return seconds
 
-    def _scores(self, outputs: Sequence[str]) -> dict[str, float]:
-        """BLEU, chrF and exact matches of the chosen sentences, and the metric that chooses."""
+    def _scores(self, outputs: Mapping[int, str]) -> dict[str, float]:
+        """BLEU, chrF and exact matches of the outputs, by place, and the metric that chooses."""
         names = ["bleu", "chrf", "exact"]
         if self.config.metric in FURTHER:
             names.append(self.config.metric)
@@ -235,10 +273,11 @@ class DecoderValidator(SequenceValidator):
             own, references = [outputs[p] for p in places], [self.references[p] for p in places]
             return {name: SCORES[name](own, references) for name in names}
 
+        places = sorted(outputs)
         if not self._part_of:
-            return scored(range(len(outputs)))
-        parts = [self._part_of[number] for number in self._chosen]
-        by_part = {name: [p for p, own in enumerate(parts) if own == name] for name in dict.fromkeys(parts)}
+            return scored(places)
+        parts = {place: self._part_of[self._chosen[place]] for place in places}
+        by_part = {name: [p for p in places if parts[p] == name] for name in dict.fromkeys(parts.values())}
         return _mean({name: scored(places) for name, places in by_part.items()})
 
     def _usual_ratio(self) -> float:
@@ -272,11 +311,11 @@ class DecoderValidator(SequenceValidator):
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
         """The loss of the chosen sentences, with teacher forcing and with the model's own output."""
-        if not self._chosen_batches:
+        if not self._free_batches:
             return {}
         forced, free = torch.zeros(2, 2, dtype=widest(self.device), device=self.device)
         tokens = 0
-        for whole in self._load(self._chosen_batches):
+        for whole in self._load(self._free_batches):
             assert isinstance(whole, PairBatch)
             batch = _beginning(whole)
             forced += measured(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
@@ -285,7 +324,7 @@ class DecoderValidator(SequenceValidator):
             tokens += batch.num_tokens
         return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
 
-    def _translate(self, model: EncoderDecoder, loss: float) -> list[str]:
+    def _translate(self, model: EncoderDecoder, loss: float, places: Sequence[int]) -> list[str]:
         """A model that only knows token frequencies does not know where to end. It gets 1.5 times the usual
         length, so that early validations take no longer than later ones."""
         prepared, search = self.prepared, self._search
@@ -296,7 +335,8 @@ class DecoderValidator(SequenceValidator):
         translator.context = prepared.context
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         ask = partial(Translator.translate, batch_tokens=batch_tokens)
-        return translator.by_opening(self.sources, self.openings, ask)
+        sources, openings = ([every[place] for place in places] for every in (self.sources, self.openings))
+        return translator.by_opening(sources, openings, ask)
 
 
 def _beginning(batch: PairBatch) -> PairBatch:

@@ -26,6 +26,8 @@ _MARGIN, _MARGIN_SECONDS = 0.02, 2.0
 _MOST_RESERVED, _LATEST_START = 0.4, 0.5
 _MOST_VALIDATING = 0.1
 """Maximum share of the time for updates and validations that validations may take."""
+_ONE_VALIDATION = 0.02
+"""Maximum share of the budget for the translations of one validation."""
 _SECONDS_BETWEEN_SAVES = 600.0
 COOLING = 0.1
 """Share of the time over which the learning rate falls to 0 after the run has stopped improving."""
@@ -65,6 +67,11 @@ class Budget:
     @property
     def left(self) -> float:
         return max(0.0, self.total - self.elapsed)
+
+    @property
+    def most_validating(self) -> float:
+        """Seconds that the translations of one validation may take."""
+        return _ONE_VALIDATION * self.total
 
     @property
     def reserve(self) -> float:
